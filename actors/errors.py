@@ -1,0 +1,78 @@
+"""Every exception of the runtime.
+
+    ActorError
+    ├─ Refusal               the handler refused this request; the actor lives on
+    ├─ AskError              the ask ended without a reply
+    │   ├─ ActorCrashed      the incarnation that held the request died
+    │   ├─ ActorStopped      nobody will ever answer at this address
+    │   ├─ AskDeadline       no reply within the asker's time
+    │   ├─ AskCycle          the chain of askers already waits for this actor
+    │   ├─ MailboxFull       no room, and the mailbox rejects when full
+    │   └─ NoReply           the handler ended without an answer
+    ├─ StartFailed           a child did not come up
+    ├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
+    ├─ MisuseError           the caller broke a rule of the runtime (a bug)
+    │   └─ WrongMessage      a message of a class that the mailbox does not accept
+    └─ CodecError            a message that does not fit its class
+"""
+
+from __future__ import annotations
+
+
+class ActorError(Exception):
+    """Base of everything that the runtime raises."""
+
+
+class Refusal(ActorError):  # noqa: N818 - a refusal is an answer, not a failure of the actor
+    """Raised by a handler to refuse the request in hand: the asker gets it, the actor lives on.
+
+    Raised while a message is handled that nobody asks about, it is a crash like any exception.
+    """
+
+
+class AskError(ActorError):
+    """Base of the outcomes of an ask other than a value or a refusal."""
+
+
+class ActorCrashed(AskError):
+    """The incarnation that held the request died before it answered. Asking again is allowed."""
+
+
+class ActorStopped(AskError):
+    """The actor at this address has stopped for good. Ask somebody else."""
+
+
+class AskDeadline(AskError):
+    """No reply came within the asker's time. The request may still be carried out."""
+
+
+class AskCycle(AskError):
+    """The actor asked is itself waiting for the asker: answering would never happen."""
+
+
+class MailboxFull(AskError):
+    """The mailbox has no room and its policy is to reject. Try again later, or send less."""
+
+
+class NoReply(AskError):
+    """The handler took the request and ended without replying: a bug of that actor."""
+
+
+class StartFailed(ActorError):
+    """A child could not be started; ``__cause__`` is what its set-up raised."""
+
+
+class RestartsExhausted(ActorError):
+    """A supervisor restarted its children more often than its budget allows and gave up."""
+
+
+class MisuseError(ActorError):
+    """The caller broke a rule of the runtime; the message names the rule."""
+
+
+class WrongMessage(MisuseError):
+    """A message of a class that the receiving actor does not accept."""
+
+
+class CodecError(ActorError):
+    """A document does not fit the message class; the text names the place and what is allowed."""

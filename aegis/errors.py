@@ -1,0 +1,108 @@
+"""Every error that a caller of aegis can meet, each one sentence that says what to do.
+
+    AegisError (a Refusal: the actor that raised it lives on)
+    ├─ InvalidRequest        an argument is missing, unknown, of a wrong type or out of range
+    ├─ NotFound              no such terminal, handle, command …; names the nearest
+    ├─ AlreadyExists         the name is taken
+    ├─ Busy                  somebody else's command or typing holds the terminal
+    ├─ IncompleteInput       the shell could not finish reading the command
+    ├─ Unavailable           the thing exists but cannot serve now (failed, closed, stopping)
+    ├─ Forbidden             the caller may not do this, or not under that handle
+    └─ StorageError          the disk refused; nothing was acknowledged
+    DaemonError              (not a refusal: ends or prevents a process)
+    ├─ StartupError          the daemon cannot start
+    └─ ConnectError          a client finds no daemon, or lost it
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from actors.errors import Refusal
+
+
+class AegisError(Refusal):
+    """Base of all refusals. ``code`` is stable and travels on the wire beside the sentence."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidRequest(AegisError):
+    """The request does not fit its schema; the sentence names the argument and what is allowed."""
+
+    code = "invalid_request"
+
+
+class NotFound(AegisError):
+    """Nothing has that name; the sentence names what there is."""
+
+    code = "not_found"
+
+
+class AlreadyExists(AegisError):
+    """The name is taken."""
+
+    code = "already_exists"
+
+
+class Busy(AegisError):
+    """Somebody else holds the terminal; the sentence names who and with what."""
+
+    code = "busy"
+
+
+class IncompleteInput(AegisError):
+    """The shell waited for more input (an open quote, an open ``if``) and was interrupted."""
+
+    code = "incomplete_input"
+
+
+class Unavailable(AegisError):
+    """The thing exists but cannot serve now; the sentence says why and what to do."""
+
+    code = "unavailable"
+
+
+class Forbidden(AegisError):
+    """The caller may not do this, or not under the handle it gave."""
+
+    code = "forbidden"
+
+
+class StorageError(AegisError):
+    """The disk refused a write or a sync; what was asked for was not acknowledged."""
+
+    code = "storage"
+
+
+class DaemonError(Exception):
+    """Base of errors about the daemon as a process."""
+
+
+class StartupError(DaemonError):
+    """The daemon cannot start; the sentence says why and what to do."""
+
+
+class ConnectError(DaemonError):
+    """A client cannot reach the daemon; the sentence names the command that starts one."""
+
+
+_BY_CODE: dict[str, type[AegisError]] = {
+    error.code: error
+    for error in (
+        AegisError,
+        InvalidRequest,
+        NotFound,
+        AlreadyExists,
+        Busy,
+        IncompleteInput,
+        Unavailable,
+        Forbidden,
+        StorageError,
+    )
+}
+
+
+def from_code(code: str, sentence: str) -> AegisError:
+    """The error that travelled as ``code`` and ``sentence``; an unknown code gives the base."""
+    return _BY_CODE.get(code, AegisError)(sentence)

@@ -1,0 +1,79 @@
+"""The daemon itself: its status, its live tree, sessions, and its end."""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.protocol.command import Command, described, matching
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+
+@attrs.frozen(kw_only=True)
+class DaemonStatus:
+    """The daemon in figures: ``uptime_s`` in seconds, ``rss_bytes`` resident memory."""
+
+    version: str
+    pid: int
+    root: str
+    url: str
+    uptime_s: float
+    rss_bytes: int
+    open_files: int
+    actors: int
+    terminals: int
+    handles: list[str]
+    connections: int
+
+
+@attrs.frozen(kw_only=True)
+class TreeNode:
+    """One actor of the live tree; ``mailbox`` is how many messages wait, ``uptime_s`` the age of this life."""
+
+    path: str
+    name: str
+    kind: str
+    state: str
+    mailbox: int
+    restarts: int
+    uptime_s: float
+    children: list[TreeNode]
+
+
+@attrs.frozen(kw_only=True)
+class Session:
+    """How to connect as ``handle``: ``url`` is an MCP URL that is its own key. Keep it secret."""
+
+    handle: str
+    url: str
+
+
+@attrs.frozen(kw_only=True)
+class Stopping:
+    """The daemon with this ``pid`` stops; its endpoint file disappears when it is gone."""
+
+    pid: int
+
+
+@attrs.frozen(kw_only=True)
+class GetStatus(Command[DaemonStatus]):
+    """Show the daemon's state: address, age, memory, how much it holds."""
+
+
+@attrs.frozen(kw_only=True)
+class GetTree(Command[TreeNode]):
+    """Show the live supervision tree: every actor, its state, mailbox, restarts and age."""
+
+
+@attrs.frozen(kw_only=True)
+class NewSession(Command[Session]):
+    """Make the MCP URL of a handle, or give the one it has."""
+
+    handle: str = attrs.field(
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(f"Whose session. A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class StopDaemon(Command[Stopping]):
+    """Stop the daemon in order: no new work, ledgers closed, every process of it ended."""

@@ -1,0 +1,107 @@
+"""The one command set. MCP tools, WebSocket requests and CLI verbs are derived from it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import attrs
+
+from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol.command import Command
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """One command: ``name`` on the wire, ``aegis_<name>`` as an MCP tool.
+
+    ``operator`` means that only the operator may use it: a session bound to a handle neither
+    sees nor can call it.
+    """
+
+    name: str
+    command: type[Command[Any]]
+    reply: type[Any]
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    operator: bool = False
+
+    @property
+    def tool(self) -> str:
+        """The name of the MCP tool."""
+        return f"aegis_{self.name}"
+
+    @property
+    def doc(self) -> str:
+        """What the command does, for people and agents."""
+        return inspect.cleandoc(self.command.__doc__ or "")
+
+
+COMMANDS: tuple[Entry, ...] = (
+    Entry(name="term_spawn", command=terminals.SpawnTerminal, reply=terminals.TerminalInfo),
+    Entry(
+        name="term_list",
+        command=terminals.ListTerminals,
+        reply=terminals.TerminalList,
+        read_only=True,
+    ),
+    Entry(
+        name="term_run",
+        command=terminals.RunCommand,
+        reply=terminals.CommandRecord,
+        destructive=True,
+    ),
+    Entry(name="term_keys", command=terminals.SendKeys, reply=terminals.Done, destructive=True),
+    Entry(
+        name="term_read",
+        command=terminals.ReadRecords,
+        reply=terminals.RecordList,
+        read_only=True,
+    ),
+    Entry(
+        name="term_subscribe",
+        command=terminals.Subscribe,
+        reply=terminals.Subscribed,
+        idempotent=True,
+    ),
+    Entry(
+        name="term_unsubscribe",
+        command=terminals.Unsubscribe,
+        reply=terminals.Done,
+        idempotent=True,
+    ),
+    Entry(
+        name="term_close", command=terminals.CloseTerminal, reply=terminals.Done, destructive=True
+    ),
+    Entry(name="inbox_read", command=inboxes.ReadInbox, reply=inboxes.MessageList),
+    Entry(name="inbox_wait", command=inboxes.WaitInbox, reply=inboxes.MessageList),
+    Entry(name="handoff", command=inboxes.Handoff, reply=inboxes.Receipt),
+    Entry(
+        name="status",
+        command=daemon.GetStatus,
+        reply=daemon.DaemonStatus,
+        read_only=True,
+        operator=True,
+    ),
+    Entry(
+        name="tree", command=daemon.GetTree, reply=daemon.TreeNode, read_only=True, operator=True
+    ),
+    Entry(
+        name="session_new",
+        command=daemon.NewSession,
+        reply=daemon.Session,
+        idempotent=True,
+        operator=True,
+    ),
+    Entry(
+        name="down",
+        command=daemon.StopDaemon,
+        reply=daemon.Stopping,
+        destructive=True,
+        operator=True,
+    ),
+)
+
+BY_NAME = {entry.name: entry for entry in COMMANDS}
+BY_COMMAND = {entry.command: entry for entry in COMMANDS}

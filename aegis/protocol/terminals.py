@@ -1,0 +1,254 @@
+"""Terminals: their commands, replies, and the record of a command."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from aegis.protocol.command import (
+    MAX_TIMEOUT_S,
+    Command,
+    T,
+    at_most_chars,
+    between,
+    described,
+    matching,
+)
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+MAX_CMD_CHARS = 1_000_000
+MAX_KEYS_CHARS = 65_536
+DEFAULT_RUN_TIMEOUT_S = 50.0
+
+End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
+State = Literal["starting", "idle", "running", "failed", "closed", "unreachable"]
+Integration = Literal["osc133", "fallback"]
+
+
+@attrs.frozen(kw_only=True)
+class NeedsInput:
+    """The command waits for input: a line of ``input``, or a ``secret`` (echo is off)."""
+
+    kind: Literal["input", "secret"]
+    program: str
+
+
+@attrs.frozen(kw_only=True)
+class CommandRecord:
+    """One command on a terminal, as the ledger keeps it.
+
+    Times are UTC, ISO 8601 with milliseconds and ``Z``; ``duration_s`` comes from the monotonic
+    clock. ``exit`` is null when it is not known; a shell reports death by a signal as 128+n.
+    ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
+    before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
+    offsets since the terminal's first spawn. ``end`` says why the record ended; null: not yet.
+    """
+
+    seq: int
+    cmd: str | None
+    writer: str
+    started_at: str
+    finished_at: str | None
+    duration_s: float | None
+    exit: int | None
+    stdout: str
+    stderr: str
+    killed_by_restart: bool
+    timed_out: bool
+    cwd: str | None
+    output_bytes: int
+    truncated: bool
+    raw_start: int
+    raw_end: int | None
+    needs_input: NeedsInput | None
+    end: End | None
+
+
+@attrs.frozen(kw_only=True)
+class TerminalInfo:
+    """A terminal as it is now. ``restarts`` counts fresh shells after the first."""
+
+    name: str
+    pid: int | None
+    shell: str
+    cwd: str | None
+    started_at: str
+    cols: int
+    rows: int
+    integration: Integration
+    state: State
+    last_cmd_at: str | None
+    last_exit: int | None
+    subscribers: list[str]
+    restarts: int
+    node: str
+
+
+@attrs.frozen(kw_only=True)
+class TerminalList:
+    """``result`` lists the open terminals by name."""
+
+    result: list[TerminalInfo]
+
+
+@attrs.frozen(kw_only=True)
+class RecordList:
+    """``result`` holds records, oldest first; ``more`` that the reply was cut at 1 MiB."""
+
+    result: list[CommandRecord]
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Done:
+    """The request was carried out."""
+
+    ok: Literal[True] = True
+
+
+@attrs.frozen(kw_only=True)
+class Subscribed:
+    """The request was carried out; these handles are woken now."""
+
+    subscribers: list[str]
+    ok: Literal[True] = True
+
+
+def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> None:
+    for key, value in env.items():
+        if not key or "=" in key or "\0" in key or "\0" in value:
+            raise ValueError(
+                f"{attribute.name} holds {key[:80]!r}: a variable's name must not be empty or hold "
+                "'=', and neither name nor value may hold a NUL"
+            )
+
+
+_TERMINAL_NAME = described(f"The terminal's name: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
+_COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
+_ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
+
+
+@attrs.frozen(kw_only=True)
+class OnTerminal(Command[T]):
+    """A command about one terminal."""
+
+    name: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=_TERMINAL_NAME)
+
+
+@attrs.frozen(kw_only=True)
+class SpawnTerminal(OnTerminal[TerminalInfo]):
+    """Start a shared terminal: a real shell on a real PTY that keeps its state between commands.
+
+    Anybody may run commands on it, type into it, read its history and subscribe to it. A name
+    that was closed before continues its history. Fails if the name is in use.
+    """
+
+    shell: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(4096),
+        metadata=described("Path or name of the shell; default: $SHELL of the daemon, else bash."),
+    )
+    cwd: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(4096),
+        metadata=described("Directory to start in; default: the daemon's root."),
+    )
+    env: dict[str, str] = attrs.field(
+        factory=dict,
+        validator=_check_env,
+        metadata=described("Variables merged over the daemon's environment."),
+    )
+    cols: int = attrs.field(default=80, validator=between(2, 1000, "columns"), metadata=_COLS)
+    rows: int = attrs.field(default=24, validator=between(1, 1000, "rows"), metadata=_ROWS)
+
+
+@attrs.frozen(kw_only=True)
+class ListTerminals(Command[TerminalList]):
+    """List the open terminals: where each stands, what it does, who subscribes to it."""
+
+
+@attrs.frozen(kw_only=True)
+class RunCommand(OnTerminal[CommandRecord]):
+    """Run a command on a terminal and wait until it ends; get its exit code and output.
+
+    The shell gets exactly the text given; several lines are one command. Commands on one terminal
+    run one at a time, first come first served. If ``timeout`` passes while the command runs, you
+    get the record so far with ``timed_out``: it keeps running, and its record is completed when
+    it ends. If it passes while somebody else's command holds the terminal, the call fails and
+    nothing was typed.
+    """
+
+    cmd: str = attrs.field(
+        validator=at_most_chars(MAX_CMD_CHARS),
+        metadata=described("The command, as you would type it; several lines are one command."),
+    )
+    timeout: float = attrs.field(
+        default=DEFAULT_RUN_TIMEOUT_S,
+        validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
+        metadata=described(
+            "Seconds for the whole call, waiting for the terminal included.",
+            minimum=0.01,
+            maximum=MAX_TIMEOUT_S,
+        ),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class SendKeys(OnTerminal[Done]):
+    """Send keys to the terminal exactly as given, as if typed: text, "\\r" (Enter), "\\u0003" (Ctrl-C).
+
+    A command entered this way is recorded and wakes subscribers like any other.
+    """
+
+    keys: str = attrs.field(
+        validator=at_most_chars(MAX_KEYS_CHARS),
+        metadata=described("The characters to send; control characters are sent as they are."),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ReadRecords(OnTerminal[RecordList]):
+    """Read finished commands of a terminal, oldest first: the newest ones, or all since a seq.
+
+    Works for a closed terminal too, as long as it was not purged.
+    """
+
+    last_n: int | None = attrs.field(
+        default=None,
+        validator=between(1, 1000, "records"),
+        metadata=described(
+            "How many of the newest records, 1 to 1000; default 5.", minimum=1, maximum=1000
+        ),
+    )
+    since_seq: int | None = attrs.field(
+        default=None,
+        validator=between(-1, 2**53, "(a seq)"),
+        metadata=described(
+            "Only records with a greater seq; -1 for all. Not together with last_n.", minimum=-1
+        ),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.last_n is not None and self.since_seq is not None:
+            raise ValueError("give last_n or since_seq, not both")
+
+
+@attrs.frozen(kw_only=True)
+class Subscribe(OnTerminal[Subscribed]):
+    """Be woken through your inbox whenever a command of somebody else finishes on this terminal."""
+
+
+@attrs.frozen(kw_only=True)
+class Unsubscribe(OnTerminal[Done]):
+    """Stop being woken by this terminal."""
+
+
+@attrs.frozen(kw_only=True)
+class CloseTerminal(OnTerminal[Done]):
+    """Close a terminal: its processes are ended, its history stays readable unless purged."""
+
+    purge: bool = attrs.field(
+        default=False,
+        metadata=described("Also delete its history; a new terminal of that name begins anew."),
+    )
