@@ -1,19 +1,19 @@
 """Every exception of the runtime.
 
-    ActorError
-    ├─ Refusal               the handler refused this request; the actor lives on
-    ├─ AskError              the ask ended without a reply
-    │   ├─ ActorCrashed      the incarnation that held the request died
-    │   ├─ ActorStopped      nobody will ever answer at this address
-    │   ├─ AskDeadline       no reply within the asker's time
-    │   ├─ AskCycle          the chain of askers already waits for this actor
-    │   ├─ MailboxFull       no room, and the mailbox rejects when full
-    │   └─ NoReply           the handler ended without an answer
-    ├─ StartFailed           a child did not come up
-    ├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
-    ├─ MisuseError           the caller broke a rule of the runtime (a bug)
-    │   └─ WrongMessage      a message of a class that the mailbox does not accept
-    └─ CodecError            a message that does not fit its class
+ActorError
+├─ Refusal               the handler refused this request; the actor lives on
+├─ AskError              the ask ended without a reply
+│   ├─ ActorCrashed      the incarnation that held the request died
+│   ├─ ActorStopped      nobody will ever answer at this address
+│   ├─ AskDeadline       no reply within the asker's time
+│   ├─ AskCycle          the chain of askers already waits for this actor
+│   ├─ MailboxFull       no room, and the mailbox rejects when full
+│   └─ NoReply           the handler ended without an answer
+├─ StartFailed           a child did not come up
+├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
+├─ MisuseError           the caller broke a rule of the runtime (a bug)
+│   └─ WrongMessage      a message of a class that the mailbox does not accept
+└─ CodecError            a message that does not fit its class
 """
 
 from __future__ import annotations

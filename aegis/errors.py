@@ -1,17 +1,17 @@
 """Every error that a caller of aegis can meet, each one sentence that says what to do.
 
-    AegisError (a Refusal: the actor that raised it lives on)
-    ├─ InvalidRequest        an argument is missing, unknown, of a wrong type or out of range
-    ├─ NotFound              no such terminal, handle, command …; names the nearest
-    ├─ AlreadyExists         the name is taken
-    ├─ Busy                  somebody else's command or typing holds the terminal
-    ├─ IncompleteInput       the shell could not finish reading the command
-    ├─ Unavailable           the thing exists but cannot serve now (failed, closed, stopping)
-    ├─ Forbidden             the caller may not do this, or not under that handle
-    └─ StorageError          the disk refused; nothing was acknowledged
-    DaemonError              (not a refusal: ends or prevents a process)
-    ├─ StartupError          the daemon cannot start
-    └─ ConnectError          a client finds no daemon, or lost it
+AegisError (a Refusal: the actor that raised it lives on)
+├─ InvalidRequest        an argument is missing, unknown, of a wrong type or out of range
+├─ NotFound              no such terminal, handle, command …; names the nearest
+├─ AlreadyExists         the name is taken
+├─ Busy                  somebody else's command or typing holds the terminal
+├─ IncompleteInput       the shell could not finish reading the command
+├─ Unavailable           the thing exists but cannot serve now (failed, closed, stopping)
+├─ Forbidden             the caller may not do this, or not under that handle
+└─ StorageError          the disk refused; nothing was acknowledged
+DaemonError              (not a refusal: ends or prevents a process)
+├─ StartupError          the daemon cannot start
+└─ ConnectError          a client finds no daemon, or lost it
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from aegis.errors import InvalidRequest
 from aegis.protocol.naming import NAME_RULE, RESERVED_HANDLES, is_name, name_key
 
+
 def check_name(name: str, *, kind: str) -> str:
     """``name`` itself if it fits the rule.
 

@@ -27,7 +27,11 @@ class DaemonStatus:
 
 @attrs.frozen(kw_only=True)
 class TreeNode:
-    """One actor of the live tree; ``mailbox`` is how many messages wait, ``uptime_s`` the age of this life."""
+    """One actor of the live tree.
+
+    ``mailbox`` is how many messages wait, ``restarts`` how many lives came before this one,
+    ``uptime_s`` the age of this life in seconds.
+    """
 
     path: str
     name: str

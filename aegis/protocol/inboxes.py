@@ -56,7 +56,7 @@ class Receipt:
 
 @attrs.frozen(kw_only=True)
 class Deliver(Request[Receipt]):
-    """Put a message into the inbox of ``handle``: durable once answered, dropped if its id is known.
+    """Put a message into an inbox: durable once answered, dropped if its id is known there.
 
     The door through which the other primitives wake somebody; not a command of clients.
     """
@@ -79,9 +79,7 @@ _AFTER = described(
 class ReadInbox(Command[MessageList]):
     """Read your inbox. Messages stay until you acknowledge them by passing `after`."""
 
-    after: str | None = attrs.field(
-        default=None, validator=at_most_chars(512), metadata=_AFTER
-    )
+    after: str | None = attrs.field(default=None, validator=at_most_chars(512), metadata=_AFTER)
     unread: bool = attrs.field(
         default=True,
         metadata=described("False shows acknowledged messages too, the newest `limit` of all."),
@@ -100,9 +98,7 @@ class WaitInbox(Command[MessageList]):
     A newer wait for the same handle ends the older one with an empty list.
     """
 
-    after: str | None = attrs.field(
-        default=None, validator=at_most_chars(512), metadata=_AFTER
-    )
+    after: str | None = attrs.field(default=None, validator=at_most_chars(512), metadata=_AFTER)
     timeout: float = attrs.field(
         default=50.0,
         validator=between(0, 86_400, "seconds"),
@@ -119,9 +115,7 @@ class Handoff(Command[Receipt]):
 
     target_handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described(
-            f"Whom to wake. A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"
-        ),
+        metadata=described(f"Whom to wake. A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
     )
     context: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),

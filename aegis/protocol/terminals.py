@@ -196,9 +196,9 @@ class RunCommand(OnTerminal[CommandRecord]):
 
 @attrs.frozen(kw_only=True)
 class SendKeys(OnTerminal[Done]):
-    """Send keys to the terminal exactly as given, as if typed: text, "\\r" (Enter), "\\u0003" (Ctrl-C).
+    """Send keys to the terminal exactly as given, as if typed.
 
-    A command entered this way is recorded and wakes subscribers like any other.
+    Enter is a carriage return (JSON "\\r"), Ctrl-C is the character U+0003. A command entered this way is recorded and wakes subscribers like any other.
     """
 
     keys: str = attrs.field(
