@@ -1,0 +1,71 @@
+"""A small OTP on Trio: actors with typed messages, supervised.
+
+Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises.
+"""
+
+from actors.actor import Actor, Context
+from actors.cell import Down
+from actors.errors import (
+    ActorCrashed,
+    ActorError,
+    ActorStopped,
+    AskCycle,
+    AskDeadline,
+    AskError,
+    CodecError,
+    MailboxFull,
+    MisuseError,
+    NoReply,
+    Refusal,
+    RestartsExhausted,
+    StartFailed,
+    WrongMessage,
+)
+from actors.mailbox import MailboxSpec, OnRestart, Overflow
+from actors.messages import Request
+from actors.policy import describe
+from actors.ref import Ref
+from actors.reply import Reply
+from actors.spec import Backoff, ChildSpec, Restart, SupervisorSpec
+from actors.supervisor import SupervisorRef
+from actors.system import LifeEvent, System, open_system
+from actors.timers import Timer
+from actors.tree import Node, count
+
+__all__ = [
+    "Actor",
+    "ActorCrashed",
+    "ActorError",
+    "ActorStopped",
+    "AskCycle",
+    "AskDeadline",
+    "AskError",
+    "Backoff",
+    "ChildSpec",
+    "CodecError",
+    "Context",
+    "Down",
+    "LifeEvent",
+    "MailboxFull",
+    "MailboxSpec",
+    "MisuseError",
+    "NoReply",
+    "Node",
+    "OnRestart",
+    "Overflow",
+    "Ref",
+    "Refusal",
+    "Reply",
+    "Request",
+    "Restart",
+    "RestartsExhausted",
+    "StartFailed",
+    "SupervisorRef",
+    "SupervisorSpec",
+    "System",
+    "Timer",
+    "WrongMessage",
+    "count",
+    "describe",
+    "open_system",
+]

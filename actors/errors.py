@@ -23,7 +23,7 @@ class ActorError(Exception):
     """Base of everything that the runtime raises."""
 
 
-class Refusal(ActorError):  # noqa: N818 - a refusal is an answer, not a failure of the actor
+class Refusal(ActorError):
     """Raised by a handler to refuse the request in hand: the asker gets it, the actor lives on.
 
     Raised while a message is handled that nobody asks about, it is a crash like any exception.

@@ -198,7 +198,8 @@ class RunCommand(OnTerminal[CommandRecord]):
 class SendKeys(OnTerminal[Done]):
     """Send keys to the terminal exactly as given, as if typed.
 
-    Enter is a carriage return (JSON "\\r"), Ctrl-C is the character U+0003. A command entered this way is recorded and wakes subscribers like any other.
+    Enter is a carriage return (JSON "\\r"), Ctrl-C is the character U+0003. A command entered
+    this way is recorded and wakes subscribers like any other.
     """
 
     keys: str = attrs.field(

@@ -1,0 +1,172 @@
+"""``Actor``: one mailbox, one message at a time, a life that a supervisor begins and ends.
+
+    class Account(Actor[Deposit | Balance]):
+        async def setup(self) -> None:
+            self._amount = 0
+
+        async def receive(self, message: Deposit | Balance) -> None:
+            match message:
+                case Deposit(amount=amount):
+                    self._amount += amount
+                case Balance():
+                    self.reply(message, self._amount)
+
+What an actor raises ends its life, and its supervisor decides what follows; a ``Refusal`` raised
+while a request is handled is that request's answer instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+import trio
+
+from actors.errors import MisuseError
+from actors.mailbox import Envelope
+from actors.messages import Request, message_classes
+from actors.ref import Ref
+from actors.reply import Reply
+from actors.timers import Timer, Timers
+
+if TYPE_CHECKING:
+    from actors.cell import Cell
+    from actors.system import System
+
+M = TypeVar("M")
+N = TypeVar("N")
+T = TypeVar("T")
+
+
+class Context:
+    """What one life of an actor may use of the runtime."""
+
+    def __init__(self, cell: Cell, nursery: trio.Nursery) -> None:
+        self._cell = cell
+        self._nursery = nursery
+        self.timers = Timers()
+        self.owed: list[Reply[Any]] = []
+        self.current: Envelope | None = None
+        self.finished = False
+        self._sweep_at = 64
+
+    @property
+    def system(self) -> System:
+        """The system that this actor lives in."""
+        return self._cell.system
+
+    @property
+    def path(self) -> str:
+        """Where this actor sits in the tree."""
+        return self._cell.path
+
+    @property
+    def incarnation(self) -> int:
+        """1 for the first life, one more for each restart."""
+        return self._cell.incarnation
+
+    @property
+    def ref(self) -> Ref[Any]:
+        """This actor's own address."""
+        return self._cell.ref
+
+    def start_soon(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> None:
+        """Start a helper task that ends with this life; what it raises ends this life."""
+        self._nursery.start_soon(task, *arguments)
+
+    async def start(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> Any:
+        """Like ``start_soon``, and wait until the task says that it has started."""
+        return await self._nursery.start(task, *arguments)
+
+    def after(self, seconds: float, message: object) -> Timer:
+        """Send ``message`` to this actor in ``seconds``."""
+        return self.timers.after(seconds, message)
+
+    def sibling(self, name: str, actor: type[Actor[N]]) -> Ref[N]:
+        """The address of another child of the same supervisor, which is of class ``actor``."""
+        parent = self._cell.parent
+        cell = None if parent is None else parent.children.get(name)
+        if cell is None or getattr(cell.spec, "actor", None) is not actor:
+            raise MisuseError(f"{self.path} has no sibling {name!r} of class {actor.__name__}")
+        return cell.ref
+
+    def monitor(self, ref: Ref[Any]) -> None:
+        """Get a ``Down`` whenever a life of ``ref`` ends. This actor must accept ``Down``."""
+        self._cell.system.monitor(watcher=self._cell, watched=ref)
+
+    def register(self, group: str, name: str) -> None:
+        """Make this actor known as ``name`` in ``group`` of the registry until it stops."""
+        self._cell.system.registry.add(group, name, self._cell.ref)
+
+    def finish(self) -> None:
+        """End this life, in order, after the message in hand."""
+        self.finished = True
+
+    def owe(self, reply: Reply[Any]) -> None:
+        """Remember a reply to be given later, so that the end of this life settles it."""
+        if len(self.owed) >= self._sweep_at:
+            self.owed = [each for each in self.owed if not each.is_settled]
+            self._sweep_at = max(64, 2 * len(self.owed))
+        self.owed.append(reply)
+
+
+class Actor(Generic[M]):
+    """Base of all actors; ``M`` is the union of the messages it accepts."""
+
+    context: Context
+    _accepts: ClassVar[frozenset[type]] = frozenset()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in getattr(cls, "__orig_bases__", ()):
+            if get_origin(base) is Actor:
+                (union,) = get_args(base)
+                if not isinstance(union, TypeVar):
+                    cls._accepts = frozenset(message_classes(union))
+
+    @classmethod
+    def accepts(cls) -> frozenset[type]:
+        """The classes of messages that the mailbox lets in."""
+        return cls._accepts
+
+    async def setup(self) -> None:
+        """Begin a life. What it raises is a failed start."""
+
+    async def receive(self, message: M) -> None:
+        """Handle one message. The next one waits until this returns."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it receives messages")
+
+    async def teardown(self) -> None:
+        """End a life, whichever way it ended; shielded, with a short deadline of its own."""
+
+    def reply(self, request: Request[T], value: T) -> None:
+        """Answer the request in hand."""
+        reply = self._current(request).reply
+        if reply is not None:
+            reply.send(value)
+
+    def defer(self, request: Request[T]) -> Reply[T]:
+        """Take the reply owed for the request in hand, to answer it later in this life.
+
+        If this life ends before, the asker gets ``ActorCrashed`` or ``ActorStopped``.
+        """
+        envelope = self._current(request)
+        reply: Reply[T] = envelope.reply if envelope.reply is not None else Reply()
+        envelope.reply = None
+        self.context.owe(reply)
+        return reply
+
+    def pass_on(self, request: Request[T], to: Ref[Any], new: Request[T] | None = None) -> None:
+        """Let ``to`` answer the request in hand, or ``new`` in its place."""
+        envelope = self._current(request)
+        to.pass_on(request if new is None else new, envelope)
+        envelope.reply = None
+
+    def _current(self, request: object) -> Envelope:
+        envelope = self.context.current
+        if envelope is None or envelope.message is not request:
+            raise MisuseError(
+                f"{self.context.path} answers {type(request).__name__}, which is not the message "
+                "in hand; to answer later, take the reply with defer() first"
+            )
+        return envelope

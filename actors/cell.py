@@ -1,0 +1,139 @@
+"""``Cell``: one place in the tree, for an actor or a supervisor, across all its lives."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from actors.errors import ActorCrashed, ActorStopped
+from actors.mailbox import Mailbox, MailboxSpec, OnRestart, Signal
+from actors.policy import Exit, ExitKind
+from actors.ref import Ref
+from actors.spec import AnySpec, ChildSpec
+
+if TYPE_CHECKING:
+    from actors.system import System
+
+
+class State(enum.Enum):
+    """What a place in the tree is doing."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    DOWN = "down"
+    """Between two lives: waiting for its restart."""
+    STOPPED = "stopped"
+    """For good."""
+
+
+@attrs.frozen
+class Down:
+    """News of a monitored actor: one of its lives ended. ``final`` means that none follows.
+
+    It comes after everything that the actor itself sent to the same receiver in that life.
+    """
+
+    path: str
+    incarnation: int
+    reason: str
+    crashed: bool
+    final: bool
+
+
+class Cell:
+    """The bookkeeping of one place; only the runtime touches it."""
+
+    def __init__(self, system: System, parent: Cell | None, spec: AnySpec) -> None:
+        self.system = system
+        self.parent = parent
+        self.spec = spec
+        self.path: str = spec.name if parent is None else f"{parent.path}/{spec.name}"
+        self.mailbox = self._make_mailbox()
+        self.children: dict[str, Cell] = {}
+        self.state = State.STARTING
+        self.incarnation = 0
+        self.began_at = trio.current_time()
+        self.scope = trio.CancelScope()
+        self.watchers: dict[str, Cell] = {}
+        self.ref: Ref[Any] = Ref(self)
+
+    def _make_mailbox(self) -> Mailbox:
+        if isinstance(self.spec, ChildSpec):
+            return Mailbox(self.path, self.spec.actor.accepts(), self.spec.mailbox)
+        return Mailbox(self.path, frozenset(), MailboxSpec(capacity=1))
+
+    @property
+    def is_supervisor(self) -> bool:
+        """Whether a supervisor sits here."""
+        return not isinstance(self.spec, ChildSpec)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no life will ever follow."""
+        return self.state is State.STOPPED
+
+    @property
+    def restarts(self) -> int:
+        """How many lives came before the present one."""
+        return max(0, self.incarnation - 1)
+
+    def begin_life(self) -> None:
+        """A new life starts here."""
+        self.incarnation += 1
+        self.state = State.STARTING
+        self.began_at = trio.current_time()
+        self.scope = trio.CancelScope()
+        self.mailbox.drop_signals()
+
+    def end_life(self, ended: Exit) -> None:
+        """The present life is over; more may follow."""
+        self.state = State.DOWN
+        if self.mailbox.spec.on_restart is OnRestart.CLEAR:
+            self._fail_waiting(ended)
+
+    def request_stop(self) -> None:
+        """End the present life in order; after its ``shutdown_s`` it is cancelled."""
+        if self.state not in (State.STARTING, State.RUNNING):
+            return
+        self.state = State.STOPPING
+        self.mailbox.put_signal(Signal.STOP)
+        self.scope.deadline = trio.current_time() + self.spec.shutdown_s
+
+    def make_final(self, ended: Exit) -> None:
+        """Nobody will be here again: who waits is told, the name is free."""
+        if self.is_final:
+            return
+        for child in list(self.children.values()):
+            child.make_final(ended)
+        self.state = State.STOPPED
+        self._fail_waiting(ended)
+        self.system.forget(self)
+        if self.parent is not None and self.parent.children.get(self.spec.name) is self:
+            del self.parent.children[self.spec.name]
+
+    def tell_watchers(self, ended: Exit, *, final: bool) -> None:
+        """Send ``Down`` to everybody who monitors this place."""
+        down = Down(
+            self.path, self.incarnation, ended.reason, ended.kind is ExitKind.CRASHED, final
+        )
+        for watcher in list(self.watchers.values()):
+            if not watcher.is_final:
+                watcher.mailbox.put_always(down)
+        if final:
+            self.watchers.clear()
+
+    def _fail_waiting(self, ended: Exit) -> None:
+        for envelope in self.mailbox.take_all():
+            if envelope.reply is not None:
+                envelope.reply.fail(gone(self.path, ended))
+
+
+def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:
+    """What somebody gets whose answer will not come because a life ended like this."""
+    if ended.kind is ExitKind.CRASHED:
+        return ActorCrashed(f"{path} {ended.reason}")
+    return ActorStopped(f"{path} has stopped; it cannot answer")

@@ -1,0 +1,40 @@
+"""Names: where to find an actor by what it is, not by where it sits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.errors import MisuseError
+from actors.ref import Ref
+
+
+class Registry:
+    """Addresses by group and name. An entry lasts until its actor stops for good."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, Ref[Any]]] = {}
+
+    def add(self, group: str, name: str, ref: Ref[Any]) -> None:
+        """Register ``ref``; again by the same address changes nothing.
+
+        Raises ``MisuseError`` if another live actor has the name.
+        """
+        names = self._groups.setdefault(group, {})
+        known = names.get(name)
+        if known is not None and known != ref and not known.is_stopped:
+            raise MisuseError(f"{group} {name!r} is {known.path}; {ref.path} cannot be it too")
+        names[name] = ref
+
+    def find(self, group: str, name: str) -> Ref[Any] | None:
+        """The address registered as ``name``, or None."""
+        return self._groups.get(group, {}).get(name)
+
+    def names(self, group: str) -> list[str]:
+        """All names of a group, sorted."""
+        return sorted(self._groups.get(group, {}))
+
+    def remove(self, ref: Ref[Any]) -> None:
+        """Forget every name of ``ref``."""
+        for names in self._groups.values():
+            for name in [name for name, known in names.items() if known == ref]:
+                del names[name]

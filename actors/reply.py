@@ -1,0 +1,77 @@
+"""The place where one asker waits for one outcome."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast
+
+import outcome
+import trio
+
+T = TypeVar("T")
+
+
+class Reply(Generic[T]):
+    """An answer that is owed. Exactly one outcome reaches the asker; later ones are dropped.
+
+    A handler answers with ``send`` or ``fail``, at once or (after ``Actor.defer``) later.
+    """
+
+    __slots__ = ("_abandoned", "_late", "_outcome", "_task")
+
+    def __init__(self) -> None:
+        self._outcome: outcome.Outcome[T] | None = None
+        self._task: trio.lowlevel.Task | None = None
+        self._abandoned = False
+        self._late = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the asker has its outcome, or no longer waits for one."""
+        return self._outcome is not None or self._abandoned
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the asker went away (its time ran out, or it was cancelled)."""
+        return self._abandoned
+
+    @property
+    def late(self) -> int:
+        """How many outcomes came after the first and were dropped."""
+        return self._late
+
+    def send(self, value: T) -> None:
+        """Give the asker its value; dropped and counted if it already has an outcome."""
+        self._settle(cast("outcome.Outcome[T]", outcome.Value(value)))
+
+    def fail(self, error: Exception) -> None:
+        """Raise ``error`` at the asker; dropped and counted if it already has an outcome."""
+        self._settle(outcome.Error(error))
+
+    async def wait(self) -> T:
+        """Wait for the outcome. Called once, by the asker; a cancelled wait abandons the reply."""
+        if self._outcome is None:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        else:
+            await trio.lowlevel.checkpoint()
+        assert self._outcome is not None
+        return self._outcome.unwrap()
+
+    def abandon(self) -> None:
+        """The asker no longer waits."""
+        if self._outcome is None:
+            self._abandoned = True
+
+    def _settle(self, result: outcome.Outcome[T]) -> None:
+        if self.is_settled:
+            self._late += 1
+            return
+        self._outcome = result
+        if self._task is not None:
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task)
+
+    def _abort(self, _: Any) -> trio.lowlevel.Abort:
+        self._task = None
+        self._abandoned = True
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,97 @@
+"""What is supervised, and how: checked when it is built."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from actors.errors import MisuseError
+from actors.mailbox import MailboxSpec
+
+if TYPE_CHECKING:
+    from actors.actor import Actor
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}")
+
+
+class Restart(enum.Enum):
+    """When a child that ended is started again (Erlang/OTP's names and meaning)."""
+
+    PERMANENT = "permanent"
+    """Always."""
+    TRANSIENT = "transient"
+    """Only after a crash."""
+    TEMPORARY = "temporary"
+    """Never."""
+
+
+@attrs.frozen(kw_only=True)
+class Backoff:
+    """Seconds before a restart: ``first_s``, then ``step_s``, ``factor`` times more each time.
+
+    Never more than ``most_s``. ``jitter`` is the part of it, 0 to 1, that is left to chance, so that many children that died
+    of one cause do not come back in one instant.
+    """
+
+    first_s: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    step_s: float = attrs.field(default=0.05, validator=attrs.validators.ge(0))
+    factor: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
+    most_s: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))
+    jitter: float = attrs.field(
+        default=0.2, validator=[attrs.validators.ge(0), attrs.validators.le(1)]
+    )
+
+
+def _check_name(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
+    if _NAME.fullmatch(value) is None:
+        raise MisuseError(f"{attribute.name} {value!r} cannot be part of an actor's path")
+
+
+@attrs.frozen(kw_only=True)
+class ChildSpec:
+    """One actor to supervise: its class and the keyword arguments of each of its lives.
+
+    ``shutdown_s`` is how long an ordered stop may take before the life is cancelled.
+    """
+
+    name: str = attrs.field(validator=_check_name)
+    actor: type[Actor[Any]]
+    arguments: Mapping[str, Any] = attrs.field(factory=dict)
+    restart: Restart = Restart.PERMANENT
+    backoff: Backoff = attrs.field(factory=Backoff)
+    shutdown_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
+    mailbox: MailboxSpec = attrs.field(factory=MailboxSpec)
+
+
+@attrs.frozen(kw_only=True)
+class SupervisorSpec:
+    """A supervisor, one_for_one: each child is restarted alone.
+
+    ``children`` start in order and stop in reverse. More than ``intensity`` restarts within
+    ``period_s`` seconds and the supervisor gives up: it stops its children and crashes, for its own
+    supervisor to decide. ``dynamic`` supervisors start and stop children on request instead, and
+    stop them all at once.
+    """
+
+    name: str = attrs.field(validator=_check_name)
+    children: tuple[ChildSpec | SupervisorSpec, ...] = ()
+    dynamic: bool = False
+    restart: Restart = Restart.PERMANENT
+    backoff: Backoff = attrs.field(factory=Backoff)
+    intensity: int = attrs.field(default=3, validator=attrs.validators.ge(0))
+    period_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
+    shutdown_s: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))
+
+    def __attrs_post_init__(self) -> None:
+        names = [child.name for child in self.children]
+        if len(set(names)) != len(names):
+            raise MisuseError(f"supervisor {self.name!r} has two children of one name: {names}")
+        if self.dynamic and self.children:
+            raise MisuseError(f"dynamic supervisor {self.name!r} cannot have children in its spec")
+
+
+AnySpec = ChildSpec | SupervisorSpec

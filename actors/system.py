@@ -1,0 +1,156 @@
+"""``System``: one tree of actors, opened and closed with ``async with open_system(spec)``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+
+from actors.cell import Cell, Down
+from actors.errors import ActorError, ActorStopped, MisuseError
+from actors.policy import Exit, ExitKind
+from actors.ref import Ref
+from actors.registry import Registry
+from actors.spec import AnySpec, SupervisorSpec
+from actors.supervisor import Supervisor, SupervisorRef
+from actors.tree import Node, snapshot
+
+
+@attrs.frozen
+class LifeEvent:
+    """Something happened to a life: ``kind`` is "started" or "crashed", by ``error``."""
+
+    kind: str
+    path: str
+    incarnation: int = 0
+    error: Exception | None = None
+
+
+Observer = Callable[[LifeEvent], None]
+
+
+class System:
+    """A running tree. ``dead_letters`` counts messages to actors that had stopped for good."""
+
+    def __init__(self, spec: SupervisorSpec, observer: Observer | None = None) -> None:
+        self.registry = Registry()
+        self.dead_letters = 0
+        self._observer = observer
+        self._cells: dict[str, Cell] = {}
+        self._supervisors: dict[str, Supervisor] = {}
+        self._root = self.make_cell(None, spec)
+
+    def ref(self, path: str) -> Ref[Any]:
+        """The address of the actor at ``path``. Raises ``ActorStopped`` if there is none."""
+        return self._cell(path).ref
+
+    def supervisor(self, path: str) -> SupervisorRef:
+        """The handle of the supervisor at ``path``. Raises ``ActorStopped`` if there is none."""
+        cell = self._cell(path)
+        if not cell.is_supervisor:
+            raise MisuseError(f"{path} is an actor, not a supervisor")
+        return SupervisorRef(cell)
+
+    def tree(self) -> Node:
+        """The whole tree as it is now."""
+        return snapshot(self._root)
+
+    def _cell(self, path: str) -> Cell:
+        cell = self._cells.get(path)
+        if cell is None:
+            raise ActorStopped(f"there is nothing at {path}")
+        return cell
+
+    # What follows is for the runtime's own files.
+
+    def make_cell(self, parent: Cell | None, spec: AnySpec) -> Cell:
+        """A new place in the tree."""
+        cell = Cell(self, parent, spec)
+        self._cells[cell.path] = cell
+        return cell
+
+    def forget(self, cell: Cell) -> None:
+        """The place is empty for good: free its path and its names."""
+        if self._cells.get(cell.path) is cell:
+            del self._cells[cell.path]
+        self.registry.remove(cell.ref)
+
+    def monitor(self, *, watcher: Cell, watched: Ref[Any]) -> None:
+        """Let ``watcher`` hear of the ends of lives of ``watched``."""
+        if isinstance(watcher.spec, SupervisorSpec) or Down not in watcher.spec.actor.accepts():
+            raise MisuseError(f"{watcher.path} cannot monitor: it does not accept Down")
+        self._cell(watched.path).watchers[watcher.path] = watcher
+
+    def running_supervisor(self, cell: Cell) -> Supervisor | None:
+        """The present life of the supervisor at ``cell``, if it has one."""
+        return self._supervisors.get(cell.path)
+
+    async def run_supervisor(self, cell: Cell, on_started: Callable[[], None]) -> Exit:
+        """Live one life of the supervisor at ``cell``."""
+        supervisor = self._supervisors[cell.path] = Supervisor(cell)
+        try:
+            return await supervisor.run(on_started)
+        finally:
+            del self._supervisors[cell.path]
+
+    async def run_root(self, on_started: Callable[[], None]) -> None:
+        """Live the root's only life. Raises what made it give up."""
+        self._root.begin_life()
+        ended = await self.run_supervisor(self._root, on_started)
+        self._root.end_life(ended)
+        self._root.make_final(ended)
+        if ended.kind is ExitKind.CRASHED:
+            assert ended.error is not None
+            raise ended.error
+
+    def request_stop(self) -> None:
+        """Stop the whole tree in order."""
+        self._root.request_stop()
+
+    def observe(
+        self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
+    ) -> None:
+        """Tell the observer."""
+        if self._observer is not None:
+            self._observer(LifeEvent(kind, path, incarnation, error))
+
+
+@asynccontextmanager
+async def open_system(
+    spec: SupervisorSpec, *, observer: Observer | None = None
+) -> AsyncIterator[System]:
+    """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
+
+    Raises ``StartFailed`` if it does not come up. If the root gives up while the body runs, the
+    body is cancelled and ``RestartsExhausted`` is raised.
+    """
+    system = System(spec, observer)
+    up = trio.Event()
+    root_failure: ActorError | None = None
+    body_failure: Exception | None = None
+
+    async def live(scope: trio.CancelScope) -> None:
+        nonlocal root_failure
+        try:
+            await system.run_root(up.set)
+        except ActorError as error:
+            root_failure = error
+            scope.cancel()
+            up.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live, nursery.cancel_scope)
+        await up.wait()
+        try:
+            yield system
+        except Exception as error:  # kept bare: the nursery would wrap it in a group
+            body_failure = error
+        finally:
+            system.request_stop()
+    if root_failure is not None:
+        raise root_failure from body_failure
+    if body_failure is not None:
+        raise body_failure

@@ -1,0 +1,63 @@
+"""Timers as messages: what is due lies in the mailbox like any other message.
+
+One heap per life of an actor; the actor's own wait carries the earliest deadline, so a timer costs
+no task.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+
+import trio
+
+
+class Timer:
+    """One message to come. ``cancel`` it when it is no longer wanted."""
+
+    __slots__ = ("_cancelled", "deadline", "message")
+
+    def __init__(self, deadline: float, message: object) -> None:
+        self.deadline = deadline
+        self.message = message
+        self._cancelled = False
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the message will not come."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """The message is not wanted any more. After it came this does nothing."""
+        self._cancelled = True
+
+
+class Timers:
+    """The timers of one life, on Trio's clock (monotonic seconds)."""
+
+    __slots__ = ("_heap", "_order")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+
+    def after(self, seconds: float, message: object) -> Timer:
+        """A timer due in ``seconds`` (0 or more); those due at one time keep their order."""
+        timer = Timer(trio.current_time() + max(0.0, seconds), message)
+        heapq.heappush(self._heap, (timer.deadline, next(self._order), timer))
+        return timer
+
+    def next_deadline(self) -> float:
+        """When the earliest timer is due; infinity when there is none."""
+        heap = self._heap
+        while heap and heap[0][2].is_cancelled:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def take_due(self) -> list[object]:
+        """Remove the messages that are due now, earliest first."""
+        due: list[object] = []
+        while self.next_deadline() <= trio.current_time():
+            due.append(heapq.heappop(self._heap)[2].message)
+        return due
