@@ -79,8 +79,11 @@ class Context:
         return await self._nursery.start(task, *arguments)
 
     def after(self, seconds: float, message: object) -> Timer:
-        """Send ``message`` to this actor in ``seconds``."""
-        return self.timers.after(seconds, message)
+        """Send ``message`` to this actor in ``seconds``. Helper tasks may call it too."""
+        timer = self.timers.after(seconds, message)
+        if self.timers.next_deadline() == timer.deadline:
+            self._cell.mailbox.nudge()
+        return timer
 
     def sibling(self, name: str, actor: type[Actor[N]]) -> Ref[N]:
         """The address of another child of the same supervisor, which is of class ``actor``."""

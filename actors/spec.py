@@ -33,8 +33,8 @@ class Restart(enum.Enum):
 class Backoff:
     """Seconds before a restart: ``first_s``, then ``step_s``, ``factor`` times more each time.
 
-    Never more than ``most_s``. ``jitter`` is the part of it, 0 to 1, that is left to chance, so that many children that died
-    of one cause do not come back in one instant.
+    Never more than ``most_s``. ``jitter`` is the part of it, 0 to 1, that is left to chance, so
+    that many children that died of one cause do not come back in one instant.
     """
 
     first_s: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
