@@ -1,0 +1,161 @@
+"""JSON Schema of commands and replies (draft 2020-12), derived from their attrs fields.
+
+The schema says what the codec accepts, with four differences that JSON Schema cannot or should not
+say: the codec refuses ``5.0`` where an int is asked, ints beyond ±(2**53 - 1), and lone surrogates;
+and rules that a validator holds and the field's metadata does not repeat (``described``).
+Nested classes stand where they are used; only a class that contains itself goes to ``$defs``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, Union, get_args, get_origin
+
+import attrs
+
+from actors.codec import is_attrs_class, resolved_fields, tag_of
+from actors.errors import MisuseError
+
+Schema = dict[str, Any]
+
+_SCALARS: dict[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    Any: {},
+    object: {},
+}
+
+
+@functools.cache
+def input_schema(command: type) -> dict[str, Any]:
+    """The schema of a command's arguments, made once: do not change it."""
+    schema = _top(command, _Builder(complete=False))
+    # What the command does stands beside its schema, as the tool's own description.
+    schema.pop("description", None)
+    return schema
+
+
+@functools.cache
+def output_schema(reply: type) -> dict[str, Any]:
+    """The schema of a reply as it travels (``wire.to_plain``), made once: do not change it.
+
+    Every field is there, those with a default too, except flags that are left out while false.
+    """
+    schema = _top(reply, _Builder(complete=True))
+    left_out = optional_flags(reply)
+    schema["required"] = [name for name in schema["required"] if name not in left_out]
+    return schema
+
+
+@functools.cache
+def optional_flags(reply: type) -> tuple[str, ...]:
+    """The fields of a reply that travel only when true: those whose default is ``False``."""
+    return tuple(field.name for field in resolved_fields(reply) if field.default is False)
+
+
+def _top(cls: type, builder: _Builder) -> Schema:
+    """The schema of ``cls`` with ``type: object`` at its top, as MCP wants it."""
+    schema = builder.object_of(cls)
+    if builder.definitions:
+        schema["$defs"] = builder.definitions
+    return schema
+
+
+class _Builder:
+    """Builds one schema. ``complete``: fields with a default are required too.
+
+    ``definitions`` collects the classes that contain themselves.
+    """
+
+    def __init__(self, *, complete: bool) -> None:
+        self._complete = complete
+        self.definitions: dict[str, Schema] = {}
+
+    def object_of(self, cls: type) -> Schema:
+        fields = resolved_fields(cls)
+        tag = tag_of(cls)
+        tagged = {"type": {"const": tag}} if tag else {}
+        schema: Schema = {
+            "type": "object",
+            "properties": tagged | {field.name: self._field(field) for field in fields},
+            "required": [*tagged, *(field.name for field in fields if self._is_required(field))],
+            "additionalProperties": False,
+        }
+        described = inspect.cleandoc(cls.__doc__ or "")
+        return {"description": described, **schema} if described else schema
+
+    def _is_required(self, field: attrs.Attribute[Any]) -> bool:
+        return self._complete or field.default is attrs.NOTHING
+
+    def _field(self, field: attrs.Attribute[Any]) -> Schema:
+        keywords = field.metadata.get("schema", {})
+        schema = self._of(field.type, keywords)
+        if "doc" in field.metadata:
+            schema["description"] = field.metadata["doc"]
+        if field.default is not attrs.NOTHING:
+            schema["default"] = _plain_default(field)
+        return schema
+
+    def _of(self, form: Any, keywords: Mapping[str, Any] | None = None) -> Schema:
+        """The schema of a type; ``keywords`` narrow it where it is not null."""
+        origin, members = get_origin(form), get_args(form)
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [self._of(member, keywords) for member in members]}
+        if form is type(None):
+            return {"type": "null"}
+        return {**self._plain(form, origin, members), **(keywords or {})}
+
+    def _plain(self, form: Any, origin: Any, members: tuple[Any, ...]) -> Schema:
+        if form in _SCALARS:
+            return dict(_SCALARS[form])
+        if origin is Literal:
+            return _literal(members)
+        if origin is list or (origin is tuple and members[-1] is Ellipsis):
+            return {"type": "array", "items": self._of(members[0])}
+        if origin is tuple:
+            items = [self._of(member) for member in members]
+            return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+        if origin in (dict, Mapping):
+            return {"type": "object", "additionalProperties": self._of(members[1])}
+        if is_attrs_class(form):
+            return self._class(form)
+        raise MisuseError(f"there is no schema for {form!r}")
+
+    def _class(self, cls: type) -> Schema:
+        if not _contains_itself(cls):
+            return self.object_of(cls)
+        if cls.__name__ not in self.definitions:
+            self.definitions[cls.__name__] = {}
+            self.definitions[cls.__name__] = self.object_of(cls)
+        return {"$ref": f"#/$defs/{cls.__name__}"}
+
+
+def _contains_itself(cls: type) -> bool:
+    met: set[type] = set()
+    ahead = [field.type for field in resolved_fields(cls)]
+    while ahead:
+        form: Any = ahead.pop()
+        if form is cls:
+            return True
+        if is_attrs_class(form) and form not in met:
+            met.add(form)
+            ahead += [field.type for field in resolved_fields(form)]
+        ahead += get_args(form) if get_origin(form) is not Literal else ()
+    return False
+
+
+def _literal(values: tuple[Any, ...]) -> Schema:
+    kinds = {type(value) for value in values}
+    kind = dict(_SCALARS[kinds.pop()]) if len(kinds) == 1 else {}
+    return {**kind, "const": values[0]} if len(values) == 1 else {**kind, "enum": list(values)}
+
+
+def _plain_default(field: attrs.Attribute[Any]) -> Any:
+    factory = getattr(field.default, "factory", None)
+    return field.default if factory is None else factory()

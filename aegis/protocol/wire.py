@@ -1,0 +1,44 @@
+"""Between a command's arguments on the wire and its object; between a reply and its document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from actors.codec import structure, unstructure
+from actors.errors import CodecError
+from aegis.errors import InvalidRequest
+from aegis.protocol.command import Command
+from aegis.protocol.schema import optional_flags
+from aegis.protocol.table import Entry
+
+MAX_SENTENCE_CHARS = 300
+"""What a refusal of bad arguments may take in a model's context, whatever was sent."""
+
+
+def command_from(entry: Entry, arguments: Mapping[str, object]) -> Command[Any]:
+    """The command that ``arguments`` (what JSON gives) make for ``entry``.
+
+    Raises ``InvalidRequest``: the tool's name and one sentence that names the argument and what
+    is allowed, at most ``MAX_SENTENCE_CHARS`` characters.
+    """
+    try:
+        return structure(entry.command, arguments)
+    except CodecError as error:
+        sentence = f"{entry.tool}: {error}"
+    if len(sentence) > MAX_SENTENCE_CHARS:
+        sentence = f"{sentence[: MAX_SENTENCE_CHARS - 1]}…"
+    raise InvalidRequest(sentence)
+
+
+def to_plain(reply: object) -> dict[str, object]:
+    """A reply as it travels: an object that JSON can hold, as its output schema says.
+
+    A flag that is false by default travels only when true: ``more`` of a list.
+    """
+    document = cast("dict[str, object]", unstructure(reply))
+    form: Any = type(reply)
+    for flag in optional_flags(form):
+        if document[flag] is False:
+            del document[flag]
+    return document
