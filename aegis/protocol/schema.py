@@ -32,9 +32,23 @@ _SCALARS: dict[Any, Schema] = {
 }
 
 
-@functools.cache
 def input_schema(command: type) -> dict[str, Any]:
     """The schema of a command's arguments, made once: do not change it."""
+    form: Any = command
+    return _input_schema(form)
+
+
+def output_schema(reply: type) -> dict[str, Any]:
+    """The schema of a reply as it travels (``wire.to_plain``), made once: do not change it.
+
+    Every field is there, those with a default too, except flags that are left out while false.
+    """
+    form: Any = reply
+    return _output_schema(form)
+
+
+@functools.cache
+def _input_schema(command: type) -> Schema:
     schema = _top(command, _Builder(complete=False))
     # What the command does stands beside its schema, as the tool's own description.
     schema.pop("description", None)
@@ -42,11 +56,7 @@ def input_schema(command: type) -> dict[str, Any]:
 
 
 @functools.cache
-def output_schema(reply: type) -> dict[str, Any]:
-    """The schema of a reply as it travels (``wire.to_plain``), made once: do not change it.
-
-    Every field is there, those with a default too, except flags that are left out while false.
-    """
+def _output_schema(reply: type) -> Schema:
     schema = _top(reply, _Builder(complete=True))
     left_out = optional_flags(reply)
     schema["required"] = [name for name in schema["required"] if name not in left_out]
