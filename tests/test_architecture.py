@@ -1,0 +1,382 @@
+"""The import law and the sizes of files: who may know whom, held by reading the sources.
+
+``LAW`` is the one table to change when a file is added or moved. A module that no rule covers
+is a violation too: everything has a place.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MAX_FUNCTION_LINES = 60
+MAX_FILE_LINES = 450
+LONGER: frozenset[str] = frozenset()
+"""Files and functions (``module`` or ``module:function``) that may be longer, each for a reason."""
+
+LAW: list[tuple[str, tuple[str, ...]]] = [
+    # Who (the first pattern that fits), and which parts of ours it may know beside itself.
+    ("actors.codec*", ("actors.errors", "actors.codec")),
+    ("actors*", ("actors",)),
+    ("aegis", ()),
+    ("aegis.root", ()),
+    ("aegis.settings", ()),
+    ("aegis.clock", ()),
+    ("aegis.errors", ("actors.errors",)),
+    ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
+    ("aegis.config", ("actors.codec", "actors.errors", "aegis.errors", "aegis.names")),
+    (
+        "aegis.protocol*",
+        (
+            "actors.messages",
+            "actors.codec",
+            "actors.errors",
+            "aegis.errors",
+            "aegis.protocol",
+        ),
+    ),
+    ("aegis.journal*", ("actors", "aegis.journal", "aegis.errors", "aegis.names", "aegis.clock")),
+    *(
+        (
+            f"aegis.{primitive}*",
+            (
+                "actors",
+                "aegis.journal",
+                "aegis.protocol",
+                "aegis.errors",
+                "aegis.names",
+                "aegis.clock",
+                f"aegis.{primitive}",
+            ),
+        )
+        for primitive in ("terminals", "inboxes", "queues", "canvases", "workflows", "groups")
+    ),
+    (
+        "aegis.servers*",
+        (
+            "actors.errors",
+            "actors.codec",
+            "aegis.protocol",
+            "aegis.errors",
+            "aegis.names",
+            "aegis.servers",
+        ),
+    ),
+    ("aegis.client.line", ("aegis.root",)),
+    ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
+    ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.app")),
+    ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
+    ("aegis.app", ("actors", "aegis")),
+]
+
+PURE = (
+    "actors.codec*",
+    "actors.errors",
+    "actors.messages",
+    "actors.policy",
+    "actors.spec",
+    "aegis.errors",
+    "aegis.names",
+    "aegis.protocol*",
+    "aegis.journal.ledger",
+    "aegis.inboxes.rules",
+    "aegis.terminals.boundaries",
+    "aegis.terminals.capture",
+    "aegis.terminals.notification",
+    "aegis.terminals.osc133",
+    "aegis.terminals.record",
+    "aegis.terminals.submission",
+    "aegis.terminals.text",
+)
+"""Pure files: these, and every file whose docstring ends a sentence with the one word "Pure."."""
+
+IMPURE = (
+    "trio",
+    "os",
+    "io",
+    "subprocess",
+    "socket",
+    "select",
+    "selectors",
+    "signal",
+    "threading",
+    "multiprocessing",
+    "asyncio",
+    "fcntl",
+    "termios",
+    "pty",
+    "tempfile",
+    "shutil",
+    "time",
+    "random",
+)
+
+ONLY_IN = {
+    "mcp": ("aegis.servers.mcp",),
+    "mcp_types": ("aegis.servers.mcp",),
+    "hypercorn": ("aegis.servers*",),
+    "trio_websocket": ("aegis.servers*", "aegis.client*"),
+    "structlog": ("aegis*",),
+    "click": ("aegis.cli*",),
+    "cattrs": ("actors.codec*",),
+    "tractor": ("actors.nodes*",),
+}
+"""Libraries that only one place may touch."""
+
+ONLY_LAZILY = {
+    "tractor": ("actors.nodes*",),
+    "aegis.app": ("aegis.cli.up",),
+}
+"""Imported inside functions only, by these."""
+
+RUNTIME_LIBRARIES = frozenset({"trio", "outcome", "attr", "attrs", "cattrs", "tractor"})
+"""All that ``actors`` may import beside the standard library; ``outcome`` is Trio's own."""
+
+
+@attrs.frozen
+class Import:
+    """One import statement's target; ``lazy`` when it stands inside a function."""
+
+    target: str
+    line: int
+    lazy: bool
+
+
+def within(target: str, part: str) -> bool:
+    return target == part or target.startswith(f"{part}.")
+
+
+def fits(module: str, patterns: Iterable[str]) -> bool:
+    """Whether a pattern fits: ``aegis.cli`` alone, ``aegis.cli*`` with all that is in it."""
+    return any(
+        within(module, pattern[:-1]) if pattern.endswith("*") else module == pattern
+        for pattern in patterns
+    )
+
+
+def imports_of(tree: ast.Module) -> Iterator[Import]:
+    """Every import, wherever it stands, those for type checkers included."""
+    lazy: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            lazy |= {id(inner) for inner in ast.walk(node)}
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, id(node) in lazy)
+        elif isinstance(node, ast.ImportFrom):
+            origin = "." * node.level + (node.module or "")
+            for alias in node.names:
+                yield Import(f"{origin}.{alias.name}", node.lineno, id(node) in lazy)
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What ``module`` breaks, one sentence each."""
+    tree = ast.parse(source)
+    found = [
+        f"{module}:{imported.line} imports {imported.target}: {reason}"
+        for imported in imports_of(tree)
+        for reason in reasons_against(module, imported, pure=is_pure(module, tree))
+    ]
+    return [*found, *too_long(module, tree, source)]
+
+
+def is_pure(module: str, tree: ast.Module) -> bool:
+    doc = ast.get_docstring(tree) or ""
+    return fits(module, PURE) or "Pure." in doc.split("\n\n")[0]
+
+
+def reasons_against(module: str, imported: Import, *, pure: bool) -> Iterator[str]:
+    target, top = imported.target, imported.target.split(".")[0]
+    if target.startswith("."):
+        yield "imports are absolute"
+    if top in ("actors", "aegis") and not may_know(module, target):
+        yield "the law does not let it know that"
+    if pure and top in IMPURE:
+        yield "the file is pure"
+    if within(module, "actors") and not (
+        top in sys.stdlib_module_names or top in RUNTIME_LIBRARIES or top == "actors"
+    ):
+        yield "actors knows only Trio, attrs, cattrs and the standard library"
+    if top in ONLY_IN and not fits(module, ONLY_IN[top]):
+        yield f"only {', '.join(ONLY_IN[top])} may"
+    for part, who in ONLY_LAZILY.items():
+        if within(target, part) and fits(module, who) and not imported.lazy:
+            yield "only inside a function"
+
+
+def may_know(module: str, target: str) -> bool:
+    for pattern, known in LAW:
+        if fits(module, (pattern,)):
+            return any(within(target, part) for part in known)
+    return False
+
+
+def too_long(module: str, tree: ast.Module, source: str) -> Iterator[str]:
+    lines = len(source.splitlines())
+    if lines > MAX_FILE_LINES and module not in LONGER:
+        yield f"{module} has {lines} lines: at most {MAX_FILE_LINES}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES and f"{module}:{node.name}" not in LONGER:
+                yield f"{module}:{node.name} has {length} lines: at most {MAX_FUNCTION_LINES}"
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for package in ("actors", "aegis"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+@pytest.mark.parametrize(("module", "path"), [pytest.param(m, p, id=m) for m, p in modules()])
+def test_the_law_holds(module: str, path: Path) -> None:
+    assert fits(module, [pattern for pattern, _ in LAW]), f"{module} has no place in LAW"
+    assert violations(module, path.read_text()) == []
+
+
+def test_every_pure_file_that_is_named_exists() -> None:
+    there = [module for module, _ in modules()]
+    assert [pattern for pattern in PURE if not any(fits(m, (pattern,)) for m in there)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "reason"),
+    [
+        ("actors.cell", "import aegis.errors", "the law"),
+        ("actors.cell", "def f():\n    from aegis import app", "the law"),
+        ("actors.cell", "import structlog", "actors knows only"),
+        ("actors.cell", "from requests import get", "actors knows only"),
+        ("actors.nodes.worker", "import tractor", "only inside a function"),
+        ("actors.cell", "def f():\n    import tractor", "only actors.nodes* may"),
+        ("actors.cell", "from .errors import ActorError", "imports are absolute"),
+        ("actors.policy", "import trio", "pure"),
+        ("actors.codec.reading", "from actors.ref import Ref", "the law"),
+        ("actors.cell", "from cattrs import structure", "only actors.codec"),
+        ("aegis.protocol.terminals", "from actors import Ref", "the law"),
+        ("aegis.protocol.terminals", "from aegis.terminals import text", "the law"),
+        ("aegis.protocol.wire", "import os.path", "pure"),
+        ("aegis.protocol.wire", "from os import environ", "pure"),
+        ("aegis.terminals.osc133", "import threading", "pure"),
+        ("aegis.servers.framing", '"""Lines. Pure."""\nimport socket', "pure"),
+        ("aegis.terminals.shell", "from aegis.inboxes import router", "the law"),
+        ("aegis.terminals.shell", "from aegis.servers.calls import Caller", "the law"),
+        (
+            "aegis.inboxes.inbox",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import aegis.terminals.shell",
+            "the law",
+        ),
+        ("aegis.queues.queue", "import aegis.inboxes", "the law"),
+        ("aegis.journal.disk", "from aegis.terminals import pty", "the law"),
+        ("aegis.servers.http", "from aegis.terminals.terminal import Terminal", "the law"),
+        ("aegis.servers.http", "import mcp.server", "only aegis.servers.mcp"),
+        ("aegis.servers.http", "import mcp_types as types", "only aegis.servers.mcp"),
+        ("aegis.terminals.pty", "from hypercorn.config import Config", "only aegis.servers"),
+        ("aegis.client.line", "from aegis.errors import ConnectError", "the law"),
+        ("aegis.cli.term", "from aegis.protocol.terminals import RunCommand", "the law"),
+        ("aegis.cli.term", "def f():\n    from aegis.app import run_daemon", "the law"),
+        ("aegis.cli.up", "from aegis.app import run_daemon", "only inside a function"),
+        ("aegis.errors", "import aegis.protocol.table", "the law"),
+        ("aegis.names", "x = 1\n" * (MAX_FILE_LINES + 1), "lines"),
+        ("aegis.names", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES, "aegis.names:f has 61"),
+    ],
+)
+def test_the_checker_sees_what_breaks_the_law(module: str, source: str, reason: str) -> None:
+    assert any(reason in violation for violation in violations(module, source))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("actors.cell", "import trio, attrs\nfrom actors.errors import ActorError"),
+        ("actors.nodes.worker", "def f():\n    import tractor"),
+        ("aegis.protocol.wire", "from actors.codec import structure\nimport json"),
+        ("aegis.terminals.shell", "import trio\nfrom aegis.journal import disk"),
+        ("aegis.servers.mcp", "import mcp.server\nfrom aegis.protocol.table import COMMANDS"),
+        ("aegis.cli.up", "def f():\n    from aegis.app import run_daemon"),
+        ("aegis.app", "from aegis.terminals.shell import Shell\nimport aegis.servers.gateway"),
+        ("aegis.terminals.shell", '"""Impure, as "pure" goes."""\nimport os'),
+        ("aegis.names", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
+    ],
+)
+def test_the_checker_lets_the_lawful_pass(module: str, source: str) -> None:
+    assert violations(module, source) == []
+
+
+@pytest.mark.parametrize("module", ["aegis.climate", "aegis.telegram", "elsewhere"])
+def test_a_module_without_a_place_in_the_law_may_know_nothing_of_ours(module: str) -> None:
+    assert violations(module, "import aegis.errors") != []
+
+
+HEAVY = ["trio", "cattrs", "attr", "attrs", "mcp", "hypercorn", "structlog", "rich", "asyncio"]
+
+
+def loaded_by(statement: str) -> list[str]:
+    """Which heavy modules are loaded after ``statement`` in a fresh interpreter."""
+    code = f"import sys\n{statement}\nprint(*(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return sorted(done.stdout.split())
+
+
+CLI_MODULES = [
+    m for m, _ in modules() if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+]
+
+
+@pytest.mark.parametrize("module", CLI_MODULES)
+def test_the_command_line_loads_nothing_heavy(module: str) -> None:
+    assert loaded_by(f"import {module}") == []
+
+
+def test_the_check_for_heavy_modules_sees_one() -> None:
+    assert "trio" in loaded_by("import actors.ref")
+
+
+PACKAGE_HOSTS = [
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("files", "pythonhosted", "org"),
+        ("pypi", "python", "org"),
+        ("registry", "npmjs", "org"),
+        ("registry", "npmjs", "com"),
+        ("registry", "yarnpkg", "com"),
+    )
+]
+"""Put together here, so that this file does not name them either."""
+
+
+def hosts_named_in(text: bytes) -> list[str]:
+    return [host for host in PACKAGE_HOSTS if host.encode() in text.lower()]
+
+
+def project_files() -> Iterator[Path]:
+    """The files of the project: what git tracks or would; in an unpacked sdist, all of them."""
+    if not (ROOT / ".git").exists():
+        return (path for path in ROOT.rglob("*") if path.is_file())
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
+    return (ROOT / name.decode() for name in listed.split(b"\0") if name)
+
+
+def test_no_file_names_the_host_of_a_package_index() -> None:
+    found = {
+        str(path): hosts_named_in(path.read_bytes()) for path in project_files() if path.is_file()
+    }
+    assert len(found) > 20
+    assert {path: hosts for path, hosts in found.items() if hosts} == {}
+
+
+def test_the_search_for_hosts_finds_one() -> None:
+    for host in PACKAGE_HOSTS:
+        assert hosts_named_in(f"see https://{host.upper()}/simple".encode()) == [host]
