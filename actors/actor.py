@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get
 
 import trio
 
-from actors.errors import MisuseError
-from actors.mailbox import Envelope
+from actors.errors import AskError, MisuseError
+from actors.mailbox import Envelope, Signal
 from actors.messages import Request, message_classes
-from actors.ref import Ref
+from actors.ref import Ref, current_handling
 from actors.reply import Reply
 from actors.timers import Timer, Timers
 
@@ -47,7 +47,6 @@ class Context:
         self.timers = Timers()
         self.owed: list[Reply[Any]] = []
         self.current: Envelope | None = None
-        self.finished = False
         self._sweep_at = 64
 
     @property
@@ -71,15 +70,25 @@ class Context:
         return self._cell.ref
 
     def start_soon(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> None:
-        """Start a helper task that ends with this life; what it raises ends this life."""
-        self._nursery.start_soon(task, *arguments)
+        """Start a helper task that ends with this life; what it raises ends this life.
+
+        No handler waits for it, so what it asks belongs to no chain of askers.
+        """
+        token = current_handling.set(None)
+        try:
+            self._nursery.start_soon(task, *arguments)
+        finally:
+            current_handling.reset(token)
 
     async def start(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> Any:
         """Like ``start_soon``, and wait until the task says that it has started."""
         return await self._nursery.start(task, *arguments)
 
     def after(self, seconds: float, message: object) -> Timer:
-        """Send ``message`` to this actor in ``seconds``. Helper tasks may call it too."""
+        """Send ``message`` to this actor in ``seconds``, unless this life ends before.
+
+        Helper tasks may call it too.
+        """
         timer = self.timers.after(seconds, message)
         if self.timers.next_deadline() == timer.deadline:
             self._cell.mailbox.nudge()
@@ -89,12 +98,17 @@ class Context:
         """The address of another child of the same supervisor, which is of class ``actor``."""
         parent = self._cell.parent
         cell = None if parent is None else parent.children.get(name)
-        if cell is None or getattr(cell.spec, "actor", None) is not actor:
+        known = None if cell is None else getattr(cell.spec, "actor", None)
+        if cell is None or known is None or not issubclass(known, actor):
             raise MisuseError(f"{self.path} has no sibling {name!r} of class {actor.__name__}")
         return cell.ref
 
     def monitor(self, ref: Ref[Any]) -> None:
-        """Get a ``Down`` whenever a life of ``ref`` ends. This actor must accept ``Down``."""
+        """Get a ``Down`` whenever a life of ``ref`` ends. This actor must accept ``Down``.
+
+        Lasts across restarts of both; a second time it changes nothing. Raises ``ActorStopped``
+        if there is nobody at that address any more.
+        """
         self._cell.system.monitor(watcher=self._cell, watched=ref)
 
     def register(self, group: str, name: str) -> None:
@@ -103,7 +117,7 @@ class Context:
 
     def finish(self) -> None:
         """End this life, in order, after the message in hand."""
-        self.finished = True
+        self._cell.mailbox.put_signal(Signal.FINISH)
 
     def owe(self, reply: Reply[Any]) -> None:
         """Remember a reply to be given later, so that the end of this life settles it."""
@@ -140,7 +154,11 @@ class Actor(Generic[M]):
         raise NotImplementedError(f"{type(self).__name__} does not say how it receives messages")
 
     async def teardown(self) -> None:
-        """End a life, whichever way it ended; shielded, with a short deadline of its own."""
+        """End a life, whichever way it ended, a failed set-up included.
+
+        Shielded, with a deadline of its own of one second. Helper tasks may still run; they are
+        cancelled after it.
+        """
 
     def reply(self, request: Request[T], value: T) -> None:
         """Answer the request in hand."""
@@ -155,14 +173,23 @@ class Actor(Generic[M]):
         """
         envelope = self._current(request)
         reply: Reply[T] = envelope.reply if envelope.reply is not None else Reply()
-        envelope.reply = None
+        envelope.deferred = True
         self.context.owe(reply)
         return reply
 
     def pass_on(self, request: Request[T], to: Ref[Any], new: Request[T] | None = None) -> None:
-        """Let ``to`` answer the request in hand, or ``new`` in its place."""
+        """Let ``to`` answer the request in hand, or ``new`` in its place.
+
+        Where ``to`` cannot take it (stopped, full, itself waiting for this answer), the asker
+        gets that error. Raised here only if nobody asks.
+        """
         envelope = self._current(request)
-        to.pass_on(request if new is None else new, envelope)
+        try:
+            to.pass_on(request if new is None else new, envelope)
+        except AskError as error:
+            if envelope.reply is None:
+                raise
+            envelope.reply.fail(error)
         envelope.reply = None
 
     def _current(self, request: object) -> Envelope:

@@ -25,7 +25,7 @@ class State(enum.Enum):
     RUNNING = "running"
     STOPPING = "stopping"
     DOWN = "down"
-    """Between two lives: waiting for its restart."""
+    """No life now: before the first one, or between two."""
     STOPPED = "stopped"
     """For good."""
 
@@ -34,7 +34,9 @@ class State(enum.Enum):
 class Down:
     """News of a monitored actor: one of its lives ended. ``final`` means that none follows.
 
-    It comes after everything that the actor itself sent to the same receiver in that life.
+    It comes after everything that the actor itself sent to the same receiver in that life. Where
+    it turns out only later that no life follows (its supervisor has stopped), a second ``Down``
+    of the same incarnation says so.
     """
 
     path: str
@@ -54,11 +56,12 @@ class Cell:
         self.path: str = spec.name if parent is None else f"{parent.path}/{spec.name}"
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
-        self.state = State.STARTING
+        self.state = State.DOWN
         self.incarnation = 0
         self.began_at = trio.current_time()
         self.scope = trio.CancelScope()
         self.watchers: dict[str, Cell] = {}
+        self.watched: dict[str, Cell] = {}
         self.ref: Ref[Any] = Ref(self)
 
     def _make_mailbox(self) -> Mailbox:
@@ -114,6 +117,13 @@ class Cell:
         self.system.forget(self)
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:
             del self.parent.children[self.spec.name]
+        self._stop_watching()
+        self.tell_watchers(ended, final=True)
+
+    def watch(self, watched: Cell) -> None:
+        """Hear of the ends of lives of ``watched`` until either is gone for good."""
+        watched.watchers[self.path] = self
+        self.watched[watched.path] = watched
 
     def tell_watchers(self, ended: Exit, *, final: bool) -> None:
         """Send ``Down`` to everybody who monitors this place."""
@@ -121,10 +131,16 @@ class Cell:
             self.path, self.incarnation, ended.reason, ended.kind is ExitKind.CRASHED, final
         )
         for watcher in list(self.watchers.values()):
-            if not watcher.is_final:
-                watcher.mailbox.put_always(down)
+            watcher.mailbox.put_always(down)
+            if final:
+                del watcher.watched[self.path]
         if final:
             self.watchers.clear()
+
+    def _stop_watching(self) -> None:
+        for watched in self.watched.values():
+            del watched.watchers[self.path]
+        self.watched.clear()
 
     def _fail_waiting(self, ended: Exit) -> None:
         for envelope in self.mailbox.take_all():

@@ -4,7 +4,7 @@ ActorError
 ├─ Refusal               the handler refused this request; the actor lives on
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
-│   ├─ ActorStopped      nobody will ever answer at this address
+│   ├─ ActorStopped      the life that held it ended in order, or none follows
 │   ├─ AskDeadline       no reply within the asker's time
 │   ├─ AskCycle          the chain of askers already waits for this actor
 │   ├─ MailboxFull       no room, and the mailbox rejects when full
@@ -39,7 +39,10 @@ class ActorCrashed(AskError):
 
 
 class ActorStopped(AskError):
-    """The actor at this address has stopped for good. Ask somebody else."""
+    """The life that held the request ended in order, or no life will follow at this address.
+
+    ``Ref.is_stopped`` tells the two apart.
+    """
 
 
 class AskDeadline(AskError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import trio
 
 from actors.actor import Actor, Context
 from actors.cell import Cell, State, gone
-from actors.errors import ActorStopped, NoReply, Refusal
+from actors.errors import NoReply, Refusal
 from actors.mailbox import Envelope, Handling, Signal
 from actors.policy import Exit, ExitKind
 from actors.ref import current_handling
@@ -25,18 +26,17 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
     """Live one life in ``cell`` and say how it ended.
 
     An ``Exception`` anywhere in it is a crash. ``Cancelled`` from outside, ``KeyboardInterrupt``
-    and ``SystemExit`` pass through.
+    and ``SystemExit`` pass through. However it ends, everybody who waits for it is answered.
     """
-    crash: Exception | None = None
     kind = ExitKind.STOPPED
     life = _Life(cell)
     try:
         with cell.scope:
             kind = await life.run(on_started)
     except* Exception as group:
-        crash = group
-    ended = Exit(kind) if crash is None else Exit(ExitKind.CRASHED, crash)
-    life.settle_owed(ended)
+        life.crashes.insert(0, group)
+    finally:
+        ended = life.end(kind)
     return ended
 
 
@@ -44,6 +44,7 @@ class _Life:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
         self._context: Context | None = None
+        self.crashes: list[Exception] = []
 
     async def run(self, on_started: Callable[[], None]) -> ExitKind:
         assert isinstance(self._cell.spec, ChildSpec)
@@ -57,24 +58,51 @@ class _Life:
                 on_started()
                 kind = await self._serve(actor, actor.context)
             finally:
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S):
-                    await actor.teardown()
+                await self._tear_down(actor)
             nursery.cancel_scope.cancel()
         return kind
 
-    def settle_owed(self, ended: Exit) -> None:
-        if self._context is not None:
-            for reply in self._context.owed:
-                if not reply.is_settled:
-                    reply.fail(gone(self._cell.path, ended))
+    def end(self, kind: ExitKind) -> Exit:
+        """How the life ended, once it has: reported, and told to everybody it owed an answer."""
+        cell = self._cell
+        ended = Exit(kind)
+        if self.crashes:
+            ended = Exit(ExitKind.CRASHED, _as_one(self.crashes))
+            cell.system.observe(
+                "crashed", cell.path, incarnation=cell.incarnation, error=ended.error
+            )
+        for reply in self._owed():
+            if not reply.is_settled:
+                reply.fail(gone(cell.path, ended))
+        return ended
 
-    async def _serve(self, actor: Actor[object], context: Context) -> ExitKind:
+    def _owed(self) -> list[Any]:
+        context = self._context
+        if context is None:
+            return []
+        current = None if context.current is None else context.current.reply
+        return context.owed if current is None else [*context.owed, current]
+
+    async def _tear_down(self, actor: Actor[Any]) -> None:
+        """What it raises is kept aside: it must not hide why the life ended."""
+        cell = self._cell
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
+            try:
+                await actor.teardown()
+            except Exception as error:
+                self.crashes.append(error)
+        if scope.cancelled_caught:
+            cell.system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
+
+    async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
         mailbox = self._cell.mailbox
         handled = 0
-        while not context.finished:
+        while True:
             item = mailbox.take()
             if item is Signal.STOP:
                 return ExitKind.STOPPED
+            if item is Signal.FINISH:
+                return ExitKind.FINISHED
             if item is None:
                 handled = 0
                 await self._wait(context)
@@ -86,7 +114,6 @@ class _Life:
                     handled = 0
                     self._deliver_due(context)
                     await trio.lowlevel.checkpoint()
-        return ExitKind.FINISHED
 
     async def _wait(self, context: Context) -> None:
         deadline = context.timers.next_deadline()
@@ -101,7 +128,8 @@ class _Life:
         for message in context.timers.take_due():
             self._cell.mailbox.put_always(message)
 
-    async def _handle(self, actor: Actor[object], context: Context, envelope: Envelope) -> None:
+    async def _handle(self, actor: Actor[Any], context: Context, envelope: Envelope) -> None:
+        """A handler that is cancelled leaves its request to the end of the life to answer."""
         handling = Handling(self._cell.path, envelope.chain)
         current_handling.set(handling)
         context.current = envelope
@@ -117,15 +145,20 @@ class _Life:
             raise
         finally:
             handling.active = False
-            context.current = None
-            self._check_answered(envelope)
+        context.current = None
+        self._check_answered(envelope)
 
     def _check_answered(self, envelope: Envelope) -> None:
         reply = envelope.reply
-        if reply is None or reply.is_settled:
+        if reply is None or envelope.deferred or reply.is_settled:
             return
         path, request = self._cell.path, type(envelope.message).__name__
-        if self._cell.state is State.STOPPING:
-            reply.fail(ActorStopped(f"{path} was stopped while it handled {request}"))
-        else:
-            reply.fail(NoReply(f"{path} ended {request} without a reply"))
+        reply.fail(NoReply(f"{path} ended {request} without a reply"))
+
+
+def _as_one(crashes: list[Exception]) -> Exception:
+    """One exception for what crashed a life: the bare one, or a group of several."""
+    error = crashes[0] if len(crashes) == 1 else ExceptionGroup("a life crashed", crashes)
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import trio
@@ -24,7 +24,10 @@ class Overflow(enum.Enum):
     REJECT = "reject"
     """The sender gets ``MailboxFull``."""
     DROP_OLDEST = "drop_oldest"
-    """The oldest waiting message goes; if it was a request, its asker gets ``MailboxFull``."""
+    """The oldest waiting message goes; if it was a request, its asker gets ``MailboxFull``.
+
+    News of the runtime (timers, ``Down``) is never dropped for room.
+    """
 
 
 class OnRestart(enum.Enum):
@@ -43,34 +46,59 @@ class MailboxSpec:
     on_restart: OnRestart = OnRestart.KEEP
 
 
-class Envelope:
-    """A message on its way: with the reply somebody waits for, if any, and the chain of askers."""
-
-    __slots__ = ("chain", "message", "reply")
-
-    def __init__(
-        self, message: object, reply: Reply[Any] | None = None, chain: tuple[Handling, ...] = ()
-    ) -> None:
-        self.message = message
-        self.reply = reply
-        self.chain = chain
-
-
 class Handling:
     """One message being handled by the actor at ``path``; ``active`` until its handler ends."""
 
     __slots__ = ("active", "chain", "path")
 
-    def __init__(self, path: str, chain: tuple[Handling, ...]) -> None:
+    def __init__(self, path: str, chain: tuple[Asker, ...]) -> None:
         self.path = path
         self.chain = chain
         self.active = True
 
 
+class Asker(NamedTuple):
+    """A link of the chain of askers: a handler, and the reply that it asked for."""
+
+    handling: Handling
+    reply: Reply[Any]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether that handler cannot end before the reply came."""
+        return self.handling.active and not self.reply.is_settled
+
+
+class Envelope:
+    """A message on its way: with the reply somebody waits for, if any, and the chain of askers.
+
+    ``deferred`` says that the handler may end without an answer.
+    """
+
+    __slots__ = ("chain", "deferred", "message", "reply")
+
+    def __init__(
+        self, message: object, reply: Reply[Any] | None = None, chain: tuple[Asker, ...] = ()
+    ) -> None:
+        self.message = message
+        self.reply = reply
+        self.chain = chain
+        self.deferred = False
+
+
+class News(Envelope):
+    """A message of the runtime itself: a timer, a ``Down``."""
+
+    __slots__ = ()
+
+
 class Signal(enum.Enum):
-    """What the runtime says to an actor ahead of all messages."""
+    """What is said to a life ahead of all messages."""
 
     STOP = "stop"
+    """Its supervisor, or whoever holds its ``Ref``, ends it."""
+    FINISH = "finish"
+    """The actor itself ends it."""
 
 
 class Mailbox:
@@ -105,12 +133,13 @@ class Mailbox:
         Bounded all the same: by the timers and monitors that the actor itself asked for.
         """
         self._check_class(message)
-        self._messages.append(Envelope(message))
+        self._messages.append(News(message))
         self._wake()
 
     def put_signal(self, signal: Signal) -> None:
         """Queue a signal; it is taken before any message."""
-        self._signals.append(signal)
+        if signal not in self._signals:
+            self._signals.append(signal)
         self._wake()
 
     def nudge(self) -> None:
@@ -141,12 +170,10 @@ class Mailbox:
         if self._waiter is not None:
             raise MisuseError(f"two tasks wait on the mailbox of {self._owner}")
         self._waiter = trio.lowlevel.current_task()
-        try:
-            await trio.lowlevel.wait_task_rescheduled(self._abort)
-        finally:
-            self._waiter = None
+        await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
+        self._waiter = None  # a message that comes before the cancelled task runs wakes nobody
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _wake(self) -> None:
@@ -166,7 +193,10 @@ class Mailbox:
             raise MailboxFull(
                 f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
             )
+        oldest = next((each for each in self._messages if not isinstance(each, News)), None)
+        if oldest is None:
+            return
         self.dropped += 1
-        oldest = self._messages.popleft()
+        self._messages.remove(oldest)
         if oldest.reply is not None:
             oldest.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))

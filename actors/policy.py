@@ -99,7 +99,10 @@ def delay_s(backoff: Backoff, restart: int, chance: float) -> float:
     """Seconds before the ``restart``-th restart (1 is the first) within the period."""
     if restart <= 1:
         return backoff.first_s
-    grown = min(backoff.most_s, backoff.step_s * backoff.factor ** (restart - 2))
+    try:
+        grown = min(backoff.most_s, backoff.step_s * backoff.factor ** (restart - 2))
+    except OverflowError:
+        grown = backoff.most_s
     return grown * (1 - backoff.jitter * chance)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import trio
 
 from actors.errors import ActorStopped, AskCycle, AskDeadline, MisuseError
-from actors.mailbox import Envelope, Handling, Signal
+from actors.mailbox import Asker, Envelope, Handling
 from actors.messages import Request
 from actors.reply import Reply
 
@@ -61,44 +61,50 @@ class Ref(Generic[M]):
         ``ActorCrashed``, ``ActorStopped``, ``MailboxFull``, ``AskDeadline``, ``AskCycle``,
         ``NoReply``.
         """
-        reply = self.send_request(request)
         with trio.move_on_after(timeout):
-            return await reply.wait()
-        reply.abandon()
+            return await self.send_request(request).wait()
         raise AskDeadline(
             f"{self.path} did not answer {type(request).__name__} within {timeout:g} s"
         )
 
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""
-        cell = self._cell
-        chain = self._chain(type(request))
-        if cell.is_final:
-            raise ActorStopped(f"{self.path} has stopped; it cannot answer")
         reply: Reply[T] = Reply()
-        cell.mailbox.put(Envelope(request, reply, chain))
+        handling = current_handling.get()
+        if handling is None or not handling.active:
+            self._put_request(Envelope(request, reply))
+        else:
+            self._put_request(Envelope(request, reply, (*handling.chain, Asker(handling, reply))))
         return reply
+
+    def forward(self, request: Request[T], reply: Reply[T]) -> None:
+        """Send a request whose answer goes to ``reply``, taken over from an earlier request.
+
+        Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
+        """
+        self.pass_on(request, Envelope(request, reply))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
         """Hand over the reply owed for ``envelope`` together with ``request``."""
+        self._put_request(Envelope(request, envelope.reply, envelope.chain))
+
+    def stop(self) -> None:
+        """End the actor in order and for good: the message in hand is finished, teardown runs.
+
+        Does not wait. After its ``shutdown_s`` the life is cancelled. Between two lives it ends
+        all the same: no further life begins.
+        """
+        self._cell.system.stop_cell(self._cell)
+
+    def _put_request(self, envelope: Envelope) -> None:
         cell = self._cell
         if cell.is_final:
             raise ActorStopped(f"{self.path} has stopped; it cannot answer")
-        cell.mailbox.put(Envelope(request, envelope.reply, envelope.chain))
-
-    def stop(self) -> None:
-        """Ask the actor to end in order: the message in hand is finished, teardown runs."""
-        self._cell.mailbox.put_signal(Signal.STOP)
-
-    def _chain(self, request: type) -> tuple[Handling, ...]:
-        handling = current_handling.get()
-        if handling is None or not handling.active:
-            return ()
-        chain = (*handling.chain, handling)
-        if any(link.active and link.path == self.path for link in chain):
-            path = " -> ".join([*(link.path for link in chain), self.path])
-            raise AskCycle(f"asking {request.__name__} would wait for itself: {path}")
-        return chain
+        if any(asker.is_waiting and asker.handling.path == self.path for asker in envelope.chain):
+            path = " -> ".join([*(asker.handling.path for asker in envelope.chain), self.path])
+            request = type(envelope.message).__name__
+            raise AskCycle(f"asking {request} would wait for itself: {path}")
+        cell.mailbox.put(envelope)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ref) and other.path == self.path

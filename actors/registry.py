@@ -13,6 +13,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, Ref[Any]]] = {}
+        self._entries: dict[Ref[Any], set[tuple[str, str]]] = {}
 
     def add(self, group: str, name: str, ref: Ref[Any]) -> None:
         """Register ``ref``; again by the same address changes nothing.
@@ -24,6 +25,7 @@ class Registry:
         if known is not None and known != ref and not known.is_stopped:
             raise MisuseError(f"{group} {name!r} is {known.path}; {ref.path} cannot be it too")
         names[name] = ref
+        self._entries.setdefault(ref, set()).add((group, name))
 
     def find(self, group: str, name: str) -> Ref[Any] | None:
         """The address registered as ``name``, or None."""
@@ -35,6 +37,8 @@ class Registry:
 
     def remove(self, ref: Ref[Any]) -> None:
         """Forget every name of ``ref``."""
-        for names in self._groups.values():
-            for name in [name for name, known in names.items() if known == ref]:
-                del names[name]
+        for group, name in self._entries.pop(ref, ()):
+            names = self._groups[group]
+            del names[name]
+            if not names:
+                del self._groups[group]

@@ -57,11 +57,6 @@ class Reply(Generic[T]):
         assert self._outcome is not None
         return self._outcome.unwrap()
 
-    def abandon(self) -> None:
-        """The asker no longer waits."""
-        if self._outcome is None:
-            self._abandoned = True
-
     def _settle(self, result: outcome.Outcome[T]) -> None:
         if self.is_settled:
             self._late += 1

@@ -64,7 +64,18 @@ class _StopChild:
     reply: Reply[None]
 
 
-_Event = _Started | _Ended | _RestartDue | _StartChild | _StopChild
+@attrs.frozen(eq=False)
+class _StopCell:
+    cell: Cell
+    reply: Reply[None]
+
+
+@attrs.frozen(eq=False)
+class _StopDue:
+    """Only wakes the supervisor: its state says the rest."""
+
+
+_Event = _Started | _Ended | _RestartDue | _StartChild | _StopChild | _StopCell | _StopDue
 
 
 class SupervisorRef:
@@ -82,7 +93,8 @@ class SupervisorRef:
         """Start a child and wait until its set-up is done.
 
         Raises ``StartFailed`` (its ``__cause__`` is what the set-up raised), ``MisuseError`` if the
-        name is taken, ``ActorStopped`` while the supervisor is not up.
+        name is taken, ``ActorStopped`` while the supervisor is not up. If the caller is cancelled,
+        the child starts all the same.
         """
         reply: Reply[Ref[Any]] = Reply()
         self._supervisor().post(_StartChild(spec, reply))
@@ -124,6 +136,10 @@ class Supervisor:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._refuse(event)
 
+    def forget_when_down(self, cell: Cell) -> None:
+        """Let no life follow the present one of ``cell``, a child."""
+        self.post(_StopCell(cell, Reply()))
+
     async def run(self, on_started: Callable[[], None]) -> Exit:
         """Live until stopped, or until the budget of restarts is exhausted."""
         self._on_started = on_started
@@ -136,17 +152,19 @@ class Supervisor:
                     await self._stop_children()
                     nursery.cancel_scope.cancel()
         finally:
+            self._end_cut_children()
             self._refuse_waiting()
-        if self._failure is not None:
-            return Exit(ExitKind.CRASHED, self._failure)
-        return Exit(ExitKind.STOPPED)
+        if self._failure is None:
+            return Exit(ExitKind.STOPPED)
+        self._observe("crashed", self._cell, self._failure)
+        return Exit(ExitKind.CRASHED, self._failure)
 
     async def _watch_for_stop(self) -> None:
         mailbox = self._cell.mailbox
         while mailbox.take() is not Signal.STOP:
             await mailbox.wait()
         self._cell.state = State.STOPPING
-        self._send.send_nowait(_RestartDue(self._cell))
+        self._send.send_nowait(_StopDue())
 
     def _begin_static_children(self) -> None:
         for spec in self._spec.children:
@@ -161,6 +179,8 @@ class Supervisor:
             self._handle(await self._receive.receive())
 
     def _start_next(self) -> None:
+        while self._to_start and self._to_start[0].is_final:  # stopped before its turn came
+            self._to_start.popleft()
         if self._to_start:
             self._start(self._to_start[0])
         elif self._cell.state is State.STARTING:
@@ -183,15 +203,17 @@ class Supervisor:
             case _Ended(cell, ended):
                 self._child_ended(cell, ended)
             case _RestartDue(cell):
-                if cell is not self._cell and cell.state is State.DOWN:
+                if cell.state is State.DOWN:
                     self._start(cell)
             case _StartChild(spec, reply):
                 self._start_dynamic(spec, reply)
             case _StopChild(name, reply):
-                self._stop_dynamic(name, reply)
+                self._stop_child(self._cell.children.get(name), reply)
+            case _StopCell(cell, reply):
+                self._stop_child(cell, reply)
 
     def _child_started(self, cell: Cell) -> None:
-        self._cell.system.observe("started", cell.path, incarnation=cell.incarnation)
+        self._observe("started", cell)
         if self._to_start and self._to_start[0] is cell:
             self._to_start.popleft()
             self._start_next()
@@ -201,15 +223,15 @@ class Supervisor:
 
     def _child_ended(self, cell: Cell, ended: Exit) -> None:
         cell.end_life(ended)
-        if ended.kind is ExitKind.CRASHED:
-            self._cell.system.observe("crashed", cell.path, error=ended.error)
-        if self._to_start and self._to_start[0] is cell:
-            self._fail_start(cell, ended)
-        elif cell.spec.name in self._start_replies:
+        if cell.spec.name in self._start_replies:
             self._start_replies.pop(cell.spec.name).fail(_start_failed(cell, ended))
             self._forget(cell, ended)
         elif cell.spec.name in self._stop_replies:
             self._forget(cell, Exit(ExitKind.STOPPED))
+            if self._to_start and self._to_start[0] is cell:
+                self._start_next()
+        elif self._to_start and self._to_start[0] is cell:
+            self._fail_start(cell, ended)
         else:
             self._apply_policy(cell, ended)
 
@@ -246,7 +268,6 @@ class Supervisor:
 
     def _forget(self, cell: Cell, ended: Exit) -> None:
         cell.make_final(ended)
-        cell.tell_watchers(ended, final=True)
         for reply in self._stop_replies.pop(cell.spec.name, []):
             reply.send(None)
 
@@ -261,15 +282,14 @@ class Supervisor:
             self._start_replies[spec.name] = reply
             self._start(cell)
 
-    def _stop_dynamic(self, name: str, reply: Reply[None]) -> None:
-        cell = self._cell.children.get(name)
-        if cell is None:
+    def _stop_child(self, cell: Cell | None, reply: Reply[None]) -> None:
+        if cell is None or cell.is_final:
             reply.send(None)
         elif cell.state is State.DOWN:
             self._forget(cell, Exit(ExitKind.STOPPED))
             reply.send(None)
         else:
-            self._stop_replies.setdefault(name, []).append(reply)
+            self._stop_replies.setdefault(cell.spec.name, []).append(reply)
             cell.request_stop()
 
     async def _stop_children(self) -> None:
@@ -283,12 +303,27 @@ class Supervisor:
 
     async def _wait_until_down(self, group: list[Cell]) -> None:
         while not all(_is_down(cell) for cell in group):
-            event = await self._receive.receive()
-            if isinstance(event, _Ended):
-                event.cell.end_life(event.exit)
-                event.cell.tell_watchers(event.exit, final=self._spec.dynamic)
-            elif isinstance(event, (_StartChild, _StopChild)):
-                self._refuse(event)
+            match await self._receive.receive():
+                case _Ended(cell, ended):
+                    self._end_child(cell, ended)
+                case _StopChild(name, reply):
+                    self._stop_replies.setdefault(name, []).append(reply)
+                case _StartChild() as event:
+                    self._refuse(event)
+
+    def _end_cut_children(self) -> None:
+        """The lives that were cancelled together with this supervisor."""
+        for cell in list(self._cell.children.values()):
+            if not _is_down(cell):
+                self._end_child(cell, Exit(ExitKind.STOPPED))
+
+    def _end_child(self, cell: Cell, ended: Exit) -> None:
+        """A child ended while this supervisor ends; a static one waits for its next life."""
+        cell.end_life(ended)
+        if self._spec.dynamic:
+            cell.make_final(ended)
+        else:
+            cell.tell_watchers(ended, final=False)
 
     def _refuse_waiting(self) -> None:
         stopped = Exit(ExitKind.STOPPED)
@@ -307,8 +342,11 @@ class Supervisor:
     def _refuse(self, event: _Event) -> None:
         if isinstance(event, _StartChild):
             event.reply.fail(ActorStopped(f"{self._cell.path} is stopping"))
-        elif isinstance(event, _StopChild):
+        elif isinstance(event, _StopChild | _StopCell):
             event.reply.send(None)
+
+    def _observe(self, kind: str, cell: Cell, error: Exception | None = None) -> None:
+        self._cell.system.observe(kind, cell.path, incarnation=cell.incarnation, error=error)
 
 
 def _is_down(cell: Cell) -> bool:

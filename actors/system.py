@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from actors.cell import Cell, Down
-from actors.errors import ActorError, ActorStopped, MisuseError
+from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
 from actors.policy import Exit, ExitKind
 from actors.ref import Ref
 from actors.registry import Registry
@@ -21,7 +21,11 @@ from actors.tree import Node, snapshot
 
 @attrs.frozen
 class LifeEvent:
-    """Something happened to a life: ``kind`` is "started" or "crashed", by ``error``."""
+    """Something happened to a life.
+
+    ``kind`` is "started", "crashed" (by ``error``), or "teardown_cut": the teardown took longer
+    than it may and was cancelled.
+    """
 
     kind: str
     path: str
@@ -30,6 +34,7 @@ class LifeEvent:
 
 
 Observer = Callable[[LifeEvent], None]
+"""Called within the runtime's own tasks: it must be quick and must not raise."""
 
 
 class System:
@@ -82,7 +87,7 @@ class System:
         """Let ``watcher`` hear of the ends of lives of ``watched``."""
         if isinstance(watcher.spec, SupervisorSpec) or Down not in watcher.spec.actor.accepts():
             raise MisuseError(f"{watcher.path} cannot monitor: it does not accept Down")
-        self._cell(watched.path).watchers[watcher.path] = watcher
+        watcher.watch(self._cell(watched.path))
 
     def running_supervisor(self, cell: Cell) -> Supervisor | None:
         """The present life of the supervisor at ``cell``, if it has one."""
@@ -99,16 +104,24 @@ class System:
     async def run_root(self, on_started: Callable[[], None]) -> None:
         """Live the root's only life. Raises what made it give up."""
         self._root.begin_life()
-        ended = await self.run_supervisor(self._root, on_started)
-        self._root.end_life(ended)
-        self._root.make_final(ended)
-        if ended.kind is ExitKind.CRASHED:
-            assert ended.error is not None
+        ended = Exit(ExitKind.STOPPED)
+        try:
+            ended = await self.run_supervisor(self._root, on_started)
+        finally:
+            self._root.make_final(ended)
+        if ended.error is not None:
             raise ended.error
 
     def request_stop(self) -> None:
         """Stop the whole tree in order."""
         self._root.request_stop()
+
+    def stop_cell(self, cell: Cell) -> None:
+        """Stop one place in order and for good, whether it has a life now or not."""
+        cell.request_stop()
+        supervisor = None if cell.parent is None else self.running_supervisor(cell.parent)
+        if supervisor is not None:
+            supervisor.forget_when_down(cell)
 
     def observe(
         self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
@@ -136,10 +149,11 @@ async def open_system(
         nonlocal root_failure
         try:
             await system.run_root(up.set)
+            if not up.is_set():
+                raise StartFailed(f"{spec.name} was stopped before it was up")
         except ActorError as error:
             root_failure = error
             scope.cancel()
-            up.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(live, nursery.cancel_scope)
@@ -151,6 +165,7 @@ async def open_system(
         finally:
             system.request_stop()
     if root_failure is not None:
-        raise root_failure from body_failure
+        root_failure.__context__ = body_failure  # its cause stays what made the root fail
+        raise root_failure
     if body_failure is not None:
         raise body_failure

@@ -12,6 +12,9 @@ import math
 
 import trio
 
+SWEEP_AT = 64
+"""Cancelled timers are looked for when there are at least so many."""
+
 
 class Timer:
     """One message to come. ``cancel`` it when it is no longer wanted."""
@@ -36,14 +39,21 @@ class Timer:
 class Timers:
     """The timers of one life, on Trio's clock (monotonic seconds)."""
 
-    __slots__ = ("_heap", "_order")
+    __slots__ = ("_heap", "_order", "_sweep_at")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
+        self._sweep_at = SWEEP_AT
+
+    def __len__(self) -> int:
+        """How many timers are kept, cancelled ones not yet swept included."""
+        return len(self._heap)
 
     def after(self, seconds: float, message: object) -> Timer:
         """A timer due in ``seconds`` (0 or more); those due at one time keep their order."""
+        if len(self._heap) >= self._sweep_at:
+            self._sweep()
         timer = Timer(trio.current_time() + max(0.0, seconds), message)
         heapq.heappush(self._heap, (timer.deadline, next(self._order), timer))
         return timer
@@ -61,3 +71,9 @@ class Timers:
         while self.next_deadline() <= trio.current_time():
             due.append(heapq.heappop(self._heap)[2].message)
         return due
+
+    def _sweep(self) -> None:
+        """Forget what was cancelled, so that long timers that never come due do not pile up."""
+        self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
+        heapq.heapify(self._heap)
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._heap))

@@ -1,0 +1,79 @@
+"""Specs are checked when they are built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from actors import Actor, Backoff, ChildSpec, MailboxSpec, MisuseError, Restart, SupervisorSpec
+
+
+@attrs.frozen
+class Ping:
+    pass
+
+
+class Idle(Actor[Ping]):
+    pass
+
+
+def child(name: str) -> ChildSpec:
+    return ChildSpec(name=name, actor=Idle)
+
+
+@pytest.mark.parametrize("name", ["a", "build-1", "agent.x:y@host+z", "0" * 128])
+def test_a_name_may_be_part_of_a_path(name: str) -> None:
+    assert child(name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", ".", "a b", "é", "a\n", "0" * 129])
+def test_a_name_that_cannot_be_part_of_a_path_is_refused(name: str) -> None:
+    with pytest.raises(MisuseError, match="cannot be part of an actor's path"):
+        child(name)
+    with pytest.raises(MisuseError, match="cannot be part of an actor's path"):
+        SupervisorSpec(name=name)
+
+
+def test_two_children_of_one_name_are_refused() -> None:
+    with pytest.raises(MisuseError, match="two children of one name"):
+        SupervisorSpec(name="root", children=(child("a"), child("b"), child("a")))
+
+
+def test_a_dynamic_supervisor_has_no_children_in_its_spec() -> None:
+    with pytest.raises(MisuseError, match="dynamic"):
+        SupervisorSpec(name="root", dynamic=True, children=(child("a"),))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"first_s": -1},
+        {"step_s": -0.1},
+        {"factor": 0.5},
+        {"most_s": -1},
+        {"jitter": 1.5},
+        {"jitter": -0.1},
+    ],
+)
+def test_a_backoff_out_of_range_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Backoff(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"intensity": -1}, {"period_s": 0}, {"shutdown_s": -1}])
+def test_a_supervisor_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SupervisorSpec(name="root", **wrong)
+
+
+def test_a_mailbox_has_room_for_at_least_one() -> None:
+    with pytest.raises(ValueError, match="capacity"):
+        MailboxSpec(capacity=0)
+
+
+def test_a_child_is_permanent_and_backs_off_unless_told_otherwise() -> None:
+    spec = child("a")
+    assert (spec.restart, spec.shutdown_s) == (Restart.PERMANENT, 1.0)
+    assert SupervisorSpec(name="s").intensity == 3
