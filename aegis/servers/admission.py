@@ -1,0 +1,119 @@
+"""Who may come in: rules about addresses and headers, before anything is looked up. Pure.
+
+A web page that the user visits can reach a loopback port, by a cross-site WebSocket or through a
+name that it rebinds to 127.0.0.1 (DNS rebinding). Both show in the headers: the first has a
+foreign ``Origin``, the second a foreign ``Host``. Clients that are not browsers send no Origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import parse_qsl, urlsplit
+
+import attrs
+
+Headers = Iterable[tuple[bytes, bytes]]
+"""Name in lower case, value; one pair for each line."""
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+TOKEN_PARAMETERS = frozenset({"token", "access_token", "key", "secret"})
+
+
+@attrs.frozen
+class Answer:
+    """An HTTP status and one sentence for whoever is turned away."""
+
+    status: int
+    sentence: str
+
+
+def allowed_hosts(bound_host: str) -> frozenset[str]:
+    """The host names to answer to when listening on ``bound_host`` (a name or an address)."""
+    bracketed = f"[{bound_host}]" if ":" in bound_host else bound_host
+    return LOOPBACK_HOSTS | {bracketed.lower()}
+
+
+def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> Answer | None:
+    """Why a request is not even looked at, or None: the Host, Origin and query rules together."""
+    listed = list(headers)
+    return (
+        host_refusal(values(listed, b"host"), hosts)
+        or origin_refusal(values(listed, b"origin"), values(listed, b"host"))
+        or query_refusal(query)
+    )
+
+
+def host_refusal(found: list[str], hosts: frozenset[str]) -> Answer | None:
+    """421 unless there is exactly one Host header and it names one of ``hosts``, on any port."""
+    if len(found) == 1 and host_name(found[0]) in hosts:
+        return None
+    return Answer(421, f"use this daemon by one of its own names: {', '.join(sorted(hosts))}")
+
+
+def origin_refusal(found: list[str], host: list[str]) -> Answer | None:
+    """403 if there is an Origin header that is not the very host and port asked for."""
+    if not found or (len(found) == 1 and _same_origin(found[0], host)):
+        return None
+    return Answer(403, "requests of other web sites are refused: the Origin must be this daemon's")
+
+
+def query_refusal(query: bytes) -> Answer | None:
+    """400 if the address holds a token: addresses end up in logs and histories."""
+    names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+    if names.isdisjoint(TOKEN_PARAMETERS):
+        return None
+    return Answer(400, "no token in the address: send the header 'Authorization: Bearer <token>'")
+
+
+def bearer_token(headers: Headers) -> str | None:
+    """The token of the one ``Authorization: Bearer`` header (RFC 6750, 2.1), or None."""
+    found = values(headers, b"authorization")
+    if len(found) != 1:
+        return None
+    scheme, _, token = found[0].partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def may_connect(peer_uid: int, own_uid: int) -> bool:
+    """Whether a process of ``peer_uid`` is served on the Unix socket: the same user, or root."""
+    return peer_uid in (own_uid, 0)
+
+
+def values(headers: Headers, name: bytes) -> list[str]:
+    """The values of all headers called ``name`` (lower case)."""
+    return [value.decode("latin-1").strip() for key, value in headers if key == name]
+
+
+def host_name(authority: str) -> str | None:
+    """The host of ``host[:port]`` in lower case, an IPv6 address with its brackets."""
+    name, port = _split_authority(authority)
+    return name if port is None or _is_port(port) else None
+
+
+def _split_authority(authority: str) -> tuple[str, str | None]:
+    text = authority.lower()
+    if text.startswith("["):
+        inside, bracket, rest = text.partition("]")
+        name = inside + bracket
+        return (name, rest[1:]) if rest.startswith(":") else (name + rest, None)
+    name, colon, port = text.partition(":")
+    return name, port if colon else None
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text[:6]) <= 65535
+
+
+def _same_origin(origin: str, host: list[str]) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    if parts.scheme != "http" or parts.path or parts.query or parts.fragment:
+        return False
+    return len(host) == 1 and _with_port(parts.netloc) == _with_port(host[0])
+
+
+def _with_port(authority: str) -> tuple[str, str]:
+    name, port = _split_authority(authority)
+    return name, port or "80"

@@ -1,0 +1,193 @@
+"""The keys of one root: the operator's token and the secret of each handle's session.
+
+They are made once, kept in ``keys.json`` (mode 0600) and survive restarts, so that clients once
+configured go on working. Secrets hold 256 random bits; they are looked up by digest and compared
+in constant time, and appear neither in a ``repr`` nor in a log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import threading
+from pathlib import Path
+from typing import TypeGuard
+
+import attrs
+
+from aegis.errors import StartupError, Unavailable
+from aegis.names import check_handle
+from aegis.protocol.naming import is_name, name_key
+from aegis.servers.calls import OPERATOR, Identity
+
+KEYS_FILE = "keys.json"
+KEYS_VERSION = 1
+SECRET_BYTES = 32
+MAX_SESSIONS = 10_000
+
+
+def new_secret() -> str:
+    """A fresh secret of 256 random bits, safe in a URL: 43 letters, digits, ``-`` and ``_``."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+@attrs.frozen
+class Secrets:
+    """What the file holds: the operator's token, and by handle the session secrets."""
+
+    operator: str = attrs.field(repr=False, factory=new_secret)
+    sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
+
+
+def encode(held: Secrets) -> bytes:
+    """The text of the file."""
+    document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def decode(text: bytes) -> Secrets:
+    """The keys in a file's text. Raises ``ValueError`` saying what is wrong, without any secret."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict) or document.get("version") != KEYS_VERSION:
+        raise ValueError(f"it is not of version {KEYS_VERSION}")
+    operator, sessions = document.get("operator"), document.get("sessions")
+    if not _is_secret(operator) or not isinstance(sessions, dict):
+        raise ValueError("the operator's token or the sessions are missing")
+    for handle, secret in sessions.items():
+        if not is_name(handle) or not _is_secret(secret):
+            raise ValueError("a session has a bad handle or a short secret")
+    return Secrets(operator, sessions)
+
+
+class Keys:
+    """The keys of a root, looked up by secret. Safe to use from several threads."""
+
+    def __init__(self, path: Path, held: Secrets) -> None:
+        self._path = path
+        self._held = held
+        self._writing = threading.Lock()
+        self._operator_digest = _digest(held.operator)
+        self._by_digest = {_digest(secret): name for name, secret in held.sessions.items()}
+
+    def __repr__(self) -> str:
+        return f"Keys({str(self._path)!r}, {len(self._by_digest)} sessions)"
+
+    @property
+    def operator_token(self) -> str:
+        """The bearer token of the operator."""
+        return self._held.operator
+
+    def session_secret(self, handle: str) -> str:
+        """The secret of the handle's session, made and stored if there is none yet.
+
+        Handles are told apart ignoring case. Making one writes and syncs a file: from an event
+        loop, call this in a thread. Raises ``InvalidRequest`` for what cannot be a handle,
+        ``Unavailable`` beyond ``MAX_SESSIONS`` sessions, ``OSError`` if the disk refuses (then
+        no session was made).
+        """
+        check_handle(handle)
+        with self._writing:
+            return self._known_secret(handle) or self._add_session(handle)
+
+    def identity_of_token(self, token: str) -> Identity | None:
+        """The operator, if ``token`` is the operator's; else None."""
+        if hmac.compare_digest(_digest(token), self._operator_digest):
+            return OPERATOR
+        return None
+
+    def identity_of_session(self, secret: str) -> Identity | None:
+        """Who the session secret belongs to; None if to nobody.
+
+        The table is searched by digest: how long that takes tells nothing about any secret.
+        """
+        handle = self._by_digest.get(_digest(secret))
+        return None if handle is None else Identity(handle=handle, operator=False)
+
+    def _known_secret(self, handle: str) -> str | None:
+        key = name_key(handle)
+        known = self._held.sessions.items()
+        return next((secret for name, secret in known if name_key(name) == key), None)
+
+    def _add_session(self, handle: str) -> str:
+        if len(self._held.sessions) >= MAX_SESSIONS:
+            raise Unavailable(f"there are {MAX_SESSIONS} sessions already; no more are made")
+        secret = new_secret()
+        held = attrs.evolve(self._held, sessions={**self._held.sessions, handle: secret})
+        replace_file(self._path, encode(held))
+        self._held = held
+        self._by_digest = {**self._by_digest, _digest(secret): handle}
+        return secret
+
+
+def open_keys(state_dir: Path) -> Keys:
+    """The keys of the root whose state directory this is, made now if there are none.
+
+    Reads, and may write and sync, a file. Raises ``StartupError`` if the file is damaged or not
+    ours, or the disk refuses.
+    """
+    path = state_dir / KEYS_FILE
+    try:
+        held = _read(path)
+        if held is None:
+            held = Secrets()
+            replace_file(path, encode(held))
+    except OSError as error:
+        raise StartupError(f"cannot use {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StartupError(
+            f"{path} is damaged ({error}); remove it to get new keys, which voids the old ones"
+        ) from None
+    return Keys(path, held)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put ``content`` into ``path`` at once and durably: mode 0600, synced, then renamed."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 -- the descriptor is what is opened
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _read(path: Path) -> Secrets | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:  # noqa: PTH123
+        found = os.fstat(descriptor)
+        if found.st_uid != os.geteuid():
+            raise StartupError(f"{path} belongs to somebody else (uid {found.st_uid})")
+        if stat.S_IMODE(found.st_mode) != 0o600:
+            os.fchmod(descriptor, 0o600)
+        return decode(file.read())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_secret(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) >= 43 and value.isascii() and value.isprintable()
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

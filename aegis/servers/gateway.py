@@ -1,0 +1,230 @@
+"""One accept loop for everything: HTTP, WebSocket and JSON lines, over TCP and a Unix socket.
+
+The first bytes decide where a connection goes. A broken connection never hurts the gateway, and
+no client can hold up its end: the HTTP server alone would wait for ever, shielded, for a client
+that stops reading, so at the end every socket is closed under it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, cast
+
+import attrs
+import hypercorn.config
+import structlog
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ASGIFramework, LifespanState
+
+from aegis.servers.admission import may_connect
+from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
+from aegis.servers.sockets import path_of, peer_of
+from aegis.servers.streams import ClientStream
+
+HEAD_LIMIT_S = 10.0
+KEEP_ALIVE_S = 15.0
+MAX_CONNECTIONS = 1000
+DEFAULT_GRACE_S = 0.5
+
+_NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
+
+log = structlog.get_logger("aegis.servers.gateway")
+
+Asgi = Callable[
+    [
+        MutableMapping[str, Any],
+        Callable[[], Awaitable[Any]],
+        Callable[[Any], Awaitable[None]],
+    ],
+    Awaitable[None],
+]
+
+
+@attrs.frozen(kw_only=True)
+class Routes:
+    """Who serves what. ``websocket`` and ``lines`` return when the connection is over.
+
+    Both get an event that is set when the daemon stops: finish what is in hand, take nothing new.
+    """
+
+    http: Asgi
+    websocket: Callable[[ClientStream, RequestHead, trio.Event], Awaitable[None]]
+    lines: Callable[[ClientStream, trio.Event], Awaitable[None]]
+
+
+async def serve_gateway(
+    listeners: list[trio.SocketListener],
+    routes: Routes,
+    *,
+    stop: trio.Event,
+    grace_s: float = DEFAULT_GRACE_S,
+    max_connections: int = MAX_CONNECTIONS,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve connections until ``stop``, then give those in hand ``grace_s`` seconds to finish.
+
+    Takes over the listeners: they are closed, and the Unix socket's name removed, when it ends.
+    Cancelling it ends it at once. Either way no connection outlives it.
+    """
+    gateway = _Gateway(routes, max_connections)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gateway.abort_when_cancelled)
+            async with trio.open_nursery() as accepting:
+                await accepting.start(_accept, listeners, gateway, nursery)
+                task_status.started()
+                await stop.wait()
+                accepting.cancel_scope.cancel()
+            await gateway.drain(grace_s)
+            nursery.cancel_scope.cancel()
+    finally:
+        for listener in listeners:
+            listener.socket.close()
+
+
+async def _accept(
+    listeners: list[trio.SocketListener],
+    gateway: _Gateway,
+    connections: trio.Nursery,
+    *,
+    task_status: trio.TaskStatus[list[trio.SocketListener]],
+) -> None:
+    paths = [path for path in map(path_of, listeners) if path is not None]
+    try:
+        await trio.serve_listeners(
+            gateway.take, listeners, handler_nursery=connections, task_status=task_status
+        )
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+class _Gateway:
+    """The open connections of one ``serve_gateway``."""
+
+    def __init__(self, routes: Routes, max_connections: int) -> None:
+        self._routes = routes
+        self._max_connections = max_connections
+        self._open: set[ClientStream] = set()
+        self._stopping = trio.Event()
+        self._empty = trio.Event()
+        self._refusing = False
+        self._awaiting: set[trio.CancelScope] = set()
+        self._http_context = WorkerContext(None)
+        self._http_config = _http_config()
+
+    async def take(self, inner: trio.SocketStream) -> None:
+        """Serve one connection; every error of it ends here."""
+        if self._is_full():
+            return
+        stream = ClientStream(inner)
+        self._open.add(stream)
+        try:
+            await self._serve(stream)
+        except Exception as error:
+            if not _is_ordinary(error):
+                log.exception("a connection failed")
+        finally:
+            stream.abort()
+            self._open.discard(stream)
+            if self._stopping.is_set() and not self._open:
+                self._empty.set()
+
+    async def abort_when_cancelled(self) -> None:
+        """Close every socket once this task is cancelled: that wakes shielded sends too."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            for stream in self._open:
+                stream.abort()
+
+    async def drain(self, grace_s: float) -> None:
+        """Tell every server to finish and wait until all have, at most ``grace_s`` seconds."""
+        self._stopping.set()
+        for scope in self._awaiting:
+            scope.cancel()
+        await self._http_context.terminated.set()
+        if self._open:
+            with trio.move_on_after(grace_s):
+                await self._empty.wait()
+
+    async def _serve(self, stream: ClientStream) -> None:
+        peer = peer_of(stream.socket)
+        if peer is not None and not may_connect(peer.uid, os.geteuid()):
+            log.warning("refused a process of another user", pid=peer.pid, uid=peer.uid)
+            return
+        data = await self._first_bytes(stream)
+        head = parse_head(data)
+        if not data:
+            return
+        if peer is not None and _is_json(data):
+            await self._routes.lines(stream, self._stopping)
+        elif head is not None and head.wants_websocket:
+            await self._routes.websocket(stream, head, self._stopping)
+        elif _may_be_http(data):
+            await self._serve_http(stream)
+        else:
+            await stream.send_all(_NOT_HTTP)
+
+    async def _first_bytes(self, stream: ClientStream) -> bytes:
+        """What tells the protocols apart; empty if the client did not send it in time."""
+        with trio.move_on_after(HEAD_LIMIT_S) as scope:
+            self._awaiting.add(scope)
+            try:
+                return await stream.read_ahead(_is_telling, MAX_HEAD_BYTES)
+            finally:
+                self._awaiting.discard(scope)
+        return b""
+
+    async def _serve_http(self, stream: ClientStream) -> None:
+        server = TCPServer(
+            ASGIWrapper(cast("ASGIFramework", self._routes.http)),
+            self._http_config,
+            self._http_context,
+            LifespanState({}),
+            cast("Any", stream),
+        )
+        await server.run()
+
+    def _is_full(self) -> bool:
+        full = len(self._open) >= self._max_connections
+        if full and not self._refusing:
+            log.warning("refusing connections", open=len(self._open), most=self._max_connections)
+        self._refusing = full
+        return full
+
+
+def _http_config() -> hypercorn.config.Config:
+    config = hypercorn.config.Config()
+    config.keep_alive_timeout = KEEP_ALIVE_S
+    config.h11_max_incomplete_size = MAX_HEAD_BYTES
+    config.include_server_header = False
+    # Its logs would show addresses, and a session's address is its key.
+    config.accesslog = None
+    config.errorlog = None
+    return config
+
+
+def _is_telling(data: bytearray) -> bool:
+    """Whether ``data`` is enough to see where its connection belongs."""
+    return bool(data) and (not _may_be_http(data) or is_complete(data))
+
+
+def _may_be_http(data: bytes | bytearray) -> bool:
+    return data[:1].isalpha()
+
+
+def _is_json(data: bytes | bytearray) -> bool:
+    return data[:1] == b"{"
+
+
+def _is_ordinary(error: Exception) -> bool:
+    """Whether ``error`` only says that the client went away."""
+    gone = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+    if isinstance(error, ExceptionGroup):
+        return error.split(gone)[1] is None
+    return isinstance(error, gone)

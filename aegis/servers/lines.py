@@ -1,0 +1,64 @@
+"""The line protocol of the Unix socket: one JSON object per line, as in ``requests``.
+
+A peer was let in by its uid, so it is the operator; a hello with a session's secret binds it to
+that handle. A client that closes its sending side is gone: what it has in flight is cancelled.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from aegis.errors import InvalidRequest
+from aegis.servers.calls import OPERATOR
+from aegis.servers.conversation import Desk, WireClosed, converse
+from aegis.servers.framing import LineBuffer, LineTooLong
+from aegis.servers.requests import MAX_FRAME_BYTES
+from aegis.servers.streams import ClientStream
+
+
+async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
+    """Serve one connection until the client goes, is sent away, or ``stopping``."""
+    await converse(_LineWire(stream), desk, "line", OPERATOR, stopping)
+
+
+class _LineWire:
+    def __init__(self, stream: ClientStream) -> None:
+        self._stream = stream
+        self._lines = LineBuffer(MAX_FRAME_BYTES)
+        self._sending = trio.StrictFIFOLock()
+        self._lost = False
+
+    async def receive(self) -> bytes:
+        while not self._lost:
+            line = self._next_line()
+            if line is None:
+                self._lines.feed(await self._receive_some())
+            elif line.strip():
+                return line
+        raise WireClosed
+
+    async def send(self, text: str) -> None:
+        async with self._sending:
+            try:
+                await self._stream.send_all(text.encode() + b"\n")
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                raise WireClosed from None
+
+    def trust(self) -> None:
+        """Nobody is a stranger here."""
+
+    def _next_line(self) -> bytes | None:
+        try:
+            return self._lines.next_line()
+        except LineTooLong:
+            self._lost = True
+            raise InvalidRequest(f"a line must be at most {MAX_FRAME_BYTES} bytes long") from None
+
+    async def _receive_some(self) -> bytes:
+        try:
+            data = await self._stream.receive_some()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise WireClosed from None
+        if not data:
+            raise WireClosed
+        return data

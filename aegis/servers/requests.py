@@ -1,0 +1,164 @@
+"""The frames of the WebSocket and of the line protocol: one JSON object each. Pure.
+
+From the client:  {"type": "hello", "version": 1, "token": "…"}      or "session": "…", or neither
+                  {"type": "request", "id": 7, "command": "term_run", "arguments": {…}}
+                  {"type": "cancel", "id": 7}
+From the server:  {"type": "hello", "version": 1, "server": "aegis-actors/…", "handle": null}
+                  {"type": "reply", "id": 7, "result": {…}}
+                  {"type": "error", "id": 7, "code": "busy", "message": "…"}
+
+Each request gets exactly one reply or error, in the order of completion. An error whose ``id`` is
+null is about a frame that could not be understood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import attrs
+
+from aegis.errors import InvalidRequest
+from aegis.names import shorten
+from aegis.servers.calls import Failure
+
+PROTOCOL_VERSION = 1
+MAX_FRAME_BYTES = 4 * 1024 * 1024
+MAX_ID_CHARS = 128
+MAX_ID_NUMBER = 2**53
+
+RequestId = int | str
+
+
+@attrs.frozen(kw_only=True)
+class Hello:
+    """The client says which protocol it speaks and, if it likes, who it is."""
+
+    version: int
+    token: str | None = attrs.field(default=None, repr=False)
+    session: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen
+class Request:
+    """The client asks for a command to be carried out."""
+
+    id: RequestId
+    command: str
+    arguments: Mapping[str, object]
+
+
+@attrs.frozen
+class Cancel:
+    """The client gives up one of its requests."""
+
+    id: RequestId
+
+
+Frame = Hello | Request | Cancel
+
+
+def parse_frame(text: str | bytes) -> Frame:
+    """The frame that ``text`` is. Raises ``InvalidRequest`` saying what is allowed."""
+    document = _parse_object(text)
+    kind = document.pop("type", None)
+    if kind == "hello":
+        return _hello(document)
+    if kind == "request":
+        return _request(document)
+    if kind == "cancel":
+        _no_others(document, {"id"}, kind)
+        return Cancel(_id(document))
+    raise InvalidRequest(
+        f"'type' must be 'hello', 'request' or 'cancel', not {shorten(json.dumps(kind))}"
+    )
+
+
+def hello_frame(server: str, handle: str | None) -> str:
+    """The server's answer to a hello; ``handle`` is null for the operator."""
+    return _text({"type": "hello", "version": PROTOCOL_VERSION, "server": server, "handle": handle})
+
+
+def reply_frame(request: RequestId, result: Mapping[str, Any]) -> str:
+    """The result of a request."""
+    return _text({"type": "reply", "id": request, "result": result})
+
+
+def error_frame(request: RequestId | None, failure: Failure) -> str:
+    """The failure of a request, or of a frame that was none."""
+    return _text(
+        {"type": "error", "id": request, "code": failure.code, "message": failure.sentence}
+    )
+
+
+def _hello(document: dict[str, Any]) -> Hello:
+    _no_others(document, {"version", "token", "session"}, "hello")
+    version = document.get("version")
+    if version != PROTOCOL_VERSION or isinstance(version, bool):
+        raise InvalidRequest(f"this server speaks version {PROTOCOL_VERSION}; say it in 'version'")
+    token, session = document.get("token"), document.get("session")
+    if not all(key is None or isinstance(key, str) for key in (token, session)):
+        raise InvalidRequest("'token' and 'session' must be text")
+    if token is not None and session is not None:
+        raise InvalidRequest("give 'token' or 'session', not both")
+    return Hello(version=PROTOCOL_VERSION, token=token, session=session)
+
+
+def _request(document: dict[str, Any]) -> Request:
+    _no_others(document, {"id", "command", "arguments"}, "request")
+    command, arguments = document.get("command"), document.get("arguments", {})
+    if not isinstance(command, str):
+        raise InvalidRequest("'command' must be the name of a command")
+    if not isinstance(arguments, dict):
+        raise InvalidRequest("'arguments' must be an object")
+    return Request(_id(document), command, arguments)
+
+
+def _id(document: dict[str, Any]) -> RequestId:
+    value = document.get("id")
+    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID_NUMBER:
+        return value
+    raise InvalidRequest(f"'id' must be a whole number, or text of 1 to {MAX_ID_CHARS} characters")
+
+
+def _no_others(document: dict[str, Any], allowed: set[str], kind: str) -> None:
+    extra = sorted(document.keys() - allowed)
+    if extra:
+        raise InvalidRequest(
+            f"a {kind} has no {shorten(extra[0])!r}; it has {', '.join(sorted(allowed))}"
+        )
+
+
+def _parse_object(text: str | bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidRequest("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidRequest(f"a message must be one JSON object ({error})") from None
+    if not isinstance(document, dict):
+        raise InvalidRequest("a message must be one JSON object")
+    return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text if _is_utf8(text) else json.dumps(document, separators=(",", ":"))
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether ``text`` can be sent: a lone surrogate, possible in JSON, has no UTF-8 form."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
