@@ -1,0 +1,72 @@
+"""The daemon itself: ``down``, ``status``, ``tree``."""
+
+from __future__ import annotations
+
+import os
+import select
+
+import click
+
+from aegis.cli.show import cell, duration, print_lines, table, tree_rows
+from aegis.cli.verb import Daemon, verb
+from aegis.client.line import LineError, NoDaemon
+
+DOWN_TIMEOUT_S = 10.0
+
+_TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
+
+
+@click.command()
+@verb
+def down(daemon: Daemon) -> None:
+    """Stop the daemon and wait until its process is gone."""
+    with daemon.connect() as client:
+        process = _open_process(client.endpoint.pid, daemon)
+        try:
+            reply = client.call("down", daemon.with_handle({}))
+            _wait_gone(process, client.endpoint.pid)
+        finally:
+            os.close(process)
+    daemon.show(reply, lambda: print_lines(f"stopped (pid {reply['pid']})"))
+
+
+def _open_process(pid: int, daemon: Daemon) -> int:
+    """A descriptor of the process, taken before it is told to end: its pid may be used again."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise NoDaemon(f"the daemon of {daemon.root} (pid {pid}) is already gone") from None
+
+
+def _wait_gone(process: int, pid: int) -> None:
+    gone = select.poll()
+    gone.register(process, select.POLLIN)
+    if not gone.poll(DOWN_TIMEOUT_S * 1000):
+        raise LineError(f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after 'down'")
+
+
+@click.command()
+@verb
+def status(daemon: Daemon) -> None:
+    """Show where the daemon is and how it does."""
+    reply = daemon.call("status")
+    shown = {
+        **reply,
+        "uptime_s": duration(reply["uptime_s"]),
+        "rss_bytes": f"{reply['rss_bytes'] / 2**20:.1f} MiB",
+    }
+    names = {"uptime_s": "uptime", "rss_bytes": "memory", "open_files": "open files"}
+    width = max(len(names.get(name, name)) for name in shown)
+    lines = [f"{names.get(name, name).ljust(width)}  {cell(shown[name])}" for name in shown]
+    daemon.show(reply, lambda: print_lines("\n".join(lines)))
+
+
+@click.command()
+@verb
+def tree(daemon: Daemon) -> None:
+    """Show the live supervision tree.
+
+    Every actor with its state, waiting messages, restarts and age.
+    """
+    reply = daemon.call("tree")
+    daemon.show(reply, lambda: print_lines(table(_TREE_HEAD, tree_rows(reply))))

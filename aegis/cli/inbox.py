@@ -1,0 +1,58 @@
+"""Inboxes: ``inbox read|wait|send``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from aegis.cli.show import escaped, escaped_line, print_lines, say
+from aegis.cli.verb import Daemon, verb
+
+_after = click.option(
+    "--after", metavar="NEXT", help="Acknowledge: the `next` that an earlier read gave."
+)
+
+
+@click.group()
+def inbox() -> None:
+    """Messages that wake: from terminals, agents and people."""
+
+
+@inbox.command()
+@_after
+@click.option("--all", "show_all", is_flag=True, help="Show acknowledged messages too.")
+@click.option("--limit", type=int, help="At most so many; default 50.")
+@verb
+def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -> None:
+    """Show the messages of your inbox (--as HANDLE)."""
+    unread = False if show_all else None
+    reply = daemon.call("inbox_read", after=after, unread=unread, limit=limit)
+    daemon.show(reply, lambda: _show_messages(reply))
+
+
+@inbox.command()
+@_after
+@click.option("--timeout", type=float, help="Seconds to wait at most; default 50.")
+@verb
+def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
+    """Wait until your inbox (--as HANDLE) holds a message; nothing when time runs out."""
+    reply = daemon.call("inbox_wait", after=after, timeout=timeout)
+    daemon.show(reply, lambda: _show_messages(reply))
+
+
+@inbox.command(context_settings={"allow_interspersed_args": False})
+@click.argument("target")
+@click.argument("text", nargs=-1, required=True)
+@verb
+def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
+    """Wake the agent TARGET with TEXT. Options stand before TARGET."""
+    reply = daemon.call("handoff", target_handle=target, context=" ".join(text))
+    daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
+
+
+def _show_messages(reply: Mapping[str, Any]) -> None:
+    print_lines("\n\n".join(escaped(message["text"]) for message in reply["messages"]))
+    if reply["messages"] and reply["next"] is not None:
+        say(f"acknowledge with: --after {reply['next']}")

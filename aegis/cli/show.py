@@ -1,0 +1,132 @@
+"""How things are printed: tables, records, chips; and nothing that a terminal would obey.
+
+Whatever came from elsewhere is escaped before it is shown: a program's output, a title, a name
+could hold escape sequences. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_IN_TEXT = re.compile(f"[{_CONTROLS}]")
+_IN_LINE = re.compile(f"[\t\n{_CONTROLS}]")
+
+
+def escaped(text: str) -> str:
+    """``text`` of several lines, safe to show.
+
+    Control characters other than tab and line feed, and those that turn the direction of writing
+    or are no characters at all, become ``\\x1b``, ``\\u202e`` and the like.
+    """
+    return _IN_TEXT.sub(_escape, text)
+
+
+def escaped_line(text: str) -> str:
+    """``text`` as one line, safe to show: tab and line feed are escaped too."""
+    return _IN_LINE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def cell(value: object) -> str:
+    """One value of a table: ``-`` for what is not known or empty."""
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, list):
+        return escaped_line(", ".join(map(str, value)))
+    return escaped_line(str(value))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """``rows`` in aligned columns under ``head``, numbers to the right; no line ends in blanks."""
+    shown = [list(head), *([cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return "\n".join(
+        "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    )
+
+
+def print_lines(text: str) -> None:
+    """Print already escaped text with a line feed at its end, nothing if it is empty."""
+    if text:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print ``document`` as JSON, in ASCII: escaping is JSON's own."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def say(text: str) -> None:
+    """One line for people on stderr."""
+    sys.stderr.write(f"{escaped_line(text)}\n")
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: ``4.20s``, ``2m 5s``, ``3h 0m``, ``12d 1h``."""
+    if seconds < 60:
+        return f"{seconds:.2f}s"
+    minutes = int(seconds) // 60
+    if minutes < 60:
+        return f"{minutes}m {int(seconds) % 60}s"
+    hours = minutes // 60
+    return f"{hours}h {minutes % 60}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
+
+
+def chip(record: Mapping[str, Any]) -> str:
+    """The last line of a record: ``↳ exit 0 · 4.20s``."""
+    known = record["exit"] is not None
+    parts = [f"exit {record['exit']}" if known else "exit ?"]
+    if record["duration_s"] is not None:
+        parts.append(f"{record['duration_s']:.2f}s")
+    if record["killed_by_restart"]:
+        parts.append("killed by restart")
+    if record["timed_out"]:
+        parts.append("timed out")
+    return f"↳ {' · '.join(parts)}"
+
+
+def record_block(record: Mapping[str, Any]) -> str:
+    """A whole record: its header, output and chip."""
+    command = "?" if record["cmd"] is None else record["cmd"]
+    header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
+    parts = [escaped_line(header)]
+    parts += [escaped(text.removesuffix("\n")) for text in _outputs(record)]
+    return "\n".join([*parts, chip(record)])
+
+
+def _outputs(record: Mapping[str, Any]) -> list[str]:
+    stderr = ["── stderr ──", record["stderr"]] if record["stderr"] else []
+    return ([record["stdout"]] if record["stdout"] else []) + stderr
+
+
+def tree_rows(node: Mapping[str, Any]) -> list[list[object]]:
+    """The live tree as rows of a table, its first column drawn with branches."""
+    return _tree_rows(node, "", "")
+
+
+def _tree_rows(node: Mapping[str, Any], branch: str, indent: str) -> list[list[object]]:
+    rows: list[list[object]] = [
+        [
+            f"{branch}{node['name']}",
+            node["kind"],
+            node["state"],
+            node["mailbox"],
+            node["restarts"],
+            duration(node["uptime_s"]),
+        ]
+    ]
+    *firsts, last = node["children"] or [None]
+    for child in firsts:
+        rows += _tree_rows(child, f"{indent}├─ ", f"{indent}│  ")
+    if last is not None:
+        rows += _tree_rows(last, f"{indent}└─ ", f"{indent}   ")
+    return rows

@@ -1,0 +1,202 @@
+"""Terminals: ``term spawn|list|run|keys|read|subscribe|unsubscribe|close``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from aegis.cli.keys import keys_of
+from aegis.cli.show import cell, chip, escaped, print_json, print_lines, record_block, say, table
+from aegis.cli.verb import Daemon, verb
+from aegis.client.line import LineError
+
+EXIT_UNKNOWN = 125
+"""What ``term run`` exits with when the command's own exit code is not known."""
+
+_LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
+_OPTIONS_FIRST = {"allow_interspersed_args": False}
+
+
+@click.group()
+def term() -> None:
+    """Shared terminals of people and agents."""
+
+
+@term.command()
+@click.argument("name")
+@click.option("--shell", help="Path or name of the shell; default: $SHELL of the daemon.")
+@click.option("--cwd", help="Directory to start in; default: the daemon's root.")
+@click.option(
+    "--env", "variables", multiple=True, metavar="K=V", help="Set a variable; may repeat."
+)
+@click.option("--cols", type=int, help="Width in columns.")
+@click.option("--rows", type=int, help="Height in rows.")
+@verb
+def spawn(daemon: Daemon, name: str, variables: Sequence[str], **options: str | int | None) -> None:
+    """Start a terminal called NAME."""
+    env = dict(_variable(given) for given in variables) or None
+    reply = daemon.call("term_spawn", name=name, env=env, **options)
+    daemon.show(reply, lambda: print_lines(_terminals([reply])))
+
+
+def _variable(given: str) -> tuple[str, str]:
+    name, separator, value = given.partition("=")
+    if not (name and separator):
+        raise click.UsageError(f"--env must be NAME=VALUE, not {given!r}")
+    return name, value
+
+
+@term.command("list")
+@verb
+def list_terminals(daemon: Daemon) -> None:
+    """List the open terminals."""
+    reply = daemon.call("term_list")
+    daemon.show(reply, lambda: print_lines(_terminals(reply["result"])))
+
+
+def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            info["name"],
+            info["state"],
+            info["shell"],
+            info["pid"],
+            f"{info['cols']}x{info['rows']}",
+            info["last_exit"],
+            info["subscribers"],
+            info["cwd"],
+        ]
+        for info in infos
+    ]
+    return table(_LIST_HEAD, rows)
+
+
+@term.command(context_settings=_OPTIONS_FIRST)
+@click.option("--timeout", type=float, help="Seconds for the whole call; default 50.")
+@click.argument("name")
+@click.argument("command", nargs=-1, required=True)
+@verb
+def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
+    """Run COMMAND on the terminal NAME.
+
+    Exits with the exit code of the command, and with 125 when that is not known: the call failed,
+    or time ran out.
+
+    One word is text for the shell (`run build 'cd /tmp && ls'`); several are one command, each word
+    kept whole. Options stand before NAME: everything behind it is the command.
+    """
+    if command[0].startswith("-"):
+        raise click.UsageError("options stand before the terminal's name")
+    text = command[0] if len(command) == 1 else shlex.join(command)
+    try:
+        record = daemon.call("term_run", name=name, cmd=text, timeout=timeout)
+    except LineError as error:
+        say(f"aegis-actors: {error}")
+        return EXIT_UNKNOWN
+    if daemon.as_json:
+        print_json(record)
+    else:
+        _show_run(record)
+    return _exit_code(name, record)
+
+
+def _show_run(record: Mapping[str, Any]) -> None:
+    sys.stdout.write(escaped(record["stdout"]))
+    sys.stdout.flush()
+    sys.stderr.write(escaped(record["stderr"]))
+    if sys.stderr.isatty() and record["stdout"][-1:] not in ("", "\n"):
+        sys.stderr.write("\n")
+    say(chip(record))
+
+
+def _exit_code(name: str, record: Mapping[str, Any]) -> int:
+    if record["exit"] is not None:
+        return int(record["exit"]) & 0xFF
+    say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
+    return EXIT_UNKNOWN
+
+
+def _why_unknown(record: Mapping[str, Any]) -> str:
+    command = f"the command (seq {record['seq']})"
+    needs = record["needs_input"]
+    if record["end"] is not None:
+        return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
+    if needs is not None:
+        return f"{command} goes on: {needs['program']} waits for {needs['kind']}"
+    return f"{command} goes on: the time for the call ran out"
+
+
+@term.command()
+@click.option("--literal", is_flag=True, help="Send KEYS as they are, without escapes.")
+@click.argument("name")
+@click.argument("keys")
+@verb
+def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
+    r"""Type KEYS on the terminal NAME.
+
+    \r is Enter, \e Escape, \x03 Ctrl-C; also \n \t \\ \xHH \uHHHH.
+    """
+    try:
+        typed = keys if literal else keys_of(keys)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    reply = daemon.call("term_keys", name=name, keys=typed)
+    daemon.show(reply, lambda: None)
+
+
+@term.command()
+@click.option("-n", "last_n", type=int, metavar="N", help="The newest N records; default 5.")
+@click.option("--since", "since_seq", type=int, metavar="SEQ", help="Records after SEQ; -1: all.")
+@click.argument("name")
+@verb
+def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None) -> None:
+    """Show finished commands of NAME, oldest first."""
+    if last_n is not None and since_seq is not None:
+        raise click.UsageError("give -n or --since, not both")
+    reply = daemon.call("term_read", name=name, last_n=last_n, since_seq=since_seq)
+    daemon.show(reply, lambda: _show_records(name, reply))
+
+
+def _show_records(name: str, reply: Mapping[str, Any]) -> None:
+    records = reply["result"]
+    print_lines("\n\n".join(record_block(record) for record in records))
+    if reply.get("more") and records:
+        say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+
+
+@term.command()
+@click.argument("name")
+@verb
+def subscribe(daemon: Daemon, name: str) -> None:
+    """Be woken when a command finishes on NAME.
+
+    The messages come to the inbox of the handle given with --as.
+    """
+    reply = daemon.call("term_subscribe", name=name)
+    daemon.show(reply, lambda: print_lines(f"subscribers: {cell(reply['subscribers'])}"))
+
+
+@term.command()
+@click.argument("name")
+@verb
+def unsubscribe(daemon: Daemon, name: str) -> None:
+    """Stop being woken by the terminal NAME."""
+    reply = daemon.call("term_unsubscribe", name=name)
+    daemon.show(reply, lambda: None)
+
+
+@term.command()
+@click.option("--purge", is_flag=True, help="Delete its history too.")
+@click.argument("name")
+@verb
+def close(daemon: Daemon, name: str, purge: bool) -> None:
+    """Close the terminal NAME.
+
+    Its processes are ended; its history stays readable unless purged.
+    """
+    reply = daemon.call("term_close", name=name, purge=purge)
+    daemon.show(reply, lambda: None)

@@ -1,0 +1,40 @@
+"""``up``: start a daemon and stay in the foreground as it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from aegis.cli.verb import globals_now, here, root_option
+from aegis.root import find_root
+from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
+
+_PORTS = click.IntRange(0, 65_535)
+_LEVELS = click.Choice(["debug", "info", "warning", "error"])
+
+
+@click.command()
+@root_option
+@click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
+@click.option("--port", type=_PORTS, help=f"Port; 0: a free one. Default: {DEFAULT_PORT}.")
+@click.option("--log-level", type=_LEVELS, default="info", show_default=True)
+def up(root: Path | None, host: str, port: int | None, log_level: str) -> int:
+    """Start the daemon and run until it is stopped.
+
+    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one.
+    """
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        raise click.ClickException("the daemon needs Linux 5.4 or newer")
+    given = root or globals_now().root
+    directory = given.resolve() if given else find_root(here())
+    # Imported last: it brings the whole system, which no other verb needs.
+    from aegis.app import run_daemon
+    from aegis.errors import StartupError
+
+    try:
+        return run_daemon(DaemonSettings(directory, host, port, log_level))
+    except StartupError as error:
+        raise click.ClickException(str(error)) from None

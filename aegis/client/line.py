@@ -1,0 +1,159 @@
+"""A blocking client of the line protocol, for one-shot commands. Standard library only.
+
+One JSON object per line on the daemon's Unix socket, as the server's ``requests`` says:
+
+    {"type": "request", "id": 1, "command": "term_run", "arguments": {…}}
+    {"type": "reply", "id": 1, "result": {…}}
+    {"type": "error", "id": 1, "code": "busy", "message": "…"}
+
+LineError
+├─ NoDaemon          nobody serves this root (any more)
+├─ ConnectionLost    the daemon went away during a call, or does not speak the protocol
+└─ CommandFailed     the daemon refused or failed; ``code`` is stable
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from aegis.root import BadEndpoint, Endpoint, State, read_endpoint
+
+CONNECT_TIMEOUT_S = 5.0
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Far above what any reply may be: a bound on what a confused peer can make us hold."""
+
+_START = "start one with: aegis-actors up"
+
+
+class LineError(Exception):
+    """Base of what goes wrong here; the text is one sentence for people."""
+
+
+class NoDaemon(LineError):
+    """No daemon runs for this root, or it is gone; the sentence names the command to start one."""
+
+
+class ConnectionLost(LineError):
+    """The connection ended, or what came was not the protocol. The request may be carried out."""
+
+
+class CommandFailed(LineError):
+    """The daemon's error: ``code`` as in ``aegis.errors``, and its sentence."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class LineClient:
+    """One connection; calls go one after the other. A context manager.
+
+    ``endpoint`` is where it leads. Not for use by several threads.
+    """
+
+    def __init__(self, connected: socket.socket, endpoint: Endpoint, root: Path) -> None:
+        self.endpoint = endpoint
+        self._socket = connected
+        self._lines = connected.makefile("rb")
+        self._root = root
+        self._last_id = 0
+
+    def call(self, command: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Have ``command`` carried out and give its result; waits as long as that takes.
+
+        Raises ``CommandFailed`` with the daemon's sentence, ``ConnectionLost``.
+        """
+        self._last_id += 1
+        request = {
+            "type": "request",
+            "id": self._last_id,
+            "command": command,
+            "arguments": arguments,
+        }
+        # A lone surrogate (a byte of argv that is no UTF-8) becomes JSON's own escape for it.
+        line = json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace")
+        try:
+            self._socket.sendall(line + b"\n")
+            return self._answer(command)
+        except OSError as error:
+            raise self._lost(command, error.strerror or str(error)) from None
+
+    def _answer(self, command: str) -> dict[str, Any]:
+        while True:
+            line = self._lines.readline(MAX_LINE_BYTES)
+            if not line.endswith(b"\n"):
+                raise self._lost(command, "the daemon closed it" if not line else "a line was cut")
+            frame = _parsed(line)
+            if frame is None:
+                raise self._lost(command, "what came was no answer of the protocol")
+            if frame.get("id") not in (self._last_id, None):
+                continue
+            if frame["type"] == "error":
+                # The sentence opens with the tool's name, for agents; here it is known.
+                sentence = str(frame.get("message")).removeprefix(f"aegis_{command}: ")
+                raise CommandFailed(str(frame.get("code")), sentence)
+            if frame["type"] == "reply" and isinstance(frame.get("result"), dict):
+                return dict(frame["result"])
+
+    def _lost(self, command: str, reason: str) -> ConnectionLost:
+        return ConnectionLost(
+            f"the connection to the daemon of {self._root} was lost during {command}: {reason}"
+        )
+
+    def close(self) -> None:
+        """Close the connection; what is in flight is cancelled by the daemon."""
+        self._lines.close()
+        self._socket.close()
+
+    def __enter__(self) -> LineClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        frame = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return frame if isinstance(frame, dict) and isinstance(frame.get("type"), str) else None
+
+
+def connect(root: Path) -> LineClient:
+    """Connect to the daemon of ``root``.
+
+    Raises ``NoDaemon`` if there is none, ``ConnectionLost`` if it does not take the connection.
+    """
+    try:
+        endpoint = read_endpoint(State(root))
+    except BadEndpoint as error:
+        raise NoDaemon(str(error)) from None
+    if endpoint is None:
+        raise NoDaemon(f"no daemon runs for {root}: {_START}")
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connected.settimeout(CONNECT_TIMEOUT_S)
+        connected.connect(os.fsencode(endpoint.socket))
+        connected.settimeout(None)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connected.close()
+        raise NoDaemon(
+            f"the daemon of {root} (pid {endpoint.pid}) is gone without a goodbye: {_START}"
+        ) from None
+    except OSError as error:
+        connected.close()
+        reason = error.strerror or str(error)
+        raise ConnectionLost(f"the daemon of {root} cannot be reached: {reason}") from None
+    return LineClient(connected, endpoint, root)

@@ -1,0 +1,154 @@
+"""A root: the directory that one daemon serves, its state, and where its daemon is reached.
+
+Standard library only, and little of it: one-shot commands start with this file. The names of the
+state's files are part of the contract; see ``docs/operations.md``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CONFIG_NAME = ".aegis.yaml"
+ENDPOINT_VERSION = 1
+
+
+class BadEndpoint(Exception):
+    """The endpoint file is there but cannot be used; the sentence says why and what to do."""
+
+
+class State(NamedTuple):
+    """The paths below a root where its daemon keeps what must outlive it."""
+
+    root: Path
+
+    @property
+    def directory(self) -> Path:
+        """All of the state; mode 0700."""
+        return self.root / ".aegis" / "state"
+
+    @property
+    def endpoint(self) -> Path:
+        """Where the running daemon is reached (``Endpoint``); there only while it runs."""
+        return self.directory / "endpoint.json"
+
+    @property
+    def keys(self) -> Path:
+        """The operator's token and the secrets of sessions."""
+        return self.directory / "keys.json"
+
+    @property
+    def lock(self) -> Path:
+        """What the one daemon of this root holds locked."""
+        return self.directory / "lock"
+
+    @property
+    def terminals(self) -> Path:
+        """A directory for each terminal."""
+        return self.directory / "terminals"
+
+    @property
+    def inboxes(self) -> Path:
+        """A directory for each inbox."""
+        return self.directory / "inboxes"
+
+
+class Endpoint(NamedTuple):
+    """Where a daemon is reached, and the operator's token for it."""
+
+    pid: int
+    url: str
+    mcp: str
+    ws: str
+    socket: str
+    token: str
+    version: int = ENDPOINT_VERSION
+
+    def __repr__(self) -> str:
+        return f"Endpoint(pid={self.pid}, url={self.url!r}, socket={self.socket!r})"
+
+
+def find_root(start: Path) -> Path:
+    """The nearest directory, ``start`` or above, that is a root; ``start`` itself if none is.
+
+    A root holds a configuration (``.aegis.yaml``) or the endpoint of a daemon.
+    """
+    start = start.resolve()
+    for directory in (start, *start.parents):
+        marks = (directory / CONFIG_NAME, State(directory).endpoint)
+        # Not Path.exists: it raises where a directory may not be searched.
+        if any(os.path.exists(mark) for mark in marks):  # noqa: PTH110
+            return directory
+    return start
+
+
+def make_directory(state: State) -> None:
+    """Make the state's directory with mode 0700 where it is missing; raises ``OSError``."""
+    state.directory.parent.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        state.directory.mkdir(mode=0o700)
+
+
+def write_endpoint(state: State, endpoint: Endpoint) -> None:
+    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile."""
+    text = json.dumps({"version": endpoint.version, **endpoint._asdict()}, indent=1)
+    fresh = state.endpoint.with_name(f".endpoint.{os.getpid()}")
+    with contextlib.suppress(FileNotFoundError):
+        fresh.unlink()
+    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(opened, "w") as file:
+        file.write(text + "\n")
+    fresh.replace(state.endpoint)
+
+
+def remove_endpoint(state: State) -> None:
+    """Remove the endpoint file if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        state.endpoint.unlink()
+
+
+def read_endpoint(state: State) -> Endpoint | None:
+    """What the endpoint file says; None if there is none.
+
+    Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
+    or belongs to somebody else: whoever wrote it would be sent all that is typed.
+    """
+    try:
+        with state.endpoint.open(encoding="utf-8") as file:
+            owner = os.fstat(file.fileno()).st_uid
+            text = file.read(65_536)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadEndpoint(f"{state.endpoint} cannot be read: {error}") from None
+    if os.geteuid() not in (owner, 0):
+        raise BadEndpoint(f"{state.endpoint} belongs to user {owner}, so it is not used")
+    return _parsed(state.endpoint, text)
+
+
+def _parsed(path: Path, text: str) -> Endpoint:
+    try:
+        document: Any = json.loads(text)
+        endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _no_endpoint(path) from None
+    if type(endpoint.version) is int and endpoint.version > ENDPOINT_VERSION:
+        raise BadEndpoint(
+            f"{path} is of version {endpoint.version}, made by a newer aegis-actors: upgrade"
+        )
+    *texts, version = endpoint[1:]
+    if type(endpoint.pid) is not int or type(version) is not int:
+        raise _no_endpoint(path)
+    if any(type(text) is not str for text in texts):
+        raise _no_endpoint(path)
+    return endpoint
+
+
+def _no_endpoint(path: Path) -> BadEndpoint:
+    return BadEndpoint(
+        f"{path} does not hold the address of a daemon: remove it and start one with: "
+        "aegis-actors up"
+    )

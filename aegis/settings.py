@@ -1,0 +1,22 @@
+"""What ``aegis-actors up`` was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8420
+
+
+class DaemonSettings(NamedTuple):
+    """How to start a daemon.
+
+    ``port`` None: the one that this root used last, else ``DEFAULT_PORT``, else a free one; 0: a
+    free one. ``log_level`` is one of debug, info, warning, error.
+    """
+
+    root: Path
+    host: str = DEFAULT_HOST
+    port: int | None = None
+    log_level: str = "info"
