@@ -1,0 +1,239 @@
+"""Appending to one ledger with group commit: many waiters share one sync.
+
+``append`` writes at once, from the loop, and syncs nothing. ``wait_synced`` asks for a sync and
+returns when one that began after the append has ended well: that is the acknowledgement. What is
+appended while a sync runs is covered by the next one.
+
+When the disk refuses (a write or a sync), the appender has *failed*:
+
+* everything written and not acknowledged is cut off again, and whoever waits for it, now or later,
+  gets a ``StorageError``. Nothing of it is kept here: the owner has it, and may submit it anew;
+* every ``append`` raises until ``recover`` has succeeded. That opens the file again, because after
+  a failed sync the kernel may call lost pages clean, and a second sync of them would prove
+  nothing. It checks that the last acknowledged line is there, cuts off what follows, and syncs;
+* a position from before a failure keeps its outcome: its offset may be given to another line after
+  a recovery, and must not be taken for that one.
+
+    appender = await Appender.open(path, flusher)
+    await nursery.start(appender.run)
+    position = appender.append(encode_line({"seq": 0}))
+    await appender.wait_synced(position)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import partial
+from pathlib import Path
+
+import attrs
+import trio
+
+from aegis.errors import StorageError
+from aegis.journal.disk import read_exactly, shown, storage_error, write_all
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import Line, judge, pieces_backward
+from aegis.journal.opening import OpenedLedger, open_ledger
+
+
+@attrs.define(eq=False)
+class _Epoch:
+    """One open descriptor, from opening or recovery until it fails: a stretch without doubt."""
+
+    fd: int
+    written: int
+    synced: int
+    error: StorageError | None = None
+    waiters: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
+
+
+@attrs.frozen(eq=False)
+class Position:
+    """Where a line that was appended ends, in bytes from the ledger's start."""
+
+    end: int
+    _epoch: _Epoch = attrs.field(repr=False)
+
+
+class Appender:
+    """The one writer of a ledger. Not for threads: all calls come from one Trio loop."""
+
+    def __init__(self, path: Path, opened: OpenedLedger, flusher: Flusher) -> None:
+        self.path = path
+        self.opened = opened
+        """What was found when the ledger was opened; its ``fd`` belongs to the appender."""
+        self._flusher = flusher
+        self._epoch = _Epoch(opened.fd, opened.length, opened.length)
+        self._demand = trio.Event()
+        self._recovering = trio.Lock()
+        self._running = False
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, flusher: Flusher) -> Appender:
+        """Open or make the ledger, cutting off a torn tail. Raises ``StorageError``.
+
+        Not cancelled before it is done: the thread that repairs must not outlive its owner.
+        """
+        opened = await flusher.call(partial(open_ledger, flusher.disk, path))
+        return cls(path, opened, flusher)
+
+    @property
+    def synced(self) -> int:
+        """How many bytes are acknowledged; a reader that stops there sees nothing uncertain."""
+        return self._epoch.synced
+
+    @property
+    def failed(self) -> bool:
+        """Whether ``recover`` is needed before the next ``append``."""
+        return self._epoch.error is not None
+
+    def append(self, line: bytes) -> Position:
+        """Write one encoded line at the end, without a sync; microseconds.
+
+        Raises ``StorageError`` if the disk refuses: then nothing of the line is in the file, and
+        the appender has failed.
+        """
+        assert line.find(b"\n") == len(line) - 1 >= 0, "a line has one newline, at its end"
+        epoch = self._epoch
+        self._check_open()
+        if epoch.error is not None:
+            raise _again(epoch.error)
+        try:
+            write_all(self._flusher.disk, epoch.fd, line)
+        except OSError as error:
+            refusal = storage_error("write", self.path, error)
+            self._fail(epoch, refusal)
+            raise _again(refusal) from error
+        epoch.written += len(line)
+        return Position(epoch.written, epoch)
+
+    async def wait_synced(self, position: Position) -> None:
+        """Return once the line that ends at ``position`` would survive a power loss.
+
+        Raises ``StorageError`` if it was not acknowledged and will not be: the disk refused, or
+        the appender was closed.
+        """
+        epoch = position._epoch
+        if position.end <= epoch.synced:
+            await trio.lowlevel.checkpoint()
+        while position.end > epoch.synced:
+            if epoch.error is not None:
+                raise _again(epoch.error)
+            self._check_open()
+            self._demand.set()
+            await epoch.waiters.park()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Sync whenever somebody waits, until cancelled. Started once, in the owner's nursery."""
+        assert not self._running, "an appender runs once at a time"
+        self._running = True
+        task_status.started()
+        try:
+            while True:
+                await self._demand.wait()
+                self._demand = trio.Event()
+                await self._sync_once(self._epoch)
+        finally:
+            self._running = False
+            self.close()
+
+    async def recover(self) -> None:
+        """After a failure: open the file again at what was acknowledged. Else does nothing.
+
+        Raises ``StorageError`` and stays failed if the disk still refuses, or if the file lacks
+        what was acknowledged; opening the ledger anew then shows what is left.
+        """
+        async with self._recovering:
+            self._check_open()
+            failed = self._epoch
+            if failed.error is None:
+                return
+            try:
+                fresh = await self._reopened(failed.synced)
+            except OSError as error:
+                raise storage_error("open", self.path, error) from error
+            if self._closed:
+                self._flusher.disk.close(fresh)
+                self._check_open()
+            self._flusher.disk.close(failed.fd)
+            self._epoch = _Epoch(fresh, failed.synced, failed.synced)
+
+    def close(self) -> None:
+        """Close the file without a sync; whoever still waits gets a ``StorageError``.
+
+        An owner that wants its lines acknowledged waits for the last of them first.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        epoch = self._epoch
+        if epoch.error is None:
+            epoch.error = self._closing()
+        epoch.waiters.unpark_all()
+        self._flusher.disk.close(epoch.fd)
+
+    async def _sync_once(self, epoch: _Epoch) -> None:
+        target = epoch.written
+        if epoch.error is not None or target == epoch.synced:
+            return
+        try:
+            await self._flusher.fdatasync(epoch.fd)
+        except OSError as error:
+            self._fail(epoch, storage_error("sync", self.path, error))
+        else:
+            self._acknowledge(epoch, target)
+
+    def _acknowledge(self, epoch: _Epoch, target: int) -> None:
+        if epoch.error is None:  # a write that failed meanwhile has cut off what was synced here
+            epoch.synced = target
+            epoch.waiters.unpark_all()
+
+    def _fail(self, epoch: _Epoch, error: StorageError) -> None:
+        if epoch.error is not None:
+            return
+        epoch.error = error
+        epoch.waiters.unpark_all()
+        with contextlib.suppress(OSError):  # recovery cuts it off in any case
+            self._flusher.disk.ftruncate(epoch.fd, epoch.synced)
+
+    async def _reopened(self, acknowledged: int) -> int:
+        disk = self._flusher.disk
+        with contextlib.ExitStack() as undo:
+            fd = disk.open(self.path, os.O_RDWR | os.O_APPEND)
+            undo.callback(disk.close, fd)
+            self._verify(fd, acknowledged)
+            disk.ftruncate(fd, acknowledged)
+            await self._flusher.fsync(fd)
+            undo.pop_all()
+        return fd
+
+    def _verify(self, fd: int, acknowledged: int) -> None:
+        disk = self._flusher.disk
+        if disk.size(fd) < acknowledged:
+            raise StorageError(
+                f"{shown(self.path)} is shorter than what was acknowledged; "
+                "restart the daemon to go on with what is left"
+            )
+        if acknowledged == self.opened.length:
+            return  # what stood there before was judged when the ledger was opened
+        pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
+        last = next(pieces)
+        if not (last.whole and isinstance(judge(last), Line)):
+            raise StorageError(
+                f"the last acknowledged line of {shown(self.path)} is damaged; "
+                "restart the daemon to go on without it"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._closing()
+
+    def _closing(self) -> StorageError:
+        return StorageError(f"{shown(self.path)} is closed: ask again once it is open")
+
+
+def _again(error: StorageError) -> StorageError:
+    # Each caller gets an exception of its own: a shared one would gather all their tracebacks.
+    return StorageError(*error.args)

@@ -1,0 +1,272 @@
+"""The file calls of the journal, and the few careful sequences made of them.
+
+``Disk`` is the seam: every call that the journal makes to the file system goes through one, so a
+simulated disk can stand in its place. The functions below it speak ``OSError``; whoever faces a
+caller turns that into a ``StorageError`` with ``storage_error``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from aegis.errors import StorageError
+from aegis.journal.ledger import BLOCK_BYTES
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
+"""Flags of a file that grows at its end only, made if it is missing."""
+
+
+class Disk(Protocol):
+    """The system calls of POSIX by their names; each may raise ``OSError``.
+
+    ``write`` and ``pwrite`` may write less than they were given, ``pread`` may read less.
+    """
+
+    def open(self, path: Path, flags: int) -> int:
+        """A new descriptor, closed on exec; a file that is made gets mode 0600."""
+
+    def close(self, fd: int) -> None:
+        """Give the descriptor back."""
+
+    def dup(self, fd: int) -> int:
+        """A second descriptor of the same open file, closed on exec."""
+
+    def size(self, fd: int) -> int:
+        """The length of the file in bytes."""
+
+    def pread(self, fd: int, size: int, offset: int) -> bytes:
+        """Up to ``size`` bytes from ``offset`` on; empty at the end of the file."""
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Write at the end; how many bytes were written."""
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """Write at ``offset``; how many bytes were written."""
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        """Set the length of the file."""
+
+    def fdatasync(self, fd: int) -> None:
+        """Wait until the file's data, and its length, are on the medium."""
+
+    def fsync(self, fd: int) -> None:
+        """Wait until the file, or the entries of the directory, are on the medium."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give the file another name, in place of whatever had it."""
+
+    def unlink(self, path: Path) -> None:
+        """Remove the name."""
+
+    def mkdir(self, path: Path) -> None:
+        """Make a directory of mode 0700."""
+
+
+class OsDisk:
+    """The real disk."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """See ``Disk``."""
+        return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+
+    def close(self, fd: int) -> None:
+        """See ``Disk``."""
+        os.close(fd)
+
+    def dup(self, fd: int) -> int:
+        """See ``Disk``."""
+        return os.dup(fd)
+
+    def size(self, fd: int) -> int:
+        """See ``Disk``."""
+        return os.fstat(fd).st_size
+
+    def pread(self, fd: int, size: int, offset: int) -> bytes:
+        """See ``Disk``."""
+        return os.pread(fd, size, offset)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """See ``Disk``."""
+        return os.write(fd, data)
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """See ``Disk``."""
+        return os.pwrite(fd, data, offset)
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        """See ``Disk``."""
+        os.ftruncate(fd, length)
+
+    def fdatasync(self, fd: int) -> None:
+        """See ``Disk``."""
+        os.fdatasync(fd)
+
+    def fsync(self, fd: int) -> None:
+        """See ``Disk``."""
+        os.fsync(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """See ``Disk``."""
+        os.rename(old, new)  # noqa: PTH104 (the call by its name)
+
+    def unlink(self, path: Path) -> None:
+        """See ``Disk``."""
+        os.unlink(path)  # noqa: PTH108 (the call by its name)
+
+    def mkdir(self, path: Path) -> None:
+        """See ``Disk``."""
+        os.mkdir(path, DIRECTORY_MODE)  # noqa: PTH102 (the call by its name)
+
+
+def write_all(disk: Disk, fd: int, data: bytes) -> None:
+    """Append all of ``data``, in several writes if the disk takes less at once."""
+    written = 0
+    while written < len(data):
+        written += write_some(disk, fd, memoryview(data)[written:])
+
+
+def pwrite_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:
+    """Write all of ``data`` at ``offset``, in several writes if need be."""
+    written = 0
+    while written < len(data):
+        taken = disk.pwrite(fd, memoryview(data)[written:], offset + written)
+        written += _some(taken)
+
+
+def write_some(disk: Disk, fd: int, data: memoryview) -> int:
+    """Append at least one byte of ``data``; how many bytes were written."""
+    return _some(disk.write(fd, data))
+
+
+def _some(written: int) -> int:
+    # A file that takes no byte and reports no error would keep its writer busy for ever.
+    if written == 0:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return written
+
+
+def read_exactly(disk: Disk, fd: int, size: int, offset: int) -> bytes:
+    """The ``size`` bytes from ``offset`` on; ``OSError`` (EIO) if the file ends before."""
+    data = disk.pread(fd, size, offset)
+    while len(data) < size:
+        more = disk.pread(fd, size - len(data), offset + len(data))
+        if not more:
+            raise OSError(errno.EIO, "the file became shorter while it was read")
+        data += more
+    return data
+
+
+def read_blocks(disk: Disk, fd: int, start: int, end: int) -> Iterator[bytes]:
+    """The bytes ``[start, end)`` of a file in blocks, so that no length fills the memory."""
+    for offset in range(start, end, BLOCK_BYTES):
+        yield read_exactly(disk, fd, min(BLOCK_BYTES, end - offset), offset)
+
+
+def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
+    """The first ``max_bytes`` of a small file; ``None`` if there is no such file."""
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return read_exactly(disk, fd, min(disk.size(fd), max_bytes), 0)
+    finally:
+        disk.close(fd)
+
+
+def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None:
+    """Make the directory and what is missing above it, mode 0700; durable: each entry synced."""
+    try:
+        disk.mkdir(directory)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_directory(disk, directory.parent, durable=durable)
+        with contextlib.suppress(FileExistsError):  # another thread may have been quicker
+            disk.mkdir(directory)
+    if durable:
+        sync_directory(disk, directory.parent)
+
+
+def sync_directory(disk: Disk, directory: Path) -> None:
+    """Wait until the directory's entries (new, renamed, removed files) are on the medium."""
+    fd = disk.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)
+
+
+def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
+    """Put a new content in the file's place in one step: a reader sees the old one or the new.
+
+    Durable: also after power loss, and synced when this returns; else only after a killed process.
+    The temporary file stands beside it with the suffix ``.new``; one left by a crash is reused.
+    """
+    disk.close(install_file(disk, path, chunks, durable=durable))
+    if durable:
+        sync_directory(disk, path.parent)
+
+
+def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> int:
+    """``replace_file``, but the new file stays open (not for append) and is the caller's to close.
+
+    The directory is not synced.
+    """
+    fresh = path.with_name(path.name + ".new")
+    with contextlib.ExitStack() as undo:
+        fd = disk.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        undo.callback(_discard, disk, fd, fresh)
+        for chunk in chunks:
+            write_all(disk, fd, chunk)
+        if durable:
+            disk.fsync(fd)
+        disk.rename(fresh, path)
+        undo.pop_all()
+    return fd
+
+
+def _discard(disk: Disk, fd: int, path: Path) -> None:
+    disk.close(fd)
+    with contextlib.suppress(OSError):
+        disk.unlink(path)
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, then try again",
+    errno.EDQUOT: "free some of your quota, then try again",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f), then try again",
+    errno.EIO: "the disk fails: see the system's log, save what you can, then try again",
+    errno.EROFS: "mount the file system writable, then try again",
+    errno.EACCES: "give this user the right to write there, then try again",
+    errno.EPERM: "give this user the right to write there, then try again",
+    errno.EMFILE: "raise the limit on open files (ulimit -n) or close terminals, then try again",
+    errno.ENFILE: "the system has no open file left: end some programs, then try again",
+    errno.ENOENT: "it was removed from outside: put it back, or restart the daemon",
+    errno.ENOTDIR: "a file stands where a directory belongs: move it away, then try again",
+}
+
+
+def storage_error(action: str, path: Path, error: OSError) -> StorageError:
+    """The sentence for a caller: what could not be done, why, and what to do about it.
+
+    ``action`` is a verb that fits between "cannot" and the file's name.
+    """
+    remedy = _REMEDIES.get(error.errno or 0, "look at the disk, then try again")
+    reason = error.strerror or type(error).__name__
+    return StorageError(f"cannot {action} {shown(path)}: {reason}; {remedy}")
+
+
+def shown(path: Path) -> str:
+    """The path as its user knows it: from ``.aegis`` on, or the last three parts of a long one."""
+    parts = path.parts
+    if ".aegis" in parts:
+        return str(Path(*parts[parts.index(".aegis") :]))
+    return str(path) if len(parts) <= 4 else str(Path("…", *parts[-3:]))

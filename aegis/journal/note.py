@@ -1,0 +1,179 @@
+"""The note of what is in flight: one small object, written anew before each command.
+
+Written from the loop and not synced, it survives a killed process; ``sync`` makes it survive a
+power loss too. A note fills one of two slots in turn, so that a write which is cut short, by a kill
+or by a power loss, leaves the note before it readable. Each carries a number that rises; the
+highest one that checks is the note. A slot is one memory page, written whole: no rest of an older
+and longer note stays behind in it.
+
+A note too long for a slot (a command of a megabyte) takes the place of the whole file by a rename,
+and so does the next one after it: a file holds either two slots or one long note, never a mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from aegis.journal.disk import (
+    Disk,
+    install_file,
+    make_directory,
+    pwrite_all,
+    read_file,
+    storage_error,
+)
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import MAX_LINE_BYTES, DamagedLine, decode_line, encode_line
+
+SLOT_BYTES = 4096
+_EMPTY = b"\n".rjust(SLOT_BYTES)
+
+
+@attrs.frozen
+class _Slot:
+    """A note that checks: ``fields`` is ``None`` where it says that nothing is in flight."""
+
+    number: int
+    fields: dict[str, Any] | None
+
+
+def next_seq(
+    ledger_last: int | None, note: Mapping[str, Any] | None, *, damaged_count: int = 0
+) -> int:
+    """The number of the next record: one above all that were ever given, 0 if none was.
+
+    ``ledger_last`` is the ``seq`` of the ledger's last good line. Each of the ``damaged_count``
+    lines behind it may have held one more, and the note holds that of the command in flight.
+    """
+    in_ledger = (-1 if ledger_last is None else ledger_last) + damaged_count
+    in_note = note.get("seq") if note is not None else None
+    return max(in_ledger, in_note if type(in_note) is int else -1) + 1
+
+
+class InFlightNote:
+    """The note of one terminal (or of whatever has one thing in flight at a time)."""
+
+    def __init__(self, path: Path, flusher: Flusher) -> None:
+        self.path = path
+        self.damaged = False
+        """Whether a slot did not check when the note was opened: its write was cut short."""
+        self._flusher = flusher
+        self._disk: Disk = flusher.disk
+        self._current = _Slot(0, None)
+        self._fd: int | None = None
+        self._slots = False
+        self._renames = 0
+        self._renames_synced = 0
+        self._suspect = False
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, flusher: Flusher) -> InFlightNote:
+        """Open the note, or make an empty one. Raises ``StorageError``."""
+        note = cls(path, flusher)
+        try:
+            make_directory(note._disk, path.parent, durable=False)
+            note._read()
+        except OSError as error:
+            raise storage_error("open", path, error) from error
+        return note
+
+    def load(self) -> dict[str, Any] | None:
+        """The fields of the note as last written; ``None`` if nothing is in flight."""
+        return self._current.fields
+
+    def write(self, fields: Mapping[str, object]) -> None:
+        """Put a new note in the place of the one before; microseconds, not synced.
+
+        Raises ``StorageError`` if the disk refuses (the note before it still stands),
+        ``ValueError`` or ``TypeError`` for fields that are not plain JSON.
+        """
+        self._put(dict(fields))
+
+    def clear(self) -> None:
+        """Say that nothing is in flight. Raises ``StorageError``."""
+        if self._current.fields is not None:
+            self._put(None)
+
+    async def sync(self) -> None:
+        """Return once the note would survive a power loss. Raises ``StorageError``.
+
+        After a failure the next ``write`` makes a new file: the old pages may be lost.
+        """
+        assert not self._closed
+        if self._fd is None or self._suspect:
+            self._put(self._current.fields)
+        assert self._fd is not None
+        renames = self._renames
+        try:
+            await self._flusher.fdatasync(self._fd)
+            if renames > self._renames_synced:
+                await self._flusher.sync_directory(self.path.parent)
+                self._renames_synced = renames
+        except OSError as error:
+            self._suspect = True
+            raise storage_error("sync", self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file; what it says stays."""
+        self._closed = True
+        self._close_file()
+
+    def _put(self, fields: dict[str, Any] | None) -> None:
+        assert not self._closed
+        slot = _Slot(self._current.number + 1, fields)
+        line = encode_line({"number": slot.number, "fields": fields})
+        try:
+            if self._slots and not self._suspect and len(line) <= SLOT_BYTES:
+                assert self._fd is not None
+                offset = slot.number % 2 * SLOT_BYTES
+                pwrite_all(self._disk, self._fd, _padded(line), offset)
+            else:
+                self._replace(slot.number, line)
+        except OSError as error:
+            self._suspect = True
+            raise storage_error("write", self.path, error) from error
+        self._current = slot
+
+    def _replace(self, number: int, line: bytes) -> None:
+        short = len(line) <= SLOT_BYTES
+        slots = [_padded(line), _EMPTY] if number % 2 == 0 else [_EMPTY, _padded(line)]
+        fd = install_file(self._disk, self.path, slots if short else [line])
+        self._close_file()
+        self._fd, self._slots = fd, short
+        self._renames += 1
+        self._suspect = False
+
+    def _read(self) -> None:
+        data = read_file(self._disk, self.path, max_bytes=MAX_LINE_BYTES)
+        if data is None:
+            return
+        first = data[: data.find(b"\n") + 1]
+        pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
+        slots = [self._parse(piece) for piece in pieces if piece.strip(b" \n")]
+        good = [slot for slot in slots if slot is not None]
+        self.damaged = len(good) < len(slots)
+        self._current = max(good, key=lambda slot: slot.number, default=self._current)
+
+    def _parse(self, piece: bytes) -> _Slot | None:
+        try:
+            fields = decode_line(piece[: piece.find(b"\n") + 1])
+        except DamagedLine:
+            return None
+        number, inner = fields.get("number"), fields.get("fields")
+        if type(number) is not int or not isinstance(inner, dict | None):
+            return None
+        return _Slot(number, inner)
+
+    def _close_file(self) -> None:
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            self._disk.close(fd)
+
+
+def _padded(line: bytes) -> bytes:
+    return line + b"\n".rjust(SLOT_BYTES - len(line)) if len(line) < SLOT_BYTES else line

@@ -1,0 +1,116 @@
+"""Opening a ledger: its end is made whole, and nothing that stood in the file is lost.
+
+A torn tail is copied to ``<ledger>.torn-<offset>-<crc>`` and synced before it is cut off. The name
+says where the tail began and what it held, so an opening that is killed at any point and run again
+makes the same file, and another tail never takes its place. Damaged lines stay where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from aegis.journal.disk import (
+    APPEND,
+    Disk,
+    make_directory,
+    read_blocks,
+    read_exactly,
+    replace_file,
+    storage_error,
+    sync_directory,
+)
+from aegis.journal.ledger import Damaged, Line, judge, pieces_backward
+
+MAX_REPORTED = 100
+"""How many damaged lines a report names one by one."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenedLedger:
+    """A ledger ready for appends at ``length``; everything before is synced.
+
+    ``fd`` is the receiver's to close. ``last`` holds the fields of the last good line.
+    ``damaged`` names the damaged lines behind it, oldest first, at most ``MAX_REPORTED`` of
+    ``damaged_count``: each may have held one record, so their numbers are not free. ``torn`` is
+    the file that keeps the torn tail, if there was one.
+    """
+
+    fd: int
+    length: int
+    last: dict[str, Any] | None
+    damaged: tuple[Damaged, ...]
+    damaged_count: int
+    torn: Path | None
+
+
+def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
+    """Open the ledger, making it and its directories if they are missing.
+
+    Blocks for some syncs, so it belongs in a thread. Raises ``StorageError``.
+    """
+    try:
+        make_directory(disk, path.parent)
+        with contextlib.ExitStack() as undo:
+            fd = disk.open(path, APPEND)
+            undo.callback(disk.close, fd)
+            opened = _made_whole(disk, path, fd)
+            undo.pop_all()
+            return opened
+    except OSError as error:
+        raise storage_error("open", path, error) from error
+
+
+def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:
+    size = disk.size(fd)
+    if size == 0:
+        # Not only when this call made the file: an earlier one may have died before its sync.
+        sync_directory(disk, path.parent)
+        sync_directory(disk, path.parent.parent)
+    length = end_of_last_line(disk, fd, size)
+    torn = _keep_aside(disk, path, fd, length, size) if length < size else None
+    if torn is not None:
+        disk.ftruncate(fd, length)
+    # Whole lines that nobody acknowledged are shown from now on, so they are synced now.
+    disk.fsync(fd)
+    last, damaged, count = _last_good(disk, fd, length)
+    return OpenedLedger(
+        fd=fd, length=length, last=last, damaged=damaged, damaged_count=count, torn=torn
+    )
+
+
+def end_of_last_line(disk: Disk, fd: int, size: int) -> int:
+    """The offset just after the last newline within the first ``size`` bytes."""
+    pieces = pieces_backward(lambda offset, n: read_exactly(disk, fd, n, offset), size)
+    last = next(pieces, None)
+    if last is None:
+        return 0
+    return last.end if last.whole else last.start
+
+
+def _keep_aside(disk: Disk, path: Path, fd: int, start: int, end: int) -> Path:
+    crc = 0
+    for block in read_blocks(disk, fd, start, end):
+        crc = zlib.crc32(block, crc)
+    aside = path.with_name(f"{path.name}.torn-{start}-{crc:08x}")
+    replace_file(disk, aside, read_blocks(disk, fd, start, end))
+    return aside
+
+
+def _last_good(
+    disk: Disk, fd: int, length: int
+) -> tuple[dict[str, Any] | None, tuple[Damaged, ...], int]:
+    damaged: list[Damaged] = []
+    count = 0
+    for piece in pieces_backward(lambda offset, n: read_exactly(disk, fd, n, offset), length):
+        judged = judge(piece)
+        if isinstance(judged, Line):
+            return judged.fields, tuple(reversed(damaged)), count
+        count += 1
+        if count <= MAX_REPORTED:
+            damaged.append(judged)
+    return None, tuple(reversed(damaged)), count

@@ -1,0 +1,203 @@
+"""Reading a ledger from its end, beside the appender that has it open.
+
+A reader shows whole lines only: what follows the last newline is an append under way. Given an
+``end`` (``Appender.synced``) it shows what is acknowledged only. Damaged lines are passed over and
+reported. Time and memory go by what is returned, not by the ledger's length: a read keeps at most
+``max_bytes`` of lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from aegis.journal.disk import Disk, OsDisk, read_exactly, storage_error
+from aegis.journal.ledger import BLOCK_BYTES, Damaged, Line, judge, pieces_backward
+from aegis.journal.opening import MAX_REPORTED
+
+MAX_READ_BYTES = 16 * 1024 * 1024
+"""How many bytes of lines one read returns at most, unless told otherwise."""
+
+ON_LOOP_BYTES = 3 * BLOCK_BYTES
+"""How much the async reads read on the loop (three milliseconds at most) before taking a thread."""
+
+_Judged = Generator[Line | Damaged, None, None]
+
+
+@attrs.frozen(kw_only=True)
+class Reading:
+    """What was asked for: the fields of good lines, oldest first.
+
+    ``more`` says that lines which belong here were left out because of ``max_bytes``. ``damaged``
+    names lines met on the way that do not check, oldest first, at most ``MAX_REPORTED`` of
+    ``damaged_count``.
+    """
+
+    records: list[dict[str, Any]]
+    more: bool
+    damaged: tuple[Damaged, ...]
+    damaged_count: int
+
+
+class LedgerReader:
+    """Reads one ledger; opens the file for each read and keeps nothing. Safe in any thread."""
+
+    def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
+        self.path = path
+        self._disk: Disk = OsDisk() if disk is None else disk
+
+    def last_n(self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Reading:
+        """The newest ``n`` lines (1 or more); of too many bytes, the newest that fit.
+
+        A ledger that does not exist yet is empty. Raises ``StorageError``.
+        """
+        return self._last_n(n, end, max_bytes, None)
+
+    def since(
+        self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """All lines whose ``field`` is greater than ``value``; of too many bytes, the oldest.
+
+        ``field`` holds an integer that rises from line to line; a line without it is passed over.
+        The oldest are kept so that a reader catches up by asking again with the last it got.
+        Raises ``StorageError``.
+        """
+        return self._since(field, value, end, max_bytes, None)
+
+    async def last_n_async(
+        self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """``last_n``, on the loop if it is quick and in a thread if it is not."""
+        return await _quick_or_in_thread(lambda budget: self._last_n(n, end, max_bytes, budget))
+
+    async def since_async(
+        self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """``since``, on the loop if it is quick and in a thread if it is not."""
+        return await _quick_or_in_thread(
+            lambda budget: self._since(field, value, end, max_bytes, budget)
+        )
+
+    def _last_n(self, n: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
+        if n < 1:
+            raise ValueError(f"n must be 1 or more, not {n}")
+        kept = _Kept(max_bytes)
+        with closing(self._backward(end, budget)) as judged:
+            for item in judged:
+                if isinstance(item, Damaged):
+                    kept.report(item)
+                elif not kept.add_if_it_fits(item) or len(kept.lines) == n:
+                    break
+        return kept.reading()
+
+    def _since(
+        self, field: str, value: int, end: int | None, max_bytes: int, budget: int | None
+    ) -> Reading:
+        kept = _Kept(max_bytes)
+        with closing(self._backward(end, budget)) as judged:
+            for item in judged:
+                if isinstance(item, Damaged):
+                    kept.report(item)
+                elif type(number := item.fields.get(field)) is int:
+                    if number <= value:
+                        break
+                    kept.add_over_newer(item)
+        return kept.reading()
+
+    def _backward(
+        self, end: int | None, budget: int | None
+    ) -> Generator[Line | Damaged, None, None]:
+        try:
+            fd = self._disk.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+        try:
+            size = self._disk.size(fd)
+            read_at = _budgeted(self._disk, fd, budget)
+            for piece in pieces_backward(read_at, size if end is None else min(end, size)):
+                if piece.whole:
+                    yield judge(piece)
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+        finally:
+            self._disk.close(fd)
+
+
+class _Kept:
+    """Lines gathered from the newest back, never more than ``max_bytes`` (but always one)."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.lines: deque[Line] = deque()
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._more = False
+        self._damaged: list[Damaged] = []
+        self._damaged_count = 0
+
+    def add_if_it_fits(self, line: Line) -> bool:
+        self._more = bool(self.lines) and self._bytes + line.end - line.start > self._max_bytes
+        if not self._more:
+            self._add(line)
+        return not self._more
+
+    def add_over_newer(self, line: Line) -> None:
+        self._add(line)
+        while self._bytes > self._max_bytes and len(self.lines) > 1:
+            newest = self.lines.pop()
+            self._bytes -= newest.end - newest.start
+            self._more = True
+
+    def report(self, damaged: Damaged) -> None:
+        self._damaged_count += 1
+        if self._damaged_count <= MAX_REPORTED:
+            self._damaged.append(damaged)
+
+    def reading(self) -> Reading:
+        return Reading(
+            records=[line.fields for line in self.lines],
+            more=self._more,
+            damaged=tuple(reversed(self._damaged)),
+            damaged_count=self._damaged_count,
+        )
+
+    def _add(self, line: Line) -> None:
+        self.lines.appendleft(line)
+        self._bytes += line.end - line.start
+
+
+class _OverBudget(Exception):
+    """A read on the loop met more than it may read there."""
+
+
+def _budgeted(disk: Disk, fd: int, budget: int | None) -> Callable[[int, int], bytes]:
+    left = budget
+
+    def read_at(offset: int, size: int) -> bytes:
+        nonlocal left
+        if left is not None:
+            left -= size
+            if left < 0:
+                raise _OverBudget
+        return read_exactly(disk, fd, size, offset)
+
+    return read_at
+
+
+async def _quick_or_in_thread(read: Callable[[int | None], Reading]) -> Reading:
+    try:
+        reading = read(ON_LOOP_BYTES)
+    except _OverBudget:
+        # Read again from the start: the descriptor then belongs to the thread alone, which may
+        # be left behind by a cancellation without harm.
+        return await trio.to_thread.run_sync(read, None, abandon_on_cancel=True)
+    await trio.lowlevel.checkpoint()
+    return reading
