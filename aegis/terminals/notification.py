@@ -1,0 +1,70 @@
+"""The message that wakes a subscriber of a terminal when a command has finished on it.
+
+Its header line (sender and time) is rendered by the inbox. No line holds control characters, line
+separators or bidirectional overrides: a command's output must not rewrite the message around it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aegis.protocol.terminals import CommandRecord
+
+STDOUT_LINES = 8
+STDERR_LINES = 4
+MAX_LINE_CHARS = 200
+MAX_COMMAND_CHARS = 200
+
+_TAB_STOP = 8
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+def wake_sender(terminal: str) -> str:
+    """The sender of a terminal's messages: ``term:<name>``."""
+    return f"term:{terminal}"
+
+
+def wake_id(terminal: str, life: str, seq: int, handle: str) -> str:
+    """The id of the message that tells ``handle`` about record ``seq``; the same at each try."""
+    return f"term:{terminal}/{life}/{seq}/{handle}"
+
+
+def wake_body(record: CommandRecord) -> str:
+    """The message below its header: command, outcome, the last lines of the output."""
+    lines = [f"$ {_command(record.cmd)} · run by {record.writer}", _outcome(record)]
+    if record.stdout.strip():
+        lines += ["──", *_last_lines(record.stdout, STDOUT_LINES)]
+    if record.stderr.strip():
+        lines += ["── stderr ──", *_last_lines(record.stderr, STDERR_LINES)]
+    return "\n".join(lines)
+
+
+def _outcome(record: CommandRecord) -> str:
+    parts = [f"exit {'?' if record.exit is None else record.exit}"]
+    if record.duration_s is not None:
+        parts.append(f"{record.duration_s:.2f}s")
+    if record.killed_by_restart:
+        parts.append("killed by restart")
+    if record.timed_out:
+        parts.append("timed out")
+    return " · ".join(parts)
+
+
+def _command(cmd: str | None) -> str:
+    """``cmd`` on one line; its further lines are counted."""
+    if cmd is None:
+        return "?"
+    first, *others = cmd.strip("\r\n").split("\n")
+    more = f" …(+{len(others)} line{'s' if len(others) > 1 else ''})" if others else ""
+    return _shown(first, MAX_COMMAND_CHARS - len(more)) + more
+
+
+def _last_lines(text: str, count: int) -> list[str]:
+    lines = text.removesuffix("\n").rsplit("\n", count)[-count:]
+    return [_shown(line, MAX_LINE_CHARS) for line in lines]
+
+
+def _shown(line: str, limit: int) -> str:
+    """``line`` as plain characters, cut to ``limit`` of them with ``…`` as the last."""
+    line = _UNSAFE.sub(" ", line.expandtabs(_TAB_STOP))
+    return line if len(line) <= limit else line[: limit - 1] + "…"

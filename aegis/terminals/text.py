@@ -1,0 +1,226 @@
+r"""From the raw bytes of a PTY to the text that a reader wants (``stdout`` of a record).
+
+- Escape sequences go: CSI, OSC, the other strings (DCS, SOS, PM, APC), charsets, single ones.
+  A string that never ends is dropped as it comes, as a terminal does. Other control characters go
+  too, but for TAB and LF; any number of CR before LF goes with it.
+- A line redrawn with CR, BS, ``CSI C D G a` K X P @`` is kept as it looks in the end (``line.py``).
+  Movement between lines and the clearing of the screen are ignored: what was said stays said.
+- What is drawn on the alternate screen is dropped.
+- Invalid UTF-8 is replaced by U+FFFD; a character cut between chunks is whole.
+
+The result is the same however the stream is cut. Memory is bounded: the unfinished line (see
+``line.py``) and at most ``MAX_PARAMETERS`` characters of a sequence that a chunk cuts off.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Mapping
+
+from aegis.terminals.line import Line
+
+MAX_PARAMETERS = 128
+"""Characters of a CSI before its last; what is longer is no sequence, and its rest is text."""
+
+_STEP_BYTES = 65_536
+_PARAMETERS = rf"[ -?]{{0,{MAX_PARAMETERS}}}"
+
+_CONTROL_BYTES = bytes({*range(32), 127} - {*b"\t\n"})
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+# What never changes the text of a line that only grows: there the cursor is at the end, so that
+# "erase to the right" finds nothing. Whatever else begins with ESC goes the longer way.
+_HARMLESS = re.compile(
+    r"\x1b(?:"
+    r"\[(?:[0-9;:]{0,64}m|0?K|\?(?:1|7|12|25|1004|2004|2026)[hl])"
+    r"|\][^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)"
+    r"|[()][0-9A-Z]"
+    r")"
+)
+
+_TOKEN = re.compile(
+    r"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
+    r"|(?P<line_feed>\n)"
+    r"|(?P<carriage_return>\r+)"
+    r"|(?P<backspace>\x08+)"
+    rf"|(?P<csi>\x1b\[{_PARAMETERS}[@-~])"
+    r"|(?P<osc>\x1b\])"
+    r"|(?P<string>\x1b[PX^_])"
+    r"|(?P<reset>\x1bc)"
+    rf"|(?P<dropped>\x1b(?:\[{_PARAMETERS}|[ -/]{{1,2}}[0-~]?|[0-~])?|.)"
+)
+_CUT_OFF = re.compile(rf"\x1b(?:\[{_PARAMETERS}|[ -/]{{0,2}})\Z")
+
+# ESC ends a string and begins what follows: the ``ESC \`` of a proper end is dropped like any
+# other escape sequence of two characters.
+_OSC_END = re.compile(r"[\x07\x18\x1a]|(?=\x1b)")
+_STRING_END = re.compile(r"[\x18\x1a]|(?=\x1b)")
+
+_ALTERNATE_SCREEN = frozenset({"47", "1047", "1049"})
+
+_EDITS: Mapping[str, Callable[[Line, int], None]] = {
+    "C": lambda line, count: line.move_by(max(1, count)),
+    "a": lambda line, count: line.move_by(max(1, count)),
+    "D": lambda line, count: line.move_by(-max(1, count)),
+    "G": lambda line, column: line.move_to(max(1, column) - 1),
+    "`": lambda line, column: line.move_to(max(1, column) - 1),
+    "K": lambda line, mode: line.erase(mode),
+    "X": lambda line, count: line.blank(max(1, count)),
+    "P": lambda line, count: line.delete(max(1, count)),
+    "@": lambda line, count: line.insert(max(1, count)),
+}
+
+
+class TextCleaner:
+    """An incremental cleaner; ``sink`` gets the clean text, piece by piece, once it is final."""
+
+    def __init__(self, sink: Callable[[str], None]) -> None:
+        self._line = Line(sink)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self._string_end: re.Pattern[str] | None = None
+        self._returned = False
+        self._alternate = False
+
+    @property
+    def pending(self) -> str:
+        """The unfinished line as it looks now, without what the sink has already."""
+        return self._line.shown()
+
+    def feed(self, data: bytes) -> None:
+        """Clean ``data``, a chunk of the stream cut anywhere."""
+        for start in range(0, len(data), _STEP_BYTES):
+            self._feed_text(self._decoder.decode(data[start : start + _STEP_BYTES]))
+
+    def finish(self) -> None:
+        """The stream has ended: the unfinished line is final as it looks now."""
+        self._feed_text(self._decoder.decode(b"", True))
+        self._line.end("")
+
+    def _feed_text(self, text: str) -> None:
+        text = self._hold_back(self._held + text)
+        lines = self._plain_lines(text)
+        if lines is None:
+            self._feed_tokens(text)
+        else:
+            self._add_lines(lines)
+
+    def _hold_back(self, text: str) -> str:
+        """``text`` without the sequence that its end cuts off, which is kept for the next chunk."""
+        self._held = ""
+        last = text.rfind("\x1b", -MAX_PARAMETERS - 2)
+        if last >= 0 and _CUT_OFF.match(text, last):
+            self._held = text[last:]
+            return text[:last]
+        return text
+
+    def _plain_lines(self, text: str) -> str | None:
+        """``text`` as lines that only grow; None if it is more than that.
+
+        Most output is: then nothing needs to be looked at character by character.
+        """
+        if self._alternate or self._string_end or not self._line.is_plain:
+            return None
+        if self._returned and not text.startswith("\n"):
+            return None
+        lines = text.replace("\r\n", "\n")
+        if "\r" in lines:
+            lines = lines.replace("\r\n", "\n")
+        ends_in_return = lines.endswith("\r")
+        if ends_in_return:
+            lines = lines[:-1]
+        if "\r" in lines:
+            return None
+        if "\x1b" in lines:
+            lines = _HARMLESS.sub("", lines)
+        if _has_control(lines):
+            return None
+        self._returned = ends_in_return
+        return lines
+
+    def _add_lines(self, lines: str) -> None:
+        first, line_feed, rest = lines.partition("\n")
+        if first:
+            self._line.write(first)
+        if not line_feed:
+            return
+        end = rest.rfind("\n") + 1
+        self._line.end("\n" + rest[:end])
+        if end < len(rest):
+            self._line.write(rest[end:])
+
+    def _feed_tokens(self, text: str) -> None:
+        position = 0
+        while position < len(text):
+            if self._string_end is None:
+                position = self._read_tokens(text, position)
+            else:
+                position = self._skip_string(text, position, self._string_end)
+
+    def _skip_string(self, text: str, start: int, string_end: re.Pattern[str]) -> int:
+        found = string_end.search(text, start)
+        if found is None:
+            return len(text)
+        self._string_end = None
+        return found.end()
+
+    def _read_tokens(self, text: str, start: int) -> int:
+        """Carry out ``text`` from ``start`` up to a string or the end; gives where that is."""
+        for found in _TOKEN.finditer(text, start):
+            match found.lastgroup:
+                case "osc":
+                    self._string_end = _OSC_END
+                    return found.end()
+                case "string":
+                    self._string_end = _STRING_END
+                    return found.end()
+                case "csi":
+                    self._control_sequence(found.group())
+                case "reset":
+                    self._alternate = False
+                case "dropped":
+                    pass
+                case kind if not self._alternate:
+                    self._draw(kind, found.group())
+        return len(text)
+
+    def _draw(self, kind: str | None, token: str) -> None:
+        if kind == "carriage_return":
+            self._returned = True
+        elif kind == "line_feed":
+            self._returned = False
+            self._line.end("\n")
+        else:
+            self._return_if_due()
+            if kind == "text":
+                self._line.write(token)
+            else:
+                self._line.move_by(-len(token))
+
+    def _return_if_due(self) -> None:
+        """Carry out a CR only now that it turned out to be more than a part of a line's end."""
+        if self._returned:
+            self._returned = False
+            self._line.move_to(0)
+
+    def _control_sequence(self, sequence: str) -> None:
+        final, parameters = sequence[-1], sequence[2:-1]
+        if final in "hl" and parameters.startswith("?"):
+            if not _ALTERNATE_SCREEN.isdisjoint(parameters[1:].split(";")):
+                self._alternate = final == "h"
+            return
+        edit = _EDITS.get(final)
+        first = parameters.partition(";")[0]
+        if edit is None or self._alternate or not (first.isdigit() or not parameters):
+            return
+        self._return_if_due()
+        edit(self._line, int(first or "0"))
+
+
+def _has_control(text: str) -> bool:
+    """Whether ``text`` holds a control character other than TAB and LF."""
+    if not text.isascii():
+        return _CONTROL.search(text) is not None
+    encoded = text.encode("ascii")
+    return len(encoded.translate(None, _CONTROL_BYTES)) != len(encoded)
