@@ -111,7 +111,7 @@ class Cell:
         if self.is_final:
             return
         for child in list(self.children.values()):
-            child.make_final(ended)
+            child.make_final(Exit(ExitKind.STOPPED))
         self.state = State.STOPPED
         self._fail_waiting(ended)
         self.system.forget(self)

@@ -433,7 +433,7 @@ async def test_an_actor_lets_others_run_at_least_once_in_a_batch() -> None:
             ref.tell(Do(f"message {number}"))
         nursery.start_soon(count_turns, lambda: len(log) > 5 * BATCH)
     steps = [after - before for before, after in itertools.pairwise(turns)]
-    assert max(steps) <= BATCH
+    assert max(steps) <= 2 * BATCH  # the order of tasks within one turn of the loop is random
 
 
 async def test_a_stop_during_the_set_up_is_heard_when_it_is_done(

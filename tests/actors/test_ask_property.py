@@ -1,0 +1,282 @@
+"""G6 at random: whatever happens around it, an ask ends in exactly one outcome, and in time.
+
+Each example is a script of asks, crashes, stops, pauses and cancellations, run on a clock of its
+own. Many asks have no time limit: what nobody answers must be ended by the end of a life, or at the
+latest by the end of the system, and a hang shows at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import attrs
+import trio
+import trio.testing
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors import (
+    Actor,
+    ActorStopped,
+    AskError,
+    Backoff,
+    ChildSpec,
+    MailboxFull,
+    MailboxSpec,
+    OnRestart,
+    Overflow,
+    Ref,
+    Refusal,
+    Reply,
+    Request,
+    Restart,
+    SupervisorSpec,
+    System,
+    open_system,
+)
+
+WAYS = (
+    "answer",
+    "answer slowly",
+    "answer twice",
+    "refuse",
+    "crash",
+    "forget",
+    "hang",
+    "defer",
+    "defer and crash",
+    "defer and refuse",
+    "helper crashes",
+    "finish",
+    "stop self",
+    "pass on",
+    "ask on",
+)
+
+
+@attrs.frozen
+class Do(Request[int]):
+    number: int
+    ways: tuple[str, ...]
+
+
+class Erratic(Actor[Do]):
+    """Ends each request as its first way says; passes the others on."""
+
+    async def setup(self) -> None:
+        self._owed: list[tuple[Reply[int], int]] = []
+
+    async def receive(self, message: Do) -> None:
+        match message.ways[0] if message.ways else "answer":
+            case "answer":
+                self.reply(message, message.number)
+            case "answer slowly":
+                await trio.sleep(0.3)
+                self.reply(message, message.number)
+            case "answer twice":
+                self._answer_owed()
+                self.reply(message, message.number)
+                self.reply(message, -1)
+            case "refuse":
+                raise Refusal
+            case "crash":
+                raise ValueError
+            case "hang":
+                await trio.sleep_forever()
+            case "pass on":
+                self.pass_on(message, self._other, self._rest(message))
+            case "ask on":
+                self.reply(message, await self._other.ask(self._rest(message), timeout=1.0))
+            case way:
+                self._end_oddly(way, message)
+
+    def _end_oddly(self, way: str, message: Do) -> None:
+        match way:
+            case "defer":
+                self._owed.append((self.defer(message), message.number))
+            case "defer and crash":
+                self.defer(message)
+                raise ValueError
+            case "defer and refuse":
+                self.defer(message)
+                raise Refusal
+            case "helper crashes":
+                self.context.start_soon(_crash)
+            case "finish":
+                self.context.finish()
+            case "stop self":
+                self.context.ref.stop()
+
+    def _answer_owed(self) -> None:
+        for reply, number in self._owed:
+            reply.send(number)
+        self._owed.clear()
+
+    @property
+    def _other(self) -> Ref[Do]:
+        return self.context.sibling("b" if self.context.path.endswith("a") else "a", Erratic)
+
+    @staticmethod
+    def _rest(message: Do) -> Do:
+        return Do(message.number, message.ways[1:])
+
+
+async def _crash() -> None:
+    raise OSError
+
+
+@attrs.frozen
+class Step:
+    """One thing that happens ``after_s`` the one before."""
+
+    what: str
+    after_s: float
+    target: str
+    ways: tuple[str, ...]
+    timeout_s: float
+
+
+steps = st.builds(
+    Step,
+    what=st.sampled_from(["ask", "ask", "ask", "cancelled ask", "tell", "stop", "stop_child"]),
+    after_s=st.sampled_from([0.0, 0.0, 0.01, 0.5]),
+    target=st.sampled_from("ab"),
+    ways=st.lists(st.sampled_from(WAYS), max_size=4).map(tuple),
+    timeout_s=st.sampled_from([0.0, 1.0, math.inf, math.inf]),
+)
+
+children = st.builds(
+    lambda restart, overflow, on_restart, capacity, first_s: {
+        "restart": restart,
+        "backoff": Backoff(first_s=first_s),
+        "mailbox": MailboxSpec(capacity=capacity, overflow=overflow, on_restart=on_restart),
+        "shutdown_s": 0.2,
+    },
+    st.sampled_from(Restart),
+    st.sampled_from(Overflow),
+    st.sampled_from(OnRestart),
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.4]),
+)
+
+
+class Script:
+    """Runs the steps and counts how each ask ended; the askers outlive the system."""
+
+    def __init__(self, system: System, askers: trio.Nursery) -> None:
+        self._system = system
+        self._askers = askers
+        self._refs = {name: system.ref(f"root/inner/{name}") for name in "ab"}
+
+    async def run(self, script: list[Step], outcomes: Counter[str]) -> None:
+        for number, step in enumerate(script):
+            await trio.sleep(step.after_s)
+            ref, request = self._refs[step.target], Do(number, step.ways)
+            match step.what:
+                case "ask":
+                    self._askers.start_soon(_ask, ref, request, step.timeout_s, outcomes)
+                case "cancelled ask":
+                    self._askers.start_soon(_cancelled_ask, ref, request, outcomes)
+                case "tell":
+                    _tell(ref, request)
+                case "stop":
+                    ref.stop()
+                case "stop_child":
+                    self._askers.start_soon(self._stop_child, step.target)
+
+    async def _stop_child(self, name: str) -> None:
+        try:
+            await self._system.supervisor("root/inner").stop_child(name)
+        except ActorStopped:
+            await trio.lowlevel.checkpoint()
+
+
+async def _ask(ref: Ref[Do], request: Do, timeout_s: float, outcomes: Counter[str]) -> None:
+    started = trio.current_time()
+    try:
+        value = await ref.ask(request, timeout=timeout_s)
+    except (AskError, Refusal) as error:
+        outcomes[type(error).__name__] += 1
+    else:
+        assert value == request.number
+        outcomes["value"] += 1
+    assert trio.current_time() <= started + timeout_s + 1e-6
+
+
+async def _cancelled_ask(ref: Ref[Do], request: Do, outcomes: Counter[str]) -> None:
+    with trio.move_on_after(0.2) as scope:
+        await _ask(ref, request, math.inf, outcomes)
+    if scope.cancelled_caught:
+        outcomes["cancelled"] += 1
+
+
+def _tell(ref: Ref[Do], request: Do) -> None:
+    with contextlib.suppress(MailboxFull):
+        ref.tell(request)
+
+
+async def play(script: list[Step], options: dict[str, Any], outcomes: Counter[str]) -> None:
+    pair = tuple(ChildSpec(name=name, actor=Erratic, **options) for name in "ab")
+    inner = SupervisorSpec(name="inner", children=pair, intensity=2)
+    spec = SupervisorSpec(name="root", children=(inner,), intensity=50)
+    with trio.fail_after(1000):
+        async with trio.open_nursery() as askers, open_system(spec) as system:
+            await Script(system, askers).run(script, outcomes)
+
+
+def outcomes_of(script: list[Step], options: dict[str, Any]) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    trio.run(play, script, options, outcomes, clock=clock)
+    assert outcomes.total() == sum(step.what in ("ask", "cancelled ask") for step in script)
+    return outcomes
+
+
+@given(st.lists(steps, max_size=25), children)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_an_ask_ends_in_exactly_one_outcome_and_never_hangs(
+    script: list[Step], options: dict[str, Any]
+) -> None:
+    outcomes_of(script, options)
+
+
+def random_run(seed: int) -> Counter[str]:
+    chance = random.Random(seed)
+    stops = chance.choice([["tell"], ["stop", "stop_child"]])
+    script = [
+        Step(
+            chance.choice([*["ask", "cancelled ask", "tell"] * 20, *stops]),
+            chance.choice([0.0, 0.01, 0.3, 2.0]),
+            chance.choice("ab"),
+            tuple(chance.choices(WAYS, k=chance.randint(0, 4))),
+            chance.choice([1.0, math.inf]),
+        )
+        for _ in range(150)
+    ]
+    options = {
+        "restart": chance.choice([Restart.PERMANENT, Restart.TRANSIENT]),
+        "mailbox": MailboxSpec(
+            capacity=chance.choice([1, 3, 100]),
+            overflow=chance.choice(list(Overflow)),
+            on_restart=chance.choice(list(OnRestart)),
+        ),
+    }
+    return outcomes_of(script, options)
+
+
+def test_long_runs_meet_every_outcome_and_end_every_ask_once() -> None:
+    met = sum((random_run(seed) for seed in range(20)), Counter[str]())
+    assert set(met) >= {
+        "value",
+        "Refusal",
+        "ActorCrashed",
+        "ActorStopped",
+        "AskDeadline",
+        "MailboxFull",
+        "NoReply",
+        "cancelled",
+    }
