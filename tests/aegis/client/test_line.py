@@ -1,0 +1,181 @@
+"""The line client, against a real Unix socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aegis.client.line import CommandFailed, ConnectionLost, NoDaemon, connect
+from aegis.errors import Busy
+from aegis.root import State, read_endpoint, write_endpoint
+
+if TYPE_CHECKING:
+    from tests.fakes.line_server import LineServer
+
+EMPTY: dict[str, Any] = {"result": []}
+
+
+def test_a_call_gives_the_result(server: LineServer) -> None:
+    server.answers["term_list"] = EMPTY
+    with connect(server.root) as client:
+        assert client.call("term_list", {}) == EMPTY
+
+
+def test_a_request_is_framed_as_the_protocol_says(server: LineServer) -> None:
+    server.answers["term_subscribe"] = {"subscribers": ["é"], "ok": True}
+    with connect(server.root) as client:
+        client.call("term_subscribe", {"name": "build"})
+    assert server.requests.get() == {
+        "type": "request",
+        "id": 1,
+        "command": "term_subscribe",
+        "arguments": {"name": "build"},
+    }
+
+
+def test_calls_on_one_connection_are_numbered(server: LineServer) -> None:
+    server.answers["term_list"] = EMPTY
+    with connect(server.root) as client:
+        client.call("term_list", {})
+        client.call("term_list", {})
+    assert [server.requests.get()["id"], server.requests.get()["id"]] == [1, 2]
+
+
+def test_an_error_of_the_daemon_keeps_its_code_and_sentence(server: LineServer) -> None:
+    server.answers["term_list"] = Busy("terminal 'build' is busy")
+    with connect(server.root) as client, pytest.raises(CommandFailed) as caught:
+        client.call("term_list", {})
+    assert (caught.value.code, str(caught.value)) == ("busy", "terminal 'build' is busy")
+
+
+def test_the_name_of_the_tool_is_left_out_of_a_sentence(server: LineServer) -> None:
+    with connect(server.root) as client, pytest.raises(CommandFailed) as caught:
+        client.call("term_run", {"name": "build"})
+    assert str(caught.value) == "cmd is missing"
+
+
+def test_the_connection_serves_on_after_an_error(server: LineServer) -> None:
+    server.answers["term_list"] = EMPTY
+    with connect(server.root) as client:
+        with pytest.raises(CommandFailed):
+            client.call("term_run", {})
+        assert client.call("term_list", {}) == EMPTY
+
+
+def lines(*frames: object) -> bytes:
+    return b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
+
+
+def test_frames_that_answer_something_else_are_passed_over(server: LineServer) -> None:
+    server.answers["term_list"] = lines(
+        {"type": "hello", "version": 1},
+        {"type": "reply", "id": 99, "result": {"not": "ours"}},
+        {"type": "progress", "id": 1, "text": "…"},
+        {"type": "reply", "id": 1, "result": EMPTY},
+    )
+    with connect(server.root) as client:
+        assert client.call("term_list", {}) == EMPTY
+
+
+def test_an_error_about_a_frame_that_was_not_understood_ends_the_call(server: LineServer) -> None:
+    server.answers["term_list"] = lines(
+        {"type": "error", "id": None, "code": "invalid_request", "message": "too long"}
+    )
+    with connect(server.root) as client, pytest.raises(CommandFailed, match=r"^too long$"):
+        client.call("term_list", {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"", "the daemon closed it"),
+        (b'{"type": "reply", "id": 1, "resu', "a line was cut"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "what came was no answer of the protocol"),
+        (b"[1]\n", "what came was no answer of the protocol"),
+        (b'{"id": 1}\n', "what came was no answer of the protocol"),
+        (b"[" * 100_000 + b"\n", "what came was no answer of the protocol"),
+        (b"\xff\xfe\n", "what came was no answer of the protocol"),
+    ],
+    ids=["closed", "cut", "HTTP", "list", "untyped", "nested", "no UTF-8"],
+)
+def test_a_connection_lost_during_a_call_is_told(
+    server: LineServer, answer: bytes, reason: str
+) -> None:
+    server.answers["term_list"] = answer
+    with connect(server.root) as client, pytest.raises(ConnectionLost) as caught:
+        client.call("term_list", {})
+    assert str(caught.value) == (
+        f"the connection to the daemon of {server.root} was lost during term_list: {reason}"
+    )
+
+
+def test_a_call_on_a_connection_that_the_daemon_closed_is_told(server: LineServer) -> None:
+    server.answers["term_list"] = b""
+    with connect(server.root) as client:
+        for _ in range(2):
+            with pytest.raises(ConnectionLost):
+                client.call("term_list", {})
+
+
+def test_a_large_request_and_a_large_reply_arrive_whole(server: LineServer) -> None:
+    text = "é" * 2_000_000
+    server.answers["handoff"] = {"id": text, "status": "queued", "position": 0}
+    with connect(server.root) as client:
+        arguments = {"target_handle": "bob", "context": "ß" * 200_000}
+        assert client.call("handoff", arguments)["id"] == text
+    assert server.arguments() == arguments
+
+
+def test_a_byte_that_is_no_utf8_reaches_the_daemon_as_itself(server: LineServer) -> None:
+    with connect(server.root) as client, pytest.raises(CommandFailed) as caught:
+        client.call("term_run", {"name": "build", "cmd": os.fsdecode(b"ls \xff")})
+    assert server.arguments()["cmd"] == "ls \udcff"
+    assert "lone surrogates" in str(caught.value)
+
+
+def test_without_a_daemon_the_command_that_starts_one_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoDaemon) as caught:
+        connect(tmp_path)
+    assert str(caught.value) == f"no daemon runs for {tmp_path}: start one with: aegis-actors up"
+
+
+def test_a_daemon_that_died_is_told_from_one_that_never_ran(server: LineServer) -> None:
+    server.stop()
+    with pytest.raises(NoDaemon) as caught:
+        connect(server.root)
+    assert str(caught.value) == (
+        f"the daemon of {server.root} (pid {os.getpid()}) is gone without a goodbye: "
+        "start one with: aegis-actors up"
+    )
+
+
+def test_a_socket_that_nobody_listens_on_is_a_dead_daemon(server: LineServer) -> None:
+    endpoint = read_endpoint(State(server.root))
+    assert endpoint is not None
+    server.stop()
+    server.path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(server.path))
+    with pytest.raises(NoDaemon, match="gone without a goodbye"):
+        connect(server.root)
+    server.path.unlink()
+    server.path.parent.rmdir()
+
+
+def test_a_socket_path_that_the_kernel_refuses_is_told(server: LineServer) -> None:
+    endpoint = read_endpoint(State(server.root))
+    assert endpoint is not None
+    write_endpoint(State(server.root), endpoint._replace(socket="/" + "x" * 200))
+    with pytest.raises(ConnectionLost, match="cannot be reached: AF_UNIX path too long"):
+        connect(server.root)
+
+
+def test_an_endpoint_file_that_is_none_is_told(server: LineServer) -> None:
+    State(server.root).endpoint.write_text("{")
+    with pytest.raises(NoDaemon, match="does not hold the address of a daemon"):
+        connect(server.root)
