@@ -37,7 +37,7 @@ class HandleSeen:
 
 
 class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen]):
-    """Routes messages to the inboxes below ``supervisor`` (a path); ``directory`` has their files."""
+    """Routes messages to inboxes below ``supervisor`` (a path); ``directory`` has their files."""
 
     def __init__(self, *, directory: Path, supervisor: str, flusher: Flusher) -> None:
         self._directory = directory
@@ -47,7 +47,8 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen])
         self._waiting: dict[str, list[tuple[InboxRequest, Reply[Any]]]] = {}
 
     async def setup(self) -> None:
-        """Learn the handles there are."""
+        """Be found; learn the handles there are."""
+        self.context.register("service", "inboxes")
         if self._directory.is_dir():
             for path in sorted(self._directory.glob("*.jsonl")):
                 if is_name(path.stem):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from aegis.protocol import daemon, inboxes, terminals
 from aegis.protocol.command import Command
 
+Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
+
 
 @attrs.frozen(kw_only=True)
 class Entry:
     """One command: ``name`` on the wire, ``aegis_<name>`` as an MCP tool.
+
+    ``owner`` says who answers it: one terminal's front, or the one actor of that name.
 
     ``operator`` means that only the operator may use it: a session bound to a handle neither
     sees nor can call it.
@@ -22,6 +26,7 @@ class Entry:
     name: str
     command: type[Command[Any]]
     reply: type[Any]
+    owner: Owner
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
@@ -39,56 +44,83 @@ class Entry:
 
 
 COMMANDS: tuple[Entry, ...] = (
-    Entry(name="term_spawn", command=terminals.SpawnTerminal, reply=terminals.TerminalInfo),
+    Entry(
+        name="term_spawn",
+        owner="terminals",
+        command=terminals.SpawnTerminal,
+        reply=terminals.TerminalInfo,
+    ),
     Entry(
         name="term_list",
+        owner="terminals",
         command=terminals.ListTerminals,
         reply=terminals.TerminalList,
         read_only=True,
     ),
     Entry(
         name="term_run",
+        owner="terminal",
         command=terminals.RunCommand,
         reply=terminals.CommandRecord,
         destructive=True,
     ),
-    Entry(name="term_keys", command=terminals.SendKeys, reply=terminals.Done, destructive=True),
+    Entry(
+        name="term_keys",
+        owner="terminal",
+        command=terminals.SendKeys,
+        reply=terminals.Done,
+        destructive=True,
+    ),
     Entry(
         name="term_read",
+        owner="terminal",
         command=terminals.ReadRecords,
         reply=terminals.RecordList,
         read_only=True,
     ),
     Entry(
         name="term_subscribe",
+        owner="terminal",
         command=terminals.Subscribe,
         reply=terminals.Subscribed,
         idempotent=True,
     ),
     Entry(
         name="term_unsubscribe",
+        owner="terminal",
         command=terminals.Unsubscribe,
         reply=terminals.Done,
         idempotent=True,
     ),
     Entry(
-        name="term_close", command=terminals.CloseTerminal, reply=terminals.Done, destructive=True
+        name="term_close",
+        owner="terminals",
+        command=terminals.CloseTerminal,
+        reply=terminals.Done,
+        destructive=True,
     ),
-    Entry(name="inbox_read", command=inboxes.ReadInbox, reply=inboxes.MessageList),
-    Entry(name="inbox_wait", command=inboxes.WaitInbox, reply=inboxes.MessageList),
-    Entry(name="handoff", command=inboxes.Handoff, reply=inboxes.Receipt),
+    Entry(name="inbox_read", owner="inboxes", command=inboxes.ReadInbox, reply=inboxes.MessageList),
+    Entry(name="inbox_wait", owner="inboxes", command=inboxes.WaitInbox, reply=inboxes.MessageList),
+    Entry(name="handoff", owner="inboxes", command=inboxes.Handoff, reply=inboxes.Receipt),
     Entry(
         name="status",
+        owner="daemon",
         command=daemon.GetStatus,
         reply=daemon.DaemonStatus,
         read_only=True,
         operator=True,
     ),
     Entry(
-        name="tree", command=daemon.GetTree, reply=daemon.TreeNode, read_only=True, operator=True
+        name="tree",
+        owner="daemon",
+        command=daemon.GetTree,
+        reply=daemon.TreeNode,
+        read_only=True,
+        operator=True,
     ),
     Entry(
         name="session_new",
+        owner="daemon",
         command=daemon.NewSession,
         reply=daemon.Session,
         idempotent=True,
@@ -96,6 +128,7 @@ COMMANDS: tuple[Entry, ...] = (
     ),
     Entry(
         name="down",
+        owner="daemon",
         command=daemon.StopDaemon,
         reply=daemon.Stopping,
         destructive=True,

@@ -1,0 +1,233 @@
+"""The daemon: its supervision tree, drawn and built, and its life as a process.
+
+root (one_for_one)
+├─ inboxes             one inbox per handle, dynamic
+├─ inbox-router        finds the inbox of a handle
+├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
+├─ terminal-directory  spawns, lists and closes terminals
+├─ connections         one actor per client, dynamic
+├─ daemon              status, tree, sessions, the end
+└─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import structlog
+import trio
+
+from actors import (
+    AskError,
+    ChildSpec,
+    LifeEvent,
+    StartFailed,
+    SupervisorSpec,
+    System,
+    describe,
+    open_system,
+)
+from aegis import __version__
+from aegis.daemon import Daemon
+from aegis.errors import StartupError
+from aegis.inboxes.router import HandleSeen, InboxRouter
+from aegis.journal.flusher import Flusher
+from aegis.process import (
+    configure_logs,
+    hold_root,
+    raise_descriptor_limit,
+    remember_port,
+    remembered_port,
+)
+from aegis.root import Endpoint, State, remove_endpoint, write_endpoint
+from aegis.servers.auth import Keys, open_keys
+from aegis.servers.http import SESSION_PREFIX
+from aegis.servers.serving import Address, Gateway
+from aegis.servers.sockets import socket_path
+from aegis.settings import DEFAULT_PORT, DaemonSettings
+from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
+
+log = structlog.get_logger("aegis")
+
+END_TERMINALS_S = 1.2
+"""How long the terminals may take to end; with all the rest the stop stays within two seconds."""
+
+
+READY = """\
+aegis-actors is ready for {root}
+  at               {url}
+  a new session    aegis-actors session new --handle NAME     prints the MCP URL of an agent
+  Claude Code      claude mcp add --transport http aegis "$(aegis-actors session new --handle NAME)"
+  from a shell     aegis-actors term spawn build && aegis-actors term run build 'echo hello'
+  stop it with     Ctrl-C, or aegis-actors down"""
+
+
+def run_daemon(settings: DaemonSettings) -> int:
+    """Run a daemon until it is told to stop; gives the exit code of the process."""
+    configure_logs(settings.log_level)
+    state = State(settings.root)
+    with hold_root(state):
+        shell_file_limit = raise_descriptor_limit()
+        keys = open_keys(state.directory)
+        address = choose_address(settings, state)
+        try:
+            trio.run(_serve, settings, state, keys, address, shell_file_limit)
+        except StartFailed as error:
+            raise _startup_error(error) from error
+    return 0
+
+
+def choose_address(settings: DaemonSettings, state: State) -> Address:
+    """Where to listen: the port asked for, else the one used last, else the usual or a free one."""
+    port = settings.port
+    if port is None:
+        port = remembered_port(state) or DEFAULT_PORT
+    return Address(
+        host=settings.host,
+        port=port,
+        socket=socket_path(state.directory),
+        fall_back=settings.port is None,
+    )
+
+
+def daemon_tree(
+    settings: DaemonSettings,
+    state: State,
+    keys: Keys,
+    address: Address,
+    stop: trio.Event,
+    shell_file_limit: int,
+) -> SupervisorSpec:
+    """The supervision tree, as drawn above."""
+    flusher = Flusher()
+    return SupervisorSpec(
+        name="root",
+        children=(
+            SupervisorSpec(name="inboxes", dynamic=True),
+            ChildSpec(
+                name="inbox-router",
+                actor=InboxRouter,
+                arguments={
+                    "directory": state.inboxes,
+                    "supervisor": "root/inboxes",
+                    "flusher": flusher,
+                },
+            ),
+            SupervisorSpec(name="terminals", dynamic=True),
+            ChildSpec(
+                name="terminal-directory",
+                actor=TerminalDirectory,
+                arguments={
+                    "root": settings.root,
+                    "directory": state.terminals,
+                    "supervisor": "root/terminals",
+                    "inboxes": "root/inbox-router",
+                    "flusher": flusher,
+                    "shell_file_limit": shell_file_limit,
+                },
+            ),
+            SupervisorSpec(name="connections", dynamic=True),
+            ChildSpec(
+                name="daemon",
+                actor=Daemon,
+                arguments={
+                    "root": settings.root,
+                    "version": __version__,
+                    "stop": stop,
+                    "url": lambda: address.url,
+                    "session_url": lambda handle: _session_url(address, keys, handle),
+                },
+            ),
+            ChildSpec(
+                name="gateway",
+                actor=Gateway,
+                arguments={
+                    "address": address,
+                    "keys": keys,
+                    "version": __version__,
+                    "connections": "root/connections",
+                    "handles": "root/inbox-router",
+                    "handle_seen": HandleSeen,
+                },
+                shutdown_s=1.5,
+            ),
+        ),
+    )
+
+
+async def _serve(
+    settings: DaemonSettings, state: State, keys: Keys, address: Address, shell_file_limit: int
+) -> None:
+    stop = trio.Event()
+    tree = daemon_tree(settings, state, keys, address, stop, shell_file_limit)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with open_system(tree, observer=_log_life) as system, trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, signals, stop)
+            _announce(state, keys, address)
+            try:
+                await stop.wait()
+            finally:
+                remove_endpoint(state)
+            nursery.cancel_scope.cancel()
+            await _end_terminals(system)
+    log.info("stopped")
+
+
+async def _stop_on_signal(signals: AsyncIterator[int], stop: trio.Event) -> None:
+    async for number in signals:
+        log.info("stopping", signal=signal.Signals(number).name)
+        stop.set()
+
+
+async def _end_terminals(system: System) -> None:
+    """Write the records of what is in flight and end every process, before anything else stops."""
+    with trio.CancelScope(shield=True):
+        try:
+            directory = system.registry.find("service", "terminals")
+            assert directory is not None
+            await directory.ask(EndAllTerminals(), timeout=END_TERMINALS_S)
+        except AskError as error:
+            log.warning("terminals did not end in time", error=str(error))
+
+
+def _announce(state: State, keys: Keys, address: Address) -> None:
+    """Say where the daemon is: in the endpoint file for programs, on standard output for people."""
+    write_endpoint(
+        state,
+        Endpoint(
+            pid=os.getpid(),
+            url=address.url,
+            mcp=f"{address.url}/mcp",
+            ws=f"ws{address.url.removeprefix('http')}/ws",
+            socket=str(address.socket),
+            token=keys.operator_token,
+        ),
+    )
+    remember_port(state, address.port)
+    print(READY.format(url=address.url, root=state.root), flush=True)  # noqa: T201
+
+
+def _session_url(address: Address, keys: Keys, handle: str) -> str:
+    return f"{address.url}{SESSION_PREFIX}{keys.session_secret(handle)}"
+
+
+def _log_life(event: LifeEvent) -> None:
+    if event.error is not None:
+        log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
+    else:
+        log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
+
+
+def _startup_error(error: BaseException) -> StartupError:
+    """The reason, as one sentence, why the tree did not come up."""
+    cause: BaseException = error
+    while True:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        elif isinstance(cause, StartFailed) and cause.__cause__ is not None:
+            cause = cause.__cause__
+        else:
+            break
+    return cause if isinstance(cause, StartupError) else StartupError(describe(cause))

@@ -1,0 +1,92 @@
+"""``Daemon``: the actor that speaks for the daemon as a whole: status, tree, sessions, its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import Actor, Node, count
+from aegis.names import check_handle
+from aegis.protocol.daemon import (
+    DaemonStatus,
+    GetStatus,
+    GetTree,
+    NewSession,
+    Session,
+    StopDaemon,
+    Stopping,
+    TreeNode,
+)
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
+    """Answers for the daemon. ``url`` and ``session_url`` are asked when they are needed."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        version: str,
+        stop: trio.Event,
+        url: Callable[[], str],
+        session_url: Callable[[str], str],
+    ) -> None:
+        self._root = root
+        self._version = version
+        self._stop = stop
+        self._url = url
+        self._session_url = session_url
+        self._began = trio.current_time()
+
+    async def setup(self) -> None:
+        """Be found by its name."""
+        self.context.register("service", "daemon")
+
+    async def receive(self, message: GetStatus | GetTree | NewSession | StopDaemon) -> None:
+        """Answer one of the daemon's own commands."""
+        match message:
+            case GetStatus():
+                self.reply(message, self._status())
+            case GetTree():
+                self.reply(message, tree_node(self.context.system.tree()))
+            case NewSession(handle=handle):
+                check_handle(handle)
+                self.reply(message, Session(handle=handle, url=self._session_url(handle)))
+            case StopDaemon():
+                self.reply(message, Stopping(pid=os.getpid()))
+                self._stop.set()
+
+    def _status(self) -> DaemonStatus:
+        system = self.context.system
+        return DaemonStatus(
+            version=self._version,
+            pid=os.getpid(),
+            root=str(self._root),
+            url=self._url(),
+            uptime_s=round(trio.current_time() - self._began, 3),
+            rss_bytes=resident_bytes(),
+            open_files=sum(1 for _ in Path("/proc/self/fd").iterdir()),
+            actors=count(system.tree()),
+            terminals=len(system.registry.names("terminal")),
+            handles=system.registry.names("inbox"),
+            connections=len(system.supervisor("root/connections").names),
+        )
+
+
+def tree_node(node: Node) -> TreeNode:
+    """The runtime's tree as it travels."""
+    fields: dict[str, Any] = attrs.asdict(node, recurse=False)
+    fields["children"] = [tree_node(child) for child in node.children]
+    return TreeNode(**fields)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES

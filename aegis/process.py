@@ -1,0 +1,139 @@
+"""The daemon as a process: one per root, its logs, its limits, the port it remembers."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+
+from aegis.errors import StartupError
+from aegis.root import State, make_directory
+
+STATE_VERSION = 1
+"""The layout of the state directory; a newer one is refused."""
+
+MIN_KERNEL = (5, 4)
+"""The oldest Linux with all that is used here (pidfd_open waits for shells)."""
+
+
+@contextlib.contextmanager
+def hold_root(state: State) -> Iterator[None]:
+    """Be the one daemon of this root, in a state directory that this version understands.
+
+    The lock is the kernel's (flock), so a crash cannot leave it behind. Raises ``StartupError``.
+    """
+    check_platform()
+    try:
+        make_directory(state)
+        state.directory.chmod(0o700)
+        lock = os.open(state.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartupError(
+            f"cannot use {state.directory}: {error.strerror}; the daemon keeps its state there"
+        ) from error
+    try:
+        _take_lock(lock, state)
+        _check_version(state)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _take_lock(lock: int, state: State) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        raise StartupError(
+            f"a daemon already runs for {state.root} (pid {holder}); stop it with: "
+            "aegis-actors down"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _check_version(state: State) -> None:
+    path = state.directory / "version"
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        path.write_text(f"{STATE_VERSION}\n", encoding="ascii")
+        path.chmod(0o600)
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"cannot read {path}: {error}") from error
+    if not text.isdecimal() or int(text) > STATE_VERSION:
+        raise StartupError(
+            f"{state.directory} is of version {text[:20]!r}, made by a newer aegis-actors: "
+            "upgrade this one"
+        )
+
+
+def check_platform() -> None:
+    """Raise ``StartupError`` unless this is Linux, new enough."""
+    if not sys.platform.startswith("linux"):
+        raise StartupError("aegis-actors runs on Linux only (it needs pidfds and /proc)")
+    parts = os.uname().release.split(".")
+    version = tuple(int(part) for part in parts[:2] if part.isdecimal())
+    if version < MIN_KERNEL:
+        raise StartupError(f"this is Linux {os.uname().release}; aegis-actors needs 5.4 or newer")
+
+
+def raise_descriptor_limit() -> int:
+    """Allow this process as many files as it may have; gives the limit there was before.
+
+    Shells do not inherit the raised limit: they are given the old one back.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft
+
+
+def remembered_port(state: State) -> int | None:
+    """The port that the last daemon of this root chose, if any."""
+    try:
+        text = _port_file(state).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdecimal() and 0 < int(text) < 65_536 else None
+
+
+def remember_port(state: State, port: int) -> None:
+    """Let the next daemon of this root use the same port: configured clients go on working."""
+    with contextlib.suppress(OSError):
+        _port_file(state).write_text(f"{port}\n", encoding="ascii")
+        _port_file(state).chmod(0o600)
+
+
+def _port_file(state: State) -> Path:
+    return state.directory / "port"
+
+
+def configure_logs(level: str) -> None:
+    """Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
+    on_terminal = sys.stderr.isatty()
+    renderer = (
+        structlog.dev.ConsoleRenderer(colors=True)
+        if on_terminal
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    # Libraries log through the standard library; only what is worth a person's time comes through.
+    logging.basicConfig(level=logging.ERROR, stream=sys.stderr)

@@ -1,0 +1,130 @@
+"""``Gateway``: the actor in whose nursery all serving happens: HTTP, MCP, WebSocket, JSON lines."""
+
+from __future__ import annotations
+
+import errno
+from functools import partial
+from pathlib import Path
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor
+from aegis.errors import StartupError
+from aegis.servers.admission import allowed_hosts
+from aegis.servers.auth import Keys
+from aegis.servers.conversation import Desk
+from aegis.servers.gateway import Routes, serve_gateway
+from aegis.servers.http import HttpApp
+from aegis.servers.lines import serve_lines
+from aegis.servers.mcp import McpFace
+from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.switchboard import Switchboard, connection_spec
+from aegis.servers.websocket import serve_websocket
+
+log = structlog.get_logger("aegis.servers")
+
+
+@attrs.define(eq=False)
+class Address:
+    """Where the daemon serves. ``port`` is what it listens on, once it does.
+
+    ``fall_back``: if the port is taken, another one is chosen.
+    """
+
+    host: str
+    port: int
+    socket: Path
+    fall_back: bool = False
+    is_bound: bool = False
+
+    @property
+    def url(self) -> str:
+        """The base of every HTTP address."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@attrs.frozen(kw_only=True)
+class Reopen:
+    """Nothing is ever said to the gateway; an actor needs a message all the same."""
+
+
+class Gateway(Actor[Reopen]):
+    """Serves every face of the daemon at ``address``."""
+
+    def __init__(
+        self,
+        *,
+        address: Address,
+        keys: Keys,
+        version: str,
+        connections: str,
+        handles: str,
+        handle_seen: type,
+    ) -> None:
+        self._address = address
+        self._keys = keys
+        self._version = version
+        self._connections = connections
+        self._handles = handles
+        self._handle_seen = handle_seen
+        self._stop = trio.Event()
+        self._stopped = trio.Event()
+
+    async def setup(self) -> None:
+        """Listen, and serve from now on."""
+        port = Switchboard(
+            self.context.system,
+            self._connections,
+            partial(
+                connection_spec,
+                on_handle=self.context.system.ref(self._handles),
+                seen=self._handle_seen,
+            ),
+        )
+        desk = Desk(port=port, keys=self._keys, server=f"aegis-actors/{self._version}")
+        mcp = McpFace(port, version=self._version)
+        await self.context.start(mcp.run)
+        hosts = allowed_hosts(self._address.host)
+        routes = Routes(
+            http=HttpApp(self._keys, hosts, mcp.handle),
+            websocket=partial(serve_websocket, desk=desk, hosts=hosts),
+            lines=partial(serve_lines, desk=desk),
+        )
+        await self.context.start(self._serve, await self._listen(), routes)
+
+    async def teardown(self) -> None:
+        """Take nothing new; what is in hand has a moment to finish."""
+        self._stop.set()
+        if self._address.is_bound:
+            await self._stopped.wait()
+
+    async def _listen(self) -> list[trio.SocketListener]:
+        address = self._address
+        try:
+            listeners = await tcp_listeners(address.host, address.port)
+        except StartupError as error:
+            cause = error.__cause__
+            taken = isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
+            if not taken or not address.fall_back or address.is_bound:
+                raise
+            log.info("port is taken, choosing another", port=address.port)
+            listeners = await tcp_listeners(address.host, 0)
+        address.port = port_of(listeners[0])
+        listeners.append(unix_listener(address.socket))
+        address.is_bound = True
+        return listeners
+
+    async def _serve(
+        self,
+        listeners: list[trio.SocketListener],
+        routes: Routes,
+        *,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        try:
+            await serve_gateway(listeners, routes, stop=self._stop, task_status=task_status)
+        finally:
+            self._stopped.set()

@@ -1,0 +1,92 @@
+"""The ``CallPort`` of the daemon: each connection is an actor below one dynamic supervisor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import trio
+
+from actors import ActorStopped, AskDeadline, ChildSpec, MisuseError, Ref, Restart, System
+from aegis.protocol.command import MAX_TIMEOUT_S
+from aegis.protocol.table import Entry
+from aegis.servers.calls import Caller
+from aegis.servers.connection import Connection, Invoke
+
+GRACE_S = 30.0
+"""Seconds beyond a command's own timeout after which a call that got no answer is given up."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]")
+
+
+class Switchboard:
+    """Makes a ``Connection`` for each caller with its first call, and ends it with the caller."""
+
+    def __init__(
+        self, system: System, supervisor: str, make_spec: Callable[[str, Caller], ChildSpec]
+    ) -> None:
+        self._system = system
+        self._supervisor = supervisor
+        self._make_spec = make_spec
+        self._refs: dict[str, Ref[Invoke]] = {}
+        self._starting: dict[str, trio.Event] = {}
+
+    @property
+    def count(self) -> int:
+        """How many connections there are."""
+        return len(self._refs)
+
+    async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
+        """Carry out a command for ``caller``. Raises what ``CallPort.call`` says."""
+        connection = await self._connection(caller)
+        reply = connection.send_request(Invoke(command=entry.name, arguments=arguments))
+        with trio.move_on_after(_patience_s(arguments)):
+            return await reply.wait()
+        raise AskDeadline(f"{entry.tool} got no answer within its time; the daemon is overloaded")
+
+    def opened(self, caller: Caller) -> None:
+        """Nothing yet: the actor comes with the first call."""
+
+    def closed(self, caller: Caller) -> None:
+        """The caller is gone: its actor ends."""
+        ref = self._refs.pop(caller.connection, None)
+        if ref is not None:
+            ref.stop()
+
+    async def _connection(self, caller: Caller) -> Ref[Invoke]:
+        while (starting := self._starting.get(caller.connection)) is not None:
+            await starting.wait()
+        ref = self._refs.get(caller.connection)
+        if ref is None or ref.is_stopped:
+            ref = self._refs[caller.connection] = await self._start(caller)
+        return ref
+
+    async def _start(self, caller: Caller) -> Ref[Invoke]:
+        done = self._starting[caller.connection] = trio.Event()
+        name = _UNSAFE.sub("_", f"{caller.face}:{caller.connection}")[:128]
+        supervisor = self._system.supervisor(self._supervisor)
+        try:
+            ref: Ref[Invoke] = await supervisor.start_child(self._make_spec(name, caller))
+        except MisuseError as error:
+            raise ActorStopped(f"this connection is being ended; connect again: {error}") from error
+        finally:
+            del self._starting[caller.connection]
+            done.set()
+        return ref
+
+
+def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: type) -> ChildSpec:
+    """How a connection is supervised: it comes back after a crash, not after its end."""
+    return ChildSpec(
+        name=name,
+        actor=Connection,
+        arguments={"caller": caller, "on_handle": on_handle, "handle_seen": seen},
+        restart=Restart.TRANSIENT,
+    )
+
+
+def _patience_s(arguments: Mapping[str, object]) -> float:
+    timeout = arguments.get("timeout")
+    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MAX_TIMEOUT_S:
+        timeout = GRACE_S
+    return float(timeout) + GRACE_S

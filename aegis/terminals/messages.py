@@ -1,0 +1,254 @@
+"""What the actors of one terminal say to each other.
+
+The front (``Terminal``) owns the queue and the records, the ``Shell`` owns the PTY, the
+``LedgerWriter`` the ledger. Cursors are byte offsets since the terminal's first spawn;
+``moment_s`` is monotonic seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from actors.messages import Request
+from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
+from aegis.terminals.capture import CapturedOutput
+
+NO_OUTPUT = CapturedOutput(text="", total_bytes=0, truncated=False)
+
+
+# To the shell.
+
+
+@attrs.frozen(kw_only=True)
+class Introduce:
+    """Tell the front (a fresh one) how the shell stands."""
+
+
+@attrs.frozen(kw_only=True)
+class Submit:
+    """Type the command of call number ``call``, if nothing runs and nobody is typing."""
+
+    call: int
+    cmd: str
+
+
+@attrs.frozen(kw_only=True)
+class TypeKeys(Request[Done]):
+    """Write these keys to the PTY, as ``writer``."""
+
+    keys: str
+    writer: str
+
+
+@attrs.frozen(kw_only=True)
+class ReportOutput:
+    """Say what the command in flight printed so far (``OutputSoFar``), for ``call``."""
+
+    call: int
+
+
+@attrs.frozen(kw_only=True)
+class EndShell:
+    """End the shell and all its processes, for good; ``ShellEnded`` follows."""
+
+
+@attrs.frozen(kw_only=True)
+class FlushRawLog:
+    """Raw bytes have waited long enough in memory: the shell's timer."""
+
+
+# From the shell to the front.
+
+
+@attrs.frozen(kw_only=True)
+class ShellStarted:
+    """A fresh shell runs; ``first_cursor`` is where its output begins."""
+
+    pid: int
+    integration: Integration
+    first_cursor: int
+
+
+@attrs.frozen(kw_only=True)
+class Prompted:
+    """The shell waits at its prompt, in directory ``cwd``."""
+
+    cwd: str | None
+
+
+@attrs.frozen(kw_only=True)
+class TypingChanged:
+    """``who`` has a half-typed line at the prompt; None: nobody."""
+
+    who: str | None
+
+
+@attrs.frozen(kw_only=True)
+class SubmissionRefused:
+    """The command of ``call`` was not typed.
+
+    ``at_prompt``: somebody is typing there; else something runs.
+    """
+
+    call: int
+    at_prompt: bool
+
+
+WhyNotRun = Literal["incomplete", "swallowed"]
+
+
+@attrs.frozen(kw_only=True)
+class SubmissionFailed:
+    """The command of ``call`` was typed and did not run.
+
+    ``incomplete``: the shell could not finish reading it and was interrupted. ``swallowed``: a
+    program that somebody had started by typing ahead read the text as its input.
+    """
+
+    call: int
+    why: WhyNotRun
+
+
+@attrs.frozen(kw_only=True)
+class CommandStarted:
+    """A command began: that of ``call``, or (None) one that ``writer`` typed."""
+
+    call: int | None
+    writer: str
+    cwd: str | None
+    started_at: str
+    moment_s: float
+    raw_start: int
+
+
+@attrs.frozen(kw_only=True)
+class CommandEnded:
+    """The command that began last has ended.
+
+    ``typed`` is the text of a typed command, as far as it is known. ``end`` is ``lost`` when the
+    shell showed a prompt without saying how the command ended. ``incomplete``: the rest of the
+    submitted text could not be read to its end and was interrupted.
+    """
+
+    exit: int | None
+    end: Literal["exited", "lost"]
+    typed: str | None
+    incomplete: bool
+    output: CapturedOutput
+    finished_at: str
+    moment_s: float
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
+class NothingRan:
+    """The text of ``call`` started no command: it was empty, a comment, or not valid syntax."""
+
+    call: int
+    exit: int
+    output: CapturedOutput
+    finished_at: str
+    moment_s: float
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
+class OutputSoFar:
+    """The answer to ``ReportOutput``."""
+
+    call: int
+    output: CapturedOutput
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
+class ShellEnded:
+    """The shell's process is gone, and all that it left behind.
+
+    ``exit`` is its exit code, 128+n for a signal; ``output`` what the command in flight printed.
+    ``leftover`` names processes that could not be ended. ``final``: no fresh shell follows.
+    """
+
+    exit: int | None
+    output: CapturedOutput
+    finished_at: str
+    moment_s: float
+    raw_end: int
+    leftover: tuple[str, ...] = ()
+    final: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ShellFailed:
+    """No shell could be kept running; ``why`` is one sentence with its last output."""
+
+    why: str
+
+
+# To and from the ledger writer.
+
+
+@attrs.frozen(kw_only=True)
+class AppendRecord:
+    """Put this record into the ledger; ``RecordAppended`` or ``AppendFailed`` follows."""
+
+    record: CommandRecord
+
+
+@attrs.frozen(kw_only=True)
+class RecordAppended:
+    """The record ``seq`` is in the ledger, synced; the ledger's good part ends at ``end``."""
+
+    seq: int
+    end: int
+
+
+@attrs.frozen(kw_only=True)
+class AppendFailed:
+    """The record ``seq`` could not be made durable; ``why`` is one sentence."""
+
+    seq: int
+    why: str
+
+
+# To the front, from the directory and from its own timers.
+
+
+@attrs.frozen(kw_only=True)
+class Describe(Request[TerminalInfo]):
+    """Say how the terminal stands."""
+
+
+@attrs.frozen(kw_only=True)
+class AwaitPrompt(Request[TerminalInfo]):
+    """Answer when the shell shows its first prompt, or has failed, or after ``timeout_s``."""
+
+    timeout_s: float
+
+
+@attrs.frozen(kw_only=True)
+class EndTerminal(Request[Done]):
+    """End the shell and write the record of what is in flight, with this ``end``."""
+
+    end: Literal["closed", "killed_by_restart"]
+
+
+@attrs.frozen(kw_only=True)
+class RunDeadline:
+    """The time of call number ``call`` is up."""
+
+    call: int
+
+
+@attrs.frozen(kw_only=True)
+class PromptDeadline:
+    """Whoever waits for the first prompt since ``call`` has waited long enough."""
+
+    call: int
+
+
+@attrs.frozen(kw_only=True)
+class RetryAppends:
+    """Try again to write the records that the disk refused."""

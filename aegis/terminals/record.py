@@ -1,0 +1,142 @@
+"""From what happened on a terminal to the records of its ledger. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from aegis.protocol.terminals import CommandRecord, End
+from aegis.terminals.capture import CapturedOutput
+
+
+@attrs.frozen(kw_only=True)
+class InFlight:
+    """A command that has its ``seq`` and no final record yet.
+
+    ``cmd`` is None while the text of a typed command is not known. ``moment_s`` is the monotonic
+    time of its start; a command found after a restart has none.
+    """
+
+    seq: int
+    cmd: str | None
+    writer: str
+    cwd: str | None
+    started_at: str
+    moment_s: float | None
+    raw_start: int
+    timed_out: bool = False
+
+    def note(self) -> dict[str, object]:
+        """What the in-flight note keeps of it."""
+        fields = attrs.asdict(self)
+        del fields["moment_s"]
+        return fields
+
+
+def from_note(fields: Mapping[str, object]) -> InFlight | None:
+    """The command in flight that a note tells of; None if the note does not fit."""
+    match fields:
+        case {
+            "seq": int(seq),
+            "cmd": str() | None as cmd,
+            "writer": str(writer),
+            "cwd": str() | None as cwd,
+            "started_at": str(started_at),
+            "raw_start": int(raw_start),
+            "timed_out": bool(timed_out),
+        }:
+            return InFlight(
+                seq=seq,
+                cmd=cmd,
+                writer=writer,
+                cwd=cwd,
+                started_at=started_at,
+                moment_s=None,
+                raw_start=raw_start,
+                timed_out=timed_out,
+            )
+        case _:
+            return None
+
+
+def unfinished_record(command: InFlight, output: CapturedOutput, raw_end: int) -> CommandRecord:
+    """The record of a command that still runs, for a caller whose time is up."""
+    return _record(command, output, raw_end=raw_end, timed_out=True)
+
+
+def final_record(
+    command: InFlight,
+    output: CapturedOutput,
+    *,
+    end: End,
+    exit_code: int | None,
+    finished_at: str,
+    moment_s: float | None,
+    raw_end: int,
+) -> CommandRecord:
+    """The one final record of a command. ``moment_s``: None when its duration is not known."""
+    duration = None
+    if moment_s is not None and command.moment_s is not None:
+        duration = round(max(0.0, moment_s - command.moment_s), 6)
+    return _record(
+        command,
+        output,
+        end=end,
+        exit_code=exit_code,
+        finished_at=finished_at,
+        duration_s=duration,
+        raw_end=raw_end,
+        timed_out=command.timed_out,
+    )
+
+
+def _record(
+    command: InFlight,
+    output: CapturedOutput,
+    *,
+    raw_end: int,
+    timed_out: bool,
+    end: End | None = None,
+    exit_code: int | None = None,
+    finished_at: str | None = None,
+    duration_s: float | None = None,
+) -> CommandRecord:
+    return CommandRecord(
+        seq=command.seq,
+        cmd=command.cmd,
+        writer=command.writer,
+        started_at=command.started_at,
+        finished_at=finished_at,
+        duration_s=duration_s,
+        exit=exit_code,
+        stdout=output.text,
+        stderr="",
+        killed_by_restart=end == "killed_by_restart",
+        timed_out=timed_out,
+        cwd=command.cwd,
+        output_bytes=output.total_bytes,
+        truncated=output.truncated,
+        raw_start=command.raw_start,
+        raw_end=raw_end,
+        needs_input=None,
+        end=end,
+    )
+
+
+def writer_tag(from_handle: str | None) -> str:
+    """How a record names who wrote a command: ``agent:<handle>``, or ``human``."""
+    if from_handle is None or from_handle.lower() == "human":
+        return "human"
+    return f"agent:{from_handle}"
+
+
+def handle_of(writer: str) -> str:
+    """The handle behind a writer's tag; of ``human:<name>`` it is ``human``."""
+    kind, _, name = writer.partition(":")
+    return name if kind == "agent" else "human"
+
+
+def shell_exit_code(status: int) -> int:
+    """A process's status as a shell would tell it: a signal n (given as -n) is 128+n."""
+    return status if status >= 0 else 128 - status

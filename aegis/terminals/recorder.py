@@ -1,0 +1,69 @@
+"""Records on their way to the ledger: kept, and told to nobody, until the writer confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors import Ref
+from aegis.errors import StorageError
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.calls import Call
+from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
+
+MAX_UNSAVED = 16
+"""Records that may wait for a disk that refuses writes; beyond it no command is started."""
+
+
+class Recorder:
+    """The unconfirmed records of one terminal and the callers that wait for them."""
+
+    def __init__(self, writer: Ref[AppendRecord], retry_soon: Callable[[], None]) -> None:
+        self._writer = writer
+        self._retry_soon = retry_soon
+        self._records: dict[int, CommandRecord] = {}
+        self._callers: dict[int, Call] = {}
+        self._trouble = ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits, or only for a disk that refuses."""
+        return not self._records or bool(self._trouble)
+
+    def check(self, terminal: str) -> None:
+        """Raise ``StorageError`` while too many records wait for a disk that refuses."""
+        if self._trouble and len(self._records) >= MAX_UNSAVED:
+            raise StorageError(f"terminal {terminal!r} cannot record commands: {self._trouble}")
+
+    def append(self, record: CommandRecord, call: Call | None = None) -> None:
+        """Send a record to the writer; ``call`` is answered when it is confirmed."""
+        if call is not None:
+            self._callers[record.seq] = call
+        self._records[record.seq] = record
+        self._writer.tell(AppendRecord(record=record))
+
+    def confirmed(self, news: RecordAppended) -> CommandRecord | None:
+        """The record is in the ledger: its caller is answered. None if that was known."""
+        record = self._records.pop(news.seq, None)
+        if record is not None:
+            self._trouble = ""
+            call = self._callers.pop(news.seq, None)
+            if call is not None:
+                call.settle(record)
+        return record
+
+    def refused(self, news: AppendFailed) -> None:
+        """The disk refused: the caller is told, the record is tried again."""
+        if news.seq not in self._records:
+            return
+        if not self._trouble:
+            self._retry_soon()
+        self._trouble = news.why
+        call = self._callers.pop(news.seq, None)
+        if call is not None:
+            call.settle(StorageError(news.why))
+
+    def send_again(self) -> None:
+        """Send everything that is not confirmed, in order; the writer knows what it has."""
+        self._trouble = ""
+        for seq in sorted(self._records):
+            self._writer.tell(AppendRecord(record=self._records[seq]))

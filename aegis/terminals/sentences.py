@@ -1,0 +1,52 @@
+"""What a caller is told when its command could not be run. Pure."""
+
+from __future__ import annotations
+
+from aegis.errors import AegisError, Busy, IncompleteInput, Unavailable
+from aegis.names import shorten
+from aegis.terminals.record import InFlight
+
+
+def not_typed(
+    terminal: str, timeout_s: float, running: InFlight | None, typing: str | None
+) -> AegisError:
+    """Why a command was not typed within its time: who has the terminal, or nobody answers."""
+    within = f"within {timeout_s:g} s"
+    if running is not None:
+        return Busy(
+            f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)} "
+            f"(seq {running.seq}); your command was not typed {within}. Wait for it, or use "
+            "another terminal"
+        )
+    if typing is not None:
+        return Busy(
+            f"terminal {terminal!r} was busy: {typing} is typing a line there; your command "
+            f"was not typed {within}. Try again later, or use another terminal"
+        )
+    return Unavailable(
+        f"the shell of terminal {terminal!r} showed no prompt {within}; your command was not typed"
+    )
+
+
+def incomplete(cmd: str, became: str) -> IncompleteInput:
+    """The shell could not finish reading ``cmd``; ``became`` says what happened to it."""
+    return IncompleteInput(
+        "the shell waits for more input: a quote, a bracket, an if or a here-document of this "
+        f"command is not closed; it was interrupted and {became}: {shown(cmd)}"
+    )
+
+
+def swallowed(terminal: str, cmd: str) -> Unavailable:
+    """A program that somebody had typed ahead read ``cmd`` as its input."""
+    return Unavailable(
+        f"a program that was typed ahead on terminal {terminal!r} read your command as its "
+        f"input; the shell did not run {shown(cmd)}"
+    )
+
+
+def shown(cmd: str | None) -> str:
+    """A command inside a sentence: its first line, not too long."""
+    if cmd is None:
+        return "a command"
+    first, _, rest = cmd.strip().partition("\n")
+    return repr(shorten(first) + (" …" if rest else ""))

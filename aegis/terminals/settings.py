@@ -1,0 +1,70 @@
+"""What a terminal is made with: kept in its ``meta.json``, and where its files are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+META_VERSION = 1
+
+
+@attrs.frozen(kw_only=True)
+class TerminalSettings:
+    """A terminal as it was spawned.
+
+    ``life`` is new for every first spawn of a name, so that ids made from it never repeat after a
+    purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root directory.
+    """
+
+    name: str
+    life: str
+    shell: str
+    cwd: str
+    env: Mapping[str, str]
+    cols: int
+    rows: int
+    started_at: str
+    root: str
+
+    def meta(self) -> dict[str, object]:
+        """What ``meta.json`` holds."""
+        fields = attrs.asdict(self)
+        fields["env"] = dict(self.env)
+        del fields["root"]
+        return {"version": META_VERSION, **fields}
+
+    def cookie(self, incarnation: int, shell: int) -> str:
+        """The mark in the environment of every process of one shell: not a secret.
+
+        ``shell`` counts the shells of one life of the actor, ``incarnation`` its lives.
+        """
+        return f"{self.root}/{self.name}/{self.life}.{incarnation}.{shell}"
+
+
+@attrs.frozen
+class TerminalFiles:
+    """Where one terminal keeps what it keeps (``.aegis/state/terminals/<name>/``)."""
+
+    directory: Path
+
+    @property
+    def meta(self) -> Path:
+        """Its settings."""
+        return self.directory / "meta.json"
+
+    @property
+    def ledger(self) -> Path:
+        """One line per finished command."""
+        return self.directory / "ledger.jsonl"
+
+    @property
+    def note(self) -> Path:
+        """The command in flight."""
+        return self.directory / "in_flight.json"
+
+    @property
+    def shell(self) -> Path:
+        """The running shell, for whoever must end what is left of it."""
+        return self.directory / "shell.json"

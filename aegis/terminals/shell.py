@@ -1,0 +1,312 @@
+"""``Shell``: owns the PTY of one terminal and the processes on it.
+
+One helper task keeps a shell running: it starts one, waits for its end, sees to it that nothing of
+it is left, tells the front, and starts the next. A shell that ends is no crash of this actor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from pathlib import Path
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor
+from aegis.clock import utc_now
+from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.journal.raw_log import RawLog
+from aegis.protocol.terminals import Done
+from aegis.terminals import messages as msg
+from aegis.terminals.environment import shell_environment
+from aegis.terminals.front import Front
+from aegis.terminals.history import History
+from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.pty import PtyProcess, open_pty_process
+from aegis.terminals.reaper import end_processes
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
+from aegis.terminals.shells import bash
+from aegis.terminals.tracker import Tracker
+
+log = structlog.get_logger("aegis.terminals")
+
+FLUSH_S = 0.1
+"""Raw bytes wait in memory at most so long."""
+
+DRAIN_S = 0.2
+"""How long output is still read when the shell has ended but something holds the PTY open."""
+
+MAX_OUTGOING_BYTES = 1024 * 1024
+"""Bytes that may wait for a program to read them."""
+
+FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
+"""Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
+
+ShellMessage = (
+    msg.Introduce | msg.Submit | msg.TypeKeys | msg.ReportOutput | msg.EndShell | msg.FlushRawLog
+)
+
+
+@attrs.define(eq=False)
+class _Running:
+    """One shell: its process, what follows it, and what is still to be sent to it."""
+
+    process: PtyProcess
+    cookie: str
+    tracker: Tracker
+    outgoing: deque[bytes] = attrs.field(factory=deque)
+    outgoing_size: int = 0
+    has_outgoing: trio.Event = attrs.field(factory=trio.Event)
+    reached_end: trio.Event = attrs.field(factory=trio.Event)
+
+
+class Shell(Actor[ShellMessage]):
+    """The actor of a terminal's shell. ``file_limit``: how many files the shell may open."""
+
+    def __init__(
+        self, *, settings: TerminalSettings, files: TerminalFiles, file_limit: int
+    ) -> None:
+        self._settings = settings
+        self._files = files
+        self._file_limit = file_limit
+        self._running: _Running | None = None
+        self._raw_log: RawLog | None = None
+        self._cwd = settings.cwd
+        self._shells = 0
+        self._promptless = 0
+        self._ending = False
+        self._flush_is_due = False
+
+    async def setup(self) -> None:
+        """See to it that nothing of an earlier shell is left; start one."""
+        self._front = self.context.sibling("terminal", Front)
+        leftover = await self._end_earlier()
+        self._raw_log = RawLog.open(
+            self._files.directory, at_least=History(self._files.ledger).last_cursor()
+        )
+        if self.context.incarnation > 1:
+            self._tell_ended(None, leftover)
+        self._running = await self._start()
+        self.context.start_soon(self._keep_running)
+
+    async def teardown(self) -> None:
+        """Whatever happens, no process stays."""
+        if self._running is not None:
+            self._running.process.close()
+            await self._end_processes(self._running)
+        if self._raw_log is not None:
+            self._raw_log.close()
+
+    async def receive(self, message: ShellMessage) -> None:
+        """Handle what the front asks for."""
+        match message:
+            case msg.Introduce():
+                self._introduce()
+            case msg.Submit():
+                if self._running is None:
+                    self._front.tell(msg.SubmissionRefused(call=message.call, at_prompt=False))
+                else:
+                    self._running.tracker.submit(message)
+            case msg.TypeKeys():
+                self._type_keys(message)
+            case msg.ReportOutput(call=call):
+                if self._running is not None:
+                    self._running.tracker.report(call)
+            case msg.EndShell():
+                self._end()
+            case msg.FlushRawLog():
+                self._flush_is_due = False
+                self._flush()
+
+    # What the tracker needs (``ShellSide``).
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the PTY, after all that was sent before."""
+        running = self._running
+        if running is not None:
+            running.outgoing.append(data)
+            running.outgoing_size += len(data)
+            running.has_outgoing.set()
+
+    def working_directory(self) -> str | None:
+        """Where the shell is now; the last that was known if that cannot be told."""
+        running = self._running
+        if running is not None:
+            with contextlib.suppress(OSError):
+                self._cwd = str(Path(f"/proc/{running.process.pid}/cwd").readlink())
+        return self._cwd
+
+    def read_typed(self, number: int) -> str | None:
+        """The text that the hook kept of a typed command."""
+        return bash.read_typed(self._files.directory, number)
+
+    # Requests of the front.
+
+    def _introduce(self) -> None:
+        if self._running is not None:
+            self._tell_started(self._running)
+            self._running.tracker.introduce()
+
+    def _type_keys(self, request: msg.TypeKeys) -> None:
+        running = self._running
+        if running is None:
+            raise Unavailable(
+                f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
+            )
+        data = request.keys.encode("utf-8", "surrogatepass")
+        if running.outgoing_size + len(data) > MAX_OUTGOING_BYTES:
+            raise Busy(
+                f"the program on terminal {self._settings.name!r} does not read its input: "
+                f"{running.outgoing_size} bytes wait already; nothing of yours was sent"
+            )
+        running.tracker.keys(request.writer, data)
+        self.reply(request, Done())
+
+    def _end(self) -> None:
+        self._ending = True
+        if self._running is None:
+            self._tell_ended(None, ())
+        else:
+            self.context.start_soon(self._end_processes, self._running)
+
+    # The life of one shell after the other.
+
+    async def _keep_running(self) -> None:
+        while self._running is not None:
+            status = await self._run(self._running)
+            ended, self._running = self._running, None
+            leftover = await self._clean_up(ended)
+            self._tell_ended(status, leftover, ended)
+            if not self._ending:
+                self._running = await self._start_fresh(ended)
+
+    async def _start(self) -> _Running:
+        self._shells += 1
+        assert self._raw_log is not None
+        cookie = self._settings.cookie(self.context.incarnation, self._shells)
+        if not os.path.isdir(self._cwd):  # noqa: PTH112 - one stat; it was removed under the shell
+            self._cwd = self._settings.root
+        secret = bash.write_startup(self._files.directory)
+        process = await open_pty_process(
+            bash.argv(self._settings.shell, self._files.directory),
+            cwd=self._cwd,
+            env=shell_environment(os.environ, self._settings.env, cookie),
+            rows=self._settings.rows,
+            cols=self._settings.cols,
+            open_files=self._file_limit,
+        )
+        save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
+        running = _Running(process, cookie, Tracker(secret, self._raw_log, self, self._front.tell))
+        self._tell_started(running)
+        return running
+
+    async def _run(self, running: _Running) -> int:
+        """Read and write until the process has ended; gives its status."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, running)
+            nursery.start_soon(self._write, running)
+            status = await running.process.wait()
+            with trio.move_on_after(DRAIN_S):
+                await running.reached_end.wait()
+            nursery.cancel_scope.cancel()
+        return status
+
+    async def _read(self, running: _Running) -> None:
+        while data := await running.process.read():
+            running.tracker.feed(data)
+            if not self._flush_is_due:
+                self._flush_is_due = True
+                self.context.after(FLUSH_S, msg.FlushRawLog())
+        running.reached_end.set()
+
+    async def _write(self, running: _Running) -> None:
+        while True:
+            await running.has_outgoing.wait()
+            running.has_outgoing = trio.Event()
+            while running.outgoing:
+                data = running.outgoing.popleft()
+                try:
+                    await running.process.write(data)
+                except OSError:  # the shell has gone: what was sent to it goes with it
+                    return
+                running.outgoing_size -= len(data)
+
+    async def _clean_up(self, ended: _Running) -> tuple[str, ...]:
+        """Nothing of this shell stays; what would not go is named."""
+        ended.tracker.close()
+        ended.process.close()
+        leftover = await self._end_processes(ended)
+        forget_shell(self._files.shell)
+        return leftover
+
+    async def _end_processes(self, running: _Running) -> tuple[str, ...]:
+        left = await end_processes(sids=[running.process.pid], cookies=[running.cookie])
+        names = tuple(f"{each.name} (pid {each.pid})" for each in left)
+        if names:
+            log.error("processes remain", terminal=self._settings.name, processes=names)
+        return names
+
+    async def _end_earlier(self) -> tuple[str, ...]:
+        """End what an earlier life of this actor, or of the daemon, has left running."""
+        earlier = load_shell(self._files.shell)
+        if earlier is None:
+            return ()
+        left = await end_processes(sids=earlier.live_sids(), cookies=[earlier.cookie])
+        forget_shell(self._files.shell)
+        return tuple(f"{each.name} (pid {each.pid})" for each in left)
+
+    async def _start_fresh(self, ended: _Running) -> _Running | None:
+        """The next shell; None if too many ended before a first prompt, or none can be started."""
+        self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
+        if self._promptless >= len(FRESH_SHELL_DELAYS_S):
+            last = ended.tracker.output_so_far().text.strip()[-500:]
+            self._fail(f"{self._promptless} shells in a row ended before a prompt: {last!r}")
+            return None
+        await trio.sleep(FRESH_SHELL_DELAYS_S[self._promptless])
+        try:
+            return await self._start()
+        except AegisError as error:
+            self._fail(str(error))
+            return None
+
+    def _fail(self, why: str) -> None:
+        self._front.tell(msg.ShellFailed(why=why))
+
+    # News for the front.
+
+    def _tell_started(self, running: _Running) -> None:
+        assert self._raw_log is not None
+        self._front.tell(
+            msg.ShellStarted(
+                pid=running.process.pid,
+                integration="osc133",
+                first_cursor=self._raw_log.position,
+            )
+        )
+
+    def _tell_ended(
+        self, status: int | None, leftover: tuple[str, ...], ended: _Running | None = None
+    ) -> None:
+        assert self._raw_log is not None
+        self._front.tell(
+            msg.ShellEnded(
+                exit=status,
+                output=NO_OUTPUT if ended is None else ended.tracker.output_so_far(),
+                finished_at=utc_now(),
+                moment_s=trio.current_time(),
+                raw_end=self._raw_log.position,
+                leftover=leftover,
+                final=self._ending,
+            )
+        )
+
+    def _flush(self) -> None:
+        try:
+            if self._raw_log is not None:
+                self._raw_log.flush()
+        except StorageError as error:
+            log.warning("raw log not written", terminal=self._settings.name, error=str(error))

@@ -1,0 +1,97 @@
+"""Checking and preparing what a new terminal needs: its shell, its directory, its settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from aegis.clock import utc_now
+from aegis.errors import InvalidRequest
+from aegis.journal.disk import OsDisk, make_directory, read_file, replace_file
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line
+from aegis.names import shorten
+from aegis.protocol.terminals import SpawnTerminal
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+
+MAX_META_BYTES = 4 * 1024 * 1024
+
+
+def find_shell(asked: str | None) -> str:
+    """The path of the shell to start: ``asked``, else $SHELL if that is bash, else bash.
+
+    Raises ``InvalidRequest`` if there is none, or if it is another shell than bash.
+    """
+    default = os.environ.get("SHELL", "")
+    wanted = asked or (default if Path(default).name == "bash" else "bash")
+    path = shutil.which(wanted)
+    if path is None:
+        raise InvalidRequest(
+            f"aegis_term_spawn: shell {shorten(wanted)!r} is no executable program; give the path "
+            "of a shell, or leave it out for bash"
+        )
+    if Path(path).name != "bash":
+        raise InvalidRequest(
+            f"aegis_term_spawn: shell {shorten(wanted)!r} is not supported yet: this version runs "
+            "bash (4.4 or newer); leave shell out, or start the other shell inside a terminal"
+        )
+    return str(Path(path).absolute())
+
+
+def find_directory(asked: str | None, root: Path) -> str:
+    """The directory to start in: ``asked`` (relative to the root), else the root.
+
+    Raises ``InvalidRequest`` if it is no directory that can be entered.
+    """
+    path = root if asked is None else root / Path(asked).expanduser()
+    problem = None
+    if "\0" in str(path):
+        problem = "holds a NUL"
+    elif not path.exists():
+        problem = "does not exist"
+    elif not path.is_dir():
+        problem = "is not a directory"
+    elif not os.access(path, os.R_OK | os.X_OK):
+        problem = "cannot be read and entered"
+    if problem is not None:
+        raise InvalidRequest(
+            f"aegis_term_spawn: cwd {shorten(str(asked or root))!r} {problem}; give a directory "
+            "that exists, or leave it out for the root"
+        )
+    return os.path.realpath(path)
+
+
+def make_settings(request: SpawnTerminal, root: Path, files: TerminalFiles) -> TerminalSettings:
+    """The settings of a new terminal; one that was closed before goes on with its life."""
+    return TerminalSettings(
+        name=request.name,
+        life=known_life(files) or secrets.token_hex(6),
+        shell=find_shell(request.shell),
+        cwd=find_directory(request.cwd, root),
+        env=dict(request.env),
+        cols=request.cols,
+        rows=request.rows,
+        started_at=utc_now(),
+        root=str(root),
+    )
+
+
+def known_life(files: TerminalFiles) -> str | None:
+    """The life of the terminal that was here before; None if its settings cannot be read."""
+    data = read_file(OsDisk(), files.meta, max_bytes=MAX_META_BYTES)
+    if data is None:
+        return None
+    try:
+        fields = decode_line(data)
+    except DamagedLine:
+        return None
+    life = fields.get("life")
+    return life if isinstance(life, str) and life else None
+
+
+def save_settings(files: TerminalFiles, settings: TerminalSettings) -> None:
+    """Write ``meta.json``, durably. Raises ``OSError``."""
+    disk = OsDisk()
+    make_directory(disk, files.directory)
+    replace_file(disk, files.meta, [encode_line(settings.meta())])

@@ -1,0 +1,247 @@
+"""From the PTY's bytes to what the front is told: which command began, what it printed, its end.
+
+The way of a byte: parser, raw log, capture. The marks go through ``Boundaries``, which knows whose
+command is whose; here times, cursors and text are added. One tracker per shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import structlog
+import trio
+
+from aegis.clock import utc_now
+from aegis.errors import StorageError
+from aegis.journal.raw_log import RawLog
+from aegis.terminals import boundaries as bd
+from aegis.terminals import messages as msg
+from aegis.terminals.capture import CapturedOutput, OutputCapture
+from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
+from aegis.terminals.submission import PROBE_KEY, encode_submission
+
+log = structlog.get_logger("aegis.terminals")
+
+INTERRUPT = b"\x03"
+
+
+class ShellSide(Protocol):
+    """What a tracker needs of the shell it follows."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the PTY, after all that was sent before."""
+
+    def working_directory(self) -> str | None:
+        """Where the shell is now."""
+
+    def read_typed(self, number: int) -> str | None:
+        """The text that the hook kept under a history number."""
+
+
+class Tracker:
+    """Follows one shell; ``tell`` gets what the front must know, in order."""
+
+    def __init__(
+        self, secret: bytes, raw_log: RawLog, shell: ShellSide, tell: Callable[[Any], None]
+    ) -> None:
+        self._parser = MarkParser(secret)
+        self._raw_log = raw_log
+        self._shell = shell
+        self._tell = tell
+        self._boundaries = bd.Boundaries()
+        self._capture: OutputCapture | None = OutputCapture()
+        self._call: int | None = None
+        self._pending: msg.Submit | None = None
+        self._incomplete = False
+        self._cwd: str | None = None
+        self._told_typing: str | None = None
+        self.was_prompted = False
+
+    def feed(self, data: bytes) -> None:
+        """The PTY gave these bytes."""
+        for event in self._parser.feed(data):
+            match event:
+                case Text(data=text):
+                    self._raw_log.write(text)
+                    if self._capture is not None:
+                        self._capture.feed(text)
+                case PasteMode(on=on, data=sequence):
+                    self._raw_log.write(sequence)
+                    self._happened(self._boundaries.paste_mode(on))
+                case Mark():
+                    self._follow_mark(event)
+        self._tell_typing()
+
+    def submit(self, submission: msg.Submit) -> None:
+        """Type a command, now or once it is sure that the line is empty; or refuse it."""
+        if self._boundaries.can_submit():
+            self._send(submission)
+        elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
+            self._pending = submission
+            self._boundaries.probed()
+            self._shell.write(PROBE_KEY)
+        else:
+            self._refuse(submission)
+
+    def keys(self, writer: str, data: bytes) -> None:
+        """Somebody sends keys."""
+        self._boundaries.keys(writer, data)
+        self._shell.write(data)
+        self._tell_typing()
+
+    def introduce(self) -> None:
+        """Say again how things stand, to a front that has just begun."""
+        self._told_typing = None
+        self._tell_typing()
+        if self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT:
+            self._tell(msg.Prompted(cwd=self._cwd))
+
+    def report(self, call: int) -> None:
+        """Say what the command in flight printed so far."""
+        self._flush()
+        self._tell(
+            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._raw_log.position)
+        )
+
+    def output_so_far(self) -> CapturedOutput:
+        """What the command in flight, or the start of the shell, has printed."""
+        return NO_OUTPUT if self._capture is None else self._capture.snapshot()
+
+    def close(self) -> None:
+        """The shell is gone: what the parser still held is output."""
+        for event in self._parser.close():
+            assert isinstance(event, Text)
+            self._raw_log.write(event.data)
+            if self._capture is not None:
+                self._capture.feed(event.data)
+        self._flush()
+
+    def _send(self, submission: msg.Submit) -> None:
+        self._call, self._incomplete, self._pending = submission.call, False, None
+        self._boundaries.submitted()
+        self._shell.write(encode_submission(submission.cmd))
+
+    def _refuse(self, submission: msg.Submit) -> None:
+        self._pending = None
+        self._tell_typing()
+        at_prompt = self._boundaries.phase is bd.Phase.PROMPT
+        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=at_prompt))
+
+    def _follow_mark(self, mark: Mark) -> None:
+        before = self._raw_log.position
+        self._raw_log.write(mark.visible)
+        self._happened(self._boundaries.mark(mark), mark_begins=before)
+
+    def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
+        for happening in happenings:
+            match happening:
+                case bd.Started():
+                    self._started(happening)
+                case bd.Ended():
+                    self._ended(happening, self._at(mark_begins))
+                case bd.NothingRan(submitted=True):
+                    self._nothing_ran(happening, self._at(mark_begins))
+                case bd.SubmissionLost():
+                    self._failed("swallowed")
+                case bd.AcceptedLine():
+                    self._capture = OutputCapture()
+                case bd.Secondary(submitted=True):
+                    self._incomplete = True
+                    self._shell.write(INTERRUPT)
+                case bd.Prompted():
+                    self._prompted()
+                case bd.LineReport():
+                    self._line_reported()
+                case _:
+                    pass
+
+    def _at(self, mark_begins: int | None) -> int:
+        return self._raw_log.position if mark_begins is None else mark_begins
+
+    def _started(self, begun: bd.Started) -> None:
+        self._capture = OutputCapture()
+        self._tell(
+            msg.CommandStarted(
+                call=self._call if begun.submitted else None,
+                writer=begun.writer or "human",
+                cwd=self._cwd,
+                started_at=utc_now(),
+                moment_s=trio.current_time(),
+                raw_start=self._raw_log.position,
+            )
+        )
+
+    def _ended(self, ended: bd.Ended, raw_end: int) -> None:
+        output = self._take_output()
+        typed = None
+        if ended.history is not None:
+            typed = self._shell.read_typed(ended.history)
+        self._tell(
+            msg.CommandEnded(
+                exit=ended.exit,
+                end="lost" if ended.lost else "exited",
+                typed=typed,
+                incomplete=self._incomplete,
+                output=output,
+                finished_at=utc_now(),
+                moment_s=trio.current_time(),
+                raw_end=raw_end,
+            )
+        )
+        self._incomplete = False
+
+    def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
+        output = self._take_output()
+        if self._incomplete:
+            self._failed("incomplete")
+            return
+        assert self._call is not None
+        self._tell(
+            msg.NothingRan(
+                call=self._call,
+                exit=bd.exit_of_nothing(nothing, printed=bool(output.text.strip())),
+                output=output,
+                finished_at=utc_now(),
+                moment_s=trio.current_time(),
+                raw_end=raw_end,
+            )
+        )
+
+    def _failed(self, why: msg.WhyNotRun) -> None:
+        self._incomplete = False
+        if self._call is not None:
+            self._tell(msg.SubmissionFailed(call=self._call, why=why))
+
+    def _prompted(self) -> None:
+        self.was_prompted = True
+        self._capture = None
+        self._cwd = self._shell.working_directory()
+        self._tell(msg.Prompted(cwd=self._cwd))
+
+    def _line_reported(self) -> None:
+        pending = self._pending
+        if pending is None:
+            return
+        if self._boundaries.can_submit():
+            self._send(pending)
+        else:
+            self._refuse(pending)
+
+    def _take_output(self) -> CapturedOutput:
+        capture, self._capture = self._capture, None
+        self._flush()
+        return NO_OUTPUT if capture is None else capture.result()
+
+    def _flush(self) -> None:
+        """Raw bytes are in the file before anybody hears of them; a full disk is only logged."""
+        try:
+            self._raw_log.flush()
+        except StorageError as error:
+            log.warning("raw log not written", error=str(error))
+
+    def _tell_typing(self) -> None:
+        if self._boundaries.typing != self._told_typing:
+            self._told_typing = self._boundaries.typing
+            self._tell(msg.TypingChanged(who=self._told_typing))
