@@ -37,7 +37,10 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
 @click.option("--timeout", type=float, help="Seconds to wait at most; default 50.")
 @verb
 def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
-    """Wait until your inbox (--as HANDLE) holds a message; nothing when time runs out."""
+    """Wait for a message in your inbox (--as HANDLE).
+
+    Shows nothing when time runs out.
+    """
     reply = daemon.call("inbox_wait", after=after, timeout=timeout)
     daemon.show(reply, lambda: _show_messages(reply))
 

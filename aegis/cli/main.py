@@ -53,10 +53,10 @@ class Program(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
-        """Run, and exit with the verb's exit code."""
+        """Run, and exit with the verb's exit code. The program has one name, however called."""
         extra["standalone_mode"] = False
         try:
-            code = super().main(args, prog_name or PROGRAM, **extra)
+            code = super().main(args, PROGRAM, **extra)
             sys.stdout.flush()
         except click.Abort:
             _fail("interrupted", INTERRUPTED)

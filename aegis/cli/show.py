@@ -45,7 +45,7 @@ def cell(value: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """``rows`` in aligned columns under ``head``, numbers to the right; no line ends in blanks."""
+    """``rows`` in aligned columns under ``head``; no line ends in blanks."""
     shown = [list(head), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return "\n".join(

@@ -6,6 +6,7 @@ that drifts from either is noticed. What lies behind the socket is a table of an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -80,21 +81,19 @@ class LineServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rwb") as lines:
-                self._converse(lines)
+            # A client may go away at any moment.
+            with connection, contextlib.suppress(ConnectionError):
+                self._converse(connection)
 
-    def _converse(self, lines: Any) -> None:
-        try:
+    def _converse(self, connection: socket.socket) -> None:
+        with connection.makefile("rb") as lines:
             for line in lines:
                 request = json.loads(line)
                 self.requests.put(request)
                 answer = self._answer_to(request)
-                lines.write(answer)
-                lines.flush()
+                connection.sendall(answer)
                 if not answer.endswith(b"\n"):
                     return
-        except OSError:
-            return
 
     def _answer_to(self, request: dict[str, Any]) -> bytes:
         entry = BY_NAME[request["command"]]

@@ -1,0 +1,145 @@
+"""``down``, ``status``, ``tree``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aegis.cli import daemon
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from tests.fakes.line_server import LineServer
+
+Invoke = Callable[..., "Result"]
+
+GUARD_S = 30
+
+STATUS = {
+    "version": "0.1.0",
+    "pid": 4242,
+    "root": "/work",
+    "url": "http://127.0.0.1:8420",
+    "uptime_s": 125.0,
+    "rss_bytes": 60 * 2**20,
+    "open_files": 31,
+    "actors": 12,
+    "terminals": 2,
+    "handles": ["alice", "bob"],
+    "connections": 0,
+}
+
+
+def node(name: str, *children: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "path": name,
+        "name": name,
+        "kind": "Supervisor",
+        "state": "running",
+        "mailbox": 0,
+        "restarts": 0,
+        "uptime_s": 3.0,
+        "children": list(children),
+    } | changes
+
+
+def test_status_is_a_list_of_facts(server: LineServer, invoke: Invoke) -> None:
+    server.answers["status"] = STATUS
+    result = invoke("status")
+    assert server.arguments() == {}
+    facts = dict(
+        line.split(maxsplit=1) for line in result.stdout.splitlines() if "open" not in line
+    )
+    assert facts["url"] == "http://127.0.0.1:8420"
+    assert facts["uptime"] == "2m 5s"
+    assert facts["memory"] == "60.0 MiB"
+    assert facts["handles"] == "alice, bob"
+    assert "open files   31" in result.stdout
+
+
+def test_status_as_json_is_the_reply(server: LineServer, invoke: Invoke) -> None:
+    server.answers["status"] = STATUS
+    assert json.loads(invoke("status", "--json").stdout) == STATUS
+
+
+def test_tree_is_drawn(server: LineServer, invoke: Invoke) -> None:
+    shell = node("shell", kind="Shell", restarts=2, mailbox=1, uptime_s=61.0)
+    server.answers["tree"] = node("root", node("terminals", node("build", shell)), node("gateway"))
+    assert invoke("tree").stdout == (
+        "actor           kind        state    mailbox  restarts  uptime\n"
+        "root            Supervisor  running  0        0         3.00s\n"
+        "├─ terminals    Supervisor  running  0        0         3.00s\n"
+        "│  └─ build     Supervisor  running  0        0         3.00s\n"
+        "│     └─ shell  Shell       running  1        2         1m 1s\n"
+        "└─ gateway      Supervisor  running  0        0         3.00s\n"
+    )
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for the daemon's: it ends when its input does."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as running:
+        yield running
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@pytest.mark.real
+def test_down_waits_until_the_process_is_gone(
+    server: LineServer, invoke: Invoke, process: subprocess.Popen[bytes]
+) -> None:
+    def stopping() -> dict[str, Any]:
+        end(process)
+        return {"pid": process.pid}
+
+    server.answers["down"] = stopping
+    server.announce(process.pid)
+    result = invoke("down")
+    assert (result.exit_code, result.stdout) == (0, f"stopped (pid {process.pid})\n")
+    # Gone, not about to go: it can be reaped at once.
+    assert os.waitpid(process.pid, os.WNOHANG)[0] == process.pid
+    process.returncode = 0
+
+
+@pytest.mark.real
+def test_down_tells_when_the_process_does_not_go(
+    server: LineServer,
+    invoke: Invoke,
+    process: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(daemon, "DOWN_TIMEOUT_S", 0.05)
+    server.answers["down"] = {"pid": process.pid}
+    server.announce(process.pid)
+    result = invoke("down")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"aegis-actors: the daemon (pid {process.pid}) still runs 0.05 s after 'down'\n"
+    )
+
+
+@pytest.mark.real
+def test_down_tells_when_the_process_is_gone_already(
+    server: LineServer, invoke: Invoke, process: subprocess.Popen[bytes]
+) -> None:
+    end(process)
+    process.wait(GUARD_S)
+    server.announce(process.pid)
+    result = invoke("down")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(f"(pid {process.pid}) is already gone\n")
+
+
+def test_down_without_a_daemon_says_so(invoke: Invoke) -> None:
+    result = invoke("down")
+    assert result.exit_code == 1
+    assert "no daemon runs for" in result.stderr

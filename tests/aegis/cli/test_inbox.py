@@ -1,0 +1,83 @@
+"""The verbs about inboxes and sessions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from tests.fakes.line_server import LineServer
+
+Invoke = Callable[..., "Result"]
+
+
+def message(number: int, body: str) -> dict[str, Any]:
+    return {
+        "id": f"m{number}",
+        "sender": "agent:bob",
+        "body": body,
+        "text": f"> from agent:bob · 2026-05-22T14:03:25Z\n{body}",
+        "timestamp": "2026-05-22T14:03:25.000Z",
+        "task_id": None,
+        "status": None,
+    }
+
+
+def test_read_shows_messages_and_how_to_acknowledge_them(
+    server: LineServer, invoke: Invoke
+) -> None:
+    messages = [message(1, "one\x1b[2J"), message(2, "two")]
+    server.answers["inbox_read"] = {"messages": messages, "next": "n2"}
+    result = invoke("inbox", "read", "--as", "alice")
+    assert server.arguments() == {"from_handle": "alice"}
+    header = "> from agent:bob · 2026-05-22T14:03:25Z"
+    assert result.stdout == f"{header}\none\\x1b[2J\n\n{header}\ntwo\n"
+    assert result.stderr == "acknowledge with: --after n2\n"
+
+
+def test_read_sends_every_option(server: LineServer, invoke: Invoke) -> None:
+    server.answers["inbox_read"] = {"messages": [], "next": None}
+    result = invoke("inbox", "read", "--after", "n1", "--all", "--limit", "3")
+    assert server.arguments() == {"after": "n1", "unread": False, "limit": 3}
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_wait_waits_as_long_as_told(server: LineServer, invoke: Invoke) -> None:
+    server.answers["inbox_wait"] = {"messages": [message(1, "x")], "next": "n1"}
+    result = invoke("inbox", "wait", "--timeout", "0.5", "--json")
+    assert server.arguments() == {"timeout": 0.5}
+    assert json.loads(result.stdout)["next"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("words", "context"),
+    [(["look at --json"], "look at --json"), (["run", "-x", "now"], "run -x now")],
+)
+def test_send_wakes_somebody_with_the_text(
+    server: LineServer, invoke: Invoke, words: list[str], context: str
+) -> None:
+    server.answers["handoff"] = {"id": "m7", "status": "queued", "position": 2}
+    result = invoke("inbox", "send", "bob", *words)
+    assert server.arguments() == {"target_handle": "bob", "context": context}
+    assert result.stdout == "queued (m7)\n"
+
+
+def test_a_new_session_prints_its_url_and_nothing_else(server: LineServer, invoke: Invoke) -> None:
+    url = "http://127.0.0.1:8420/mcp/s/secret"
+    server.answers["session_new"] = {"handle": "alice", "url": url}
+    result = invoke("session", "new", "--handle", "alice")
+    assert server.arguments() == {"handle": "alice"}
+    assert result.output == f"{url}\n"
+
+
+def test_a_session_needs_a_handle(invoke: Invoke) -> None:
+    result = invoke("session", "new")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "aegis-actors: Missing option '--handle'; see: aegis-actors session new --help\n"
+    )

@@ -1,0 +1,223 @@
+"""The program as a whole: options, errors, exit codes, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from tests.fakes.line_server import LineServer
+
+Invoke = Callable[..., "Result"]
+Make = Callable[..., dict[str, Any]]
+
+PROJECT = Path(__file__).resolve().parents[3]
+PROGRAM = [sys.executable, "-c", "from aegis.cli.main import main; main()"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
+GUARD_S = 30
+
+
+def run_program(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*PROGRAM, *words],
+        cwd=cwd,
+        env=ENVIRONMENT | variables,
+        capture_output=True,
+        timeout=GUARD_S,
+        check=False,
+    )
+
+
+TERM_VERBS = ["spawn", "list", "run", "keys", "read", "subscribe", "unsubscribe", "close"]
+EVERY_VERB = [
+    *([verb] for verb in ("up", "down", "status", "tree")),
+    *(["term", verb] for verb in TERM_VERBS),
+    *(["inbox", verb] for verb in ("read", "wait", "send")),
+    ["session", "new"],
+]
+
+
+@pytest.mark.parametrize("words", [[], ["term"], ["inbox"], ["session"], *EVERY_VERB], ids=" ".join)
+def test_every_verb_has_help(invoke: Invoke, words: list[str]) -> None:
+    for option in ("-h", "--help"):
+        result = invoke(*words, option)
+        assert result.exit_code == 0
+        assert result.stdout.startswith(f"Usage: {' '.join(['aegis-actors', *words])} ")
+
+
+def test_the_help_tells_every_verb_in_a_whole_line(invoke: Invoke) -> None:
+    for words in ([], ["term"], ["inbox"], ["session"]):
+        assert "..." not in invoke(*words, "--help").stdout.split("Commands:")[1]
+
+
+def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke) -> None:
+    result = invoke()
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["bogus"], "No such command 'bogus'; see: aegis-actors --help"),
+        (["term", "bogus"], "No such command 'bogus'; see: aegis-actors term --help"),
+        (
+            ["term", "run", "build"],
+            "Missing argument 'COMMAND...'; see: aegis-actors term run --help",
+        ),
+        (
+            ["status", "--root", "/nonexistent"],
+            "Invalid value for '--root': Directory '/nonexistent' does not exist; "
+            "see: aegis-actors status --help",
+        ),
+        (
+            ["term", "read", "build", "-n", "x"],
+            "Invalid value for '-n': 'x' is not a valid integer; "
+            "see: aegis-actors term read --help",
+        ),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exit_code_2(
+    invoke: Invoke, words: list[str], sentence: str
+) -> None:
+    result = invoke(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"aegis-actors: {sentence}\n"
+
+
+def test_without_a_daemon_a_verb_fails_with_the_command_that_starts_one(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    result = invoke("status")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"aegis-actors: no daemon runs for {tmp_path}: start one with: aegis-actors up\n"
+    )
+
+
+def test_the_daemon_is_found_from_a_directory_below(
+    server: LineServer, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = server.root / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    server.answers["term_list"] = {"result": []}
+    assert invoke("term", "list").exit_code == 0
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before the verb", "behind the verb"])
+def test_root_and_handle_may_stand_before_or_behind_the_verb(
+    server: LineServer, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    monkeypatch.chdir("/")
+    server.answers["term_list"] = {"result": []}
+    options = ["--root", str(server.root), "--as", "alice"]
+    verb = ["term", "list"]
+    result = invoke(*options, *verb) if before else invoke(*verb, *options)
+    assert result.exit_code == 0
+    assert server.arguments() == {"from_handle": "alice"}
+
+
+def test_what_stands_behind_the_verb_counts_more(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_list"] = {"result": []}
+    invoke("--as", "alice", "term", "list", "--as", "bob")
+    assert server.arguments() == {"from_handle": "bob"}
+
+
+@pytest.mark.real
+def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); from aegis.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "status"],
+        cwd=gone,
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=GUARD_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        b"aegis-actors: the current directory is gone: give --root; see: "
+    )
+
+
+@pytest.mark.real
+def test_the_program_exits_with_the_commands_code(server: LineServer, record: Make) -> None:
+    server.answers["term_run"] = record(exit=42, stdout="é\n")
+    done = run_program("term", "run", "build", "x", cwd=server.root)
+    assert (done.returncode, done.stdout) == (42, "é\n".encode())
+    assert done.stderr == "↳ exit 42 · 4.20s\n".encode()
+
+
+@pytest.mark.real
+def test_a_locale_without_the_character_does_not_end_the_program(
+    server: LineServer, record: Make
+) -> None:
+    server.answers["term_run"] = record(exit=0, stdout="é\n")
+    done = run_program("term", "run", "build", "x", cwd=server.root, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (0, b"\\xe9\n")
+
+
+@pytest.mark.real
+def test_an_interrupted_call_exits_with_130(server: LineServer, record: Make) -> None:
+    came, release = threading.Event(), threading.Event()
+
+    def hold() -> dict[str, Any]:
+        came.set()
+        assert release.wait(GUARD_S)
+        return record()
+
+    server.answers["term_run"] = hold
+    try:
+        with subprocess.Popen(
+            [*PROGRAM, "term", "run", "build", "sleep 60"],
+            cwd=server.root,
+            env=ENVIRONMENT,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert came.wait(GUARD_S)
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=GUARD_S)
+    finally:
+        release.set()
+    assert process.returncode == 130
+    assert stderr.splitlines()[-1] == b"aegis-actors: interrupted"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("size", [10, 1_000_000], ids=["little", "much"])
+def test_a_reader_that_goes_away_is_met_in_silence(
+    server: LineServer, record: Make, size: int
+) -> None:
+    server.answers["term_read"] = {"result": [record(stdout="x" * size)]}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [*PROGRAM, "term", "read", "build"],
+        cwd=server.root,
+        env=ENVIRONMENT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(writer)
+        _, stderr = process.communicate(timeout=GUARD_S)
+    assert (process.returncode, stderr) == (1, b"")
+
+
+@pytest.mark.real
+def test_the_version_is_told(tmp_path: Path) -> None:
+    done = run_program("--version", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"aegis-actors, version ")

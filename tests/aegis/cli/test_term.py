@@ -1,0 +1,245 @@
+"""The verbs about terminals: what they send, print and exit with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aegis.errors import Busy, NotFound
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from tests.fakes.line_server import LineServer
+
+Invoke = Callable[..., "Result"]
+Make = Callable[..., dict[str, Any]]
+
+DONE = {"ok": True}
+HEAD = "name   state  shell      pid  size   last exit  subscribers  cwd\n"
+
+
+def test_spawn_sends_only_what_was_given(server: LineServer, invoke: Invoke, info: Make) -> None:
+    server.answers["term_spawn"] = info()
+    result = invoke("term", "spawn", "build")
+    assert server.arguments() == {"name": "build"}
+    assert result.exit_code == 0
+    assert (
+        result.stdout
+        == f"{HEAD}build  idle   /bin/bash  17   80x24  -          -            /work\n"
+    )
+
+
+def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make) -> None:
+    server.answers["term_spawn"] = info()
+    where = ["--shell", "zsh", "--cwd", "/tmp", "--env", "A=1", "--env", "B=x=y"]
+    size = ["--cols", "100", "--rows", "30"]
+    invoke("term", "spawn", "build", *where, *size, "--as", "alice")
+    assert server.arguments() == {
+        "name": "build",
+        "shell": "zsh",
+        "cwd": "/tmp",
+        "env": {"A": "1", "B": "x=y"},
+        "cols": 100,
+        "rows": 30,
+        "from_handle": "alice",
+    }
+
+
+@pytest.mark.parametrize("variable", ["PATH", "=x", ""])
+def test_a_variable_needs_a_name_and_a_value(invoke: Invoke, variable: str) -> None:
+    result = invoke("term", "spawn", "build", "--env", variable)
+    assert result.exit_code == 2
+    assert f"aegis-actors: --env must be NAME=VALUE, not '{variable}'; see: " in result.stderr
+
+
+def test_list_shows_a_table(server: LineServer, invoke: Invoke, info: Make) -> None:
+    infos = [info(), info(name="web", state="running", last_exit=1, subscribers=["bob", "eve"])]
+    server.answers["term_list"] = {"result": infos}
+    lines = invoke("term", "list").stdout.splitlines()
+    assert lines[0].split() == HEAD.split()
+    assert " ".join(lines[2].split()) == "web running /bin/bash 17 80x24 1 bob, eve /work"
+
+
+def test_a_title_cannot_smuggle_escape_sequences(
+    server: LineServer, invoke: Invoke, info: Make
+) -> None:
+    server.answers["term_list"] = {"result": [info(cwd="/tmp/\x1b[2J\n")]}
+    assert r"/tmp/\x1b[2J\n" in invoke("term", "list").stdout
+
+
+def test_run_prints_the_output_and_exits_with_the_commands_code(
+    server: LineServer, invoke: Invoke, record: Make
+) -> None:
+    server.answers["term_run"] = record(exit=3, stdout="1 failed\n")
+    result = invoke("term", "run", "build", "pytest -q")
+    assert server.arguments() == {"name": "build", "cmd": "pytest -q"}
+    assert (result.exit_code, result.stdout) == (3, "1 failed\n")
+    assert result.stderr == "↳ exit 3 · 4.20s\n"
+
+
+def test_run_escapes_what_a_terminal_would_obey(
+    server: LineServer, invoke: Invoke, record: Make
+) -> None:
+    server.answers["term_run"] = record(stdout="a\tb\x1b[2J\n", stderr="\x07\n")
+    result = invoke("term", "run", "build", "x")
+    assert result.stdout == "a\tb\\x1b[2J\n"
+    assert result.stderr.startswith("\\x07\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "cmd"),
+    [
+        (["cd /tmp && ls | wc"], "cd /tmp && ls | wc"),
+        (["ls", "-la", "a b"], "ls -la 'a b'"),
+        (["pytest", "--json", "--timeout", "5", "--help"], "pytest --json --timeout 5 --help"),
+        (["grep", "--", "$HOME"], "grep -- '$HOME'"),
+        (["echo 'two\nlines'"], "echo 'two\nlines'"),
+    ],
+)
+def test_all_behind_the_name_is_the_command(
+    server: LineServer, invoke: Invoke, record: Make, words: list[str], cmd: str
+) -> None:
+    server.answers["term_run"] = record()
+    assert invoke("term", "run", "--timeout", "7", "build", *words).exit_code == 0
+    assert server.arguments() == {"name": "build", "cmd": cmd, "timeout": 7.0}
+
+
+def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) -> None:
+    result = invoke("term", "run", "build", "--timeout", "5", "ls")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("aegis-actors: options stand before the terminal's name; see: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"timed_out": True, "end": None},
+            "the command (seq 3) goes on: the time for the call ran out",
+        ),
+        (
+            {"needs_input": {"kind": "secret", "program": "sudo"}, "end": None},
+            "the command (seq 3) goes on: sudo waits for secret",
+        ),
+        (
+            {"end": "closed"},
+            "the exit code of the command (seq 3) is not known: closed",
+        ),
+        (
+            {"end": "killed_by_restart", "killed_by_restart": True},
+            "the exit code of the command (seq 3) is not known: killed by restart",
+        ),
+    ],
+)
+def test_run_exits_with_125_when_the_code_is_not_known(
+    server: LineServer, invoke: Invoke, record: Make, changes: dict[str, Any], why: str
+) -> None:
+    server.answers["term_run"] = record(exit=None, duration_s=None, **changes)
+    result = invoke("term", "run", "build", "x")
+    assert result.exit_code == 125
+    assert result.stdout == "3 passed\n"
+    last = result.stderr.splitlines()[-1]
+    assert last == f"aegis-actors: {why}; see: aegis-actors term read build"
+
+
+def test_run_exits_with_125_when_the_call_failed(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_run"] = Busy("terminal 'build' is busy with 'make' of agent:bob")
+    result = invoke("term", "run", "build", "x")
+    assert (result.exit_code, result.stdout) == (125, "")
+    assert result.stderr == "aegis-actors: terminal 'build' is busy with 'make' of agent:bob\n"
+
+
+def test_run_exits_with_125_without_a_daemon(invoke: Invoke) -> None:
+    assert invoke("term", "run", "build", "x").exit_code == 125
+
+
+def test_run_as_json_keeps_the_exit_code(server: LineServer, invoke: Invoke, record: Make) -> None:
+    server.answers["term_run"] = record(exit=9, stdout="\x1b[2J")
+    result = invoke("term", "run", "--json", "build", "x")
+    assert result.exit_code == 9
+    assert json.loads(result.stdout) == record(exit=9, stdout="\x1b[2J")
+    assert result.stderr == ""
+
+
+def test_keys_are_sent_with_their_escapes_replaced(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_keys"] = DONE
+    result = invoke("term", "keys", "build", r"ls\r\x03")
+    assert server.arguments() == {"name": "build", "keys": "ls\r\x03"}
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_literal_keys_are_sent_as_they_are(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_keys"] = DONE
+    invoke("term", "keys", "--literal", "build", r"ls\r\q")
+    assert server.arguments()["keys"] == r"ls\r\q"
+
+
+def test_an_unknown_escape_is_a_usage_error(invoke: Invoke) -> None:
+    result = invoke("term", "keys", "build", r"\q")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(r"aegis-actors: '\q' is no escape here: use \r")
+
+
+def test_read_shows_records_oldest_first(server: LineServer, invoke: Invoke, record: Make) -> None:
+    server.answers["term_read"] = {"result": [record(), record(seq=4, exit=1)]}
+    result = invoke("term", "read", "build", "-n", "2")
+    assert server.arguments() == {"name": "build", "last_n": 2}
+    first, second = result.stdout.split("\n\n")
+    assert first.startswith("#3 $ pytest -q · agent:alice")
+    assert second.endswith("↳ exit 1 · 4.20s\n")
+
+
+def test_read_tells_when_there_is_more(server: LineServer, invoke: Invoke, record: Make) -> None:
+    server.answers["term_read"] = {"result": [record(seq=8)], "more": True}
+    result = invoke("term", "read", "--since", "-1", "build")
+    assert server.arguments() == {"name": "build", "since_seq": -1}
+    assert result.stderr == "there is more: aegis-actors term read build --since 8\n"
+
+
+def test_read_takes_one_way_of_choosing(invoke: Invoke) -> None:
+    result = invoke("term", "read", "-n", "1", "--since", "0", "build")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("aegis-actors: give -n or --since, not both; see: ")
+
+
+def test_subscribe_shows_who_is_woken_now(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_subscribe"] = {"subscribers": ["alice", "bob"], "ok": True}
+    result = invoke("--as", "bob", "term", "subscribe", "build")
+    assert server.arguments() == {"name": "build", "from_handle": "bob"}
+    assert result.stdout == "subscribers: alice, bob\n"
+
+
+def test_unsubscribe_says_nothing(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_unsubscribe"] = DONE
+    assert invoke("term", "unsubscribe", "build").output == ""
+    assert server.arguments() == {"name": "build"}
+
+
+@pytest.mark.parametrize(("words", "purge"), [([], False), (["--purge"], True)])
+def test_close_keeps_the_history_unless_told(
+    server: LineServer, invoke: Invoke, words: list[str], purge: bool
+) -> None:
+    server.answers["term_close"] = DONE
+    result = invoke("term", "close", "build", *words, "--json")
+    assert server.arguments() == {"name": "build", "purge": purge}
+    assert json.loads(result.stdout) == DONE
+
+
+def test_a_refusal_is_one_line_and_exit_code_1(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_close"] = NotFound("there is no terminal\n'\x1b[2J'")
+    result = invoke("term", "close", "build")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "aegis-actors: there is no terminal\\n'\\x1b[2J'\n"
+
+
+def test_a_bad_argument_is_told_without_the_name_of_the_tool(
+    server: LineServer, invoke: Invoke
+) -> None:
+    result = invoke("term", "spawn", "build", "--cols", "1")
+    assert result.exit_code == 1
+    assert result.stderr == "aegis-actors: cols must be from 2 to 1000 columns, not 1\n"
+    assert server.arguments()["cols"] == 1

@@ -1,0 +1,103 @@
+"""``up``: what it makes of its options. The daemon itself is tested end to end."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aegis.errors import StartupError
+from aegis.settings import DaemonSettings
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+Invoke = Callable[..., "Result"]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[DaemonSettings]:
+    """The settings with which a daemon would have been run; it ends at once with code 0."""
+    settings: list[DaemonSettings] = []
+
+    def run_daemon(given: DaemonSettings) -> int:
+        settings.append(given)
+        if given.host == "taken":
+            raise StartupError("another daemon (pid 7) serves this root")
+        return 1 if given.host == "failing" else 0
+
+    app = types.ModuleType("aegis.app")
+    app.run_daemon = run_daemon  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "aegis.app", app)
+    return settings
+
+
+def test_up_needs_no_options(invoke: Invoke, started: list[DaemonSettings], tmp_path: Path) -> None:
+    assert invoke("up").exit_code == 0
+    assert started == [DaemonSettings(tmp_path, "127.0.0.1", None, "info")]
+
+
+def test_up_passes_its_options_on(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    invoke("up", "--host", "::1", "--port", "0", "--log-level", "debug")
+    assert started == [DaemonSettings(tmp_path, "::1", 0, "debug")]
+
+
+def test_up_serves_the_nearest_configured_directory(
+    invoke: Invoke,
+    started: list[DaemonSettings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inner = tmp_path / "a"
+    inner.mkdir()
+    (tmp_path / ".aegis.yaml").touch()
+    monkeypatch.chdir(inner)
+    invoke("up")
+    assert started[0].root == tmp_path
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_up_serves_exactly_the_directory_that_was_given(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path, before: bool
+) -> None:
+    inner = tmp_path / "a"
+    inner.mkdir()
+    (tmp_path / ".aegis.yaml").touch()
+    result = invoke("--root", "a", "up") if before else invoke("up", "--root", "a")
+    assert result.exit_code == 0
+    assert started[0].root == inner
+
+
+def test_a_daemon_that_cannot_start_is_one_line_and_exit_code_1(
+    invoke: Invoke, started: list[DaemonSettings]
+) -> None:
+    result = invoke("up", "--host", "taken")
+    assert result.exit_code == 1
+    assert result.stderr == "aegis-actors: another daemon (pid 7) serves this root\n"
+
+
+def test_up_exits_with_the_daemons_code(invoke: Invoke, started: list[DaemonSettings]) -> None:
+    assert invoke("up", "--host", "failing").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
+        (["--port", "x"], "'x' is not a valid integer range"),
+        (["--log-level", "loud"], "'loud' is not one of 'debug', 'info', 'warning', 'error'"),
+    ],
+)
+def test_bad_options_are_usage_errors(
+    invoke: Invoke, started: list[DaemonSettings], words: list[str], told: str
+) -> None:
+    result = invoke("up", *words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert started == []
