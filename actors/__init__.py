@@ -25,6 +25,7 @@ from actors.mailbox import MailboxSpec, OnRestart, Overflow
 from actors.messages import Request
 from actors.policy import describe
 from actors.ref import Ref
+from actors.registry import Registry
 from actors.reply import Reply
 from actors.spec import Backoff, ChildSpec, Restart, SupervisorSpec
 from actors.supervisor import SupervisorRef
@@ -55,6 +56,7 @@ __all__ = [
     "Overflow",
     "Ref",
     "Refusal",
+    "Registry",
     "Reply",
     "Request",
     "Restart",
