@@ -21,11 +21,11 @@ import attrs
 
 from actors.errors import MisuseError
 
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 
 
-class Request(Generic[T_co]):
-    """A message that is answered with a ``T_co``; subclass it with the class of the answer."""
+class Request(Generic[T]):
+    """A message that is answered with a ``T``; subclass it with the class of the answer."""
 
     __slots__ = ()
 

@@ -175,7 +175,7 @@ class _Conversation:
     def _introduce(self, first: Frame) -> Caller:
         shown = first if isinstance(first, Hello) else Hello(version=1)
         identity = identity_of(shown, self._desk.keys, self._identity)
-        caller = Caller(identity, self._face, f"{self._face}:{secrets.token_hex(8)}")
+        caller = Caller(identity, self._face, secrets.token_hex(8))
         self._desk.port.opened(caller)
         self._wire.trust()
         self._hello_by = math.inf

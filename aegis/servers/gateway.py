@@ -23,7 +23,7 @@ from hypercorn.typing import ASGIFramework, LifespanState
 from aegis.servers.admission import may_connect
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
 from aegis.servers.sockets import path_of, peer_of
-from aegis.servers.streams import ClientStream
+from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
 KEEP_ALIVE_S = 15.0
@@ -63,14 +63,17 @@ async def serve_gateway(
     stop: trio.Event,
     grace_s: float = DEFAULT_GRACE_S,
     max_connections: int = MAX_CONNECTIONS,
+    send_limit_s: float = SEND_LIMIT_S,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve connections until ``stop``, then give those in hand ``grace_s`` seconds to finish.
 
-    Takes over the listeners: they are closed, and the Unix socket's name removed, when it ends.
+    At most ``max_connections`` are open at once; a client that does not take what is sent within
+    ``send_limit_s`` seconds is cut off. Takes over the listeners: they are closed, and the Unix
+    socket's name removed, when it ends.
     Cancelling it ends it at once. Either way no connection outlives it.
     """
-    gateway = _Gateway(routes, max_connections)
+    gateway = _Gateway(routes, max_connections, send_limit_s)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(gateway.abort_when_cancelled)
@@ -106,9 +109,10 @@ async def _accept(
 class _Gateway:
     """The open connections of one ``serve_gateway``."""
 
-    def __init__(self, routes: Routes, max_connections: int) -> None:
+    def __init__(self, routes: Routes, max_connections: int, send_limit_s: float) -> None:
         self._routes = routes
         self._max_connections = max_connections
+        self._send_limit_s = send_limit_s
         self._open: set[ClientStream] = set()
         self._stopping = trio.Event()
         self._empty = trio.Event()
@@ -121,7 +125,7 @@ class _Gateway:
         """Serve one connection; every error of it ends here."""
         if self._is_full():
             return
-        stream = ClientStream(inner)
+        stream = ClientStream(inner, send_limit_s=self._send_limit_s)
         self._open.add(stream)
         try:
             await self._serve(stream)

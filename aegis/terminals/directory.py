@@ -264,7 +264,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     def _front_gone(self, path: str) -> None:
         for key, name in list(self._open.items()):
-            if path == f"{self._supervisor}/{name}/terminal" and key not in self._busy:
+            is_expected = self._ending or key in self._busy
+            if path == f"{self._supervisor}/{name}/terminal" and not is_expected:
                 log.error("terminal gave up", terminal=name)
                 del self._open[key]
 

@@ -58,6 +58,10 @@ WAYS = (
 )
 
 
+RARE = {"hang": 2, "stop self": 1, "finish": 5}
+"""How often these come in long runs, where others have 20: what ends an actor ends its tests."""
+
+
 @attrs.frozen
 class Do(Request[int]):
     number: int
@@ -246,13 +250,14 @@ def test_an_ask_ends_in_exactly_one_outcome_and_never_hangs(
 
 def random_run(seed: int) -> Counter[str]:
     chance = random.Random(seed)
+    weights = [RARE.get(way, 20) for way in WAYS]
     stops = chance.choice([["tell"], ["stop", "stop_child"]])
     script = [
         Step(
             chance.choice([*["ask", "cancelled ask", "tell"] * 20, *stops]),
             chance.choice([0.0, 0.01, 0.3, 2.0]),
             chance.choice("ab"),
-            tuple(chance.choices(WAYS, k=chance.randint(0, 4))),
+            tuple(chance.choices(WAYS, weights, k=chance.randint(0, 4))),
             chance.choice([1.0, math.inf]),
         )
         for _ in range(150)
@@ -269,7 +274,7 @@ def random_run(seed: int) -> Counter[str]:
 
 
 def test_long_runs_meet_every_outcome_and_end_every_ask_once() -> None:
-    met = sum((random_run(seed) for seed in range(20)), Counter[str]())
+    met = sum((random_run(seed) for seed in range(60)), Counter[str]())
     assert set(met) >= {
         "value",
         "Refusal",

@@ -540,3 +540,41 @@ async def test_a_helper_task_does_not_belong_to_the_handler_that_started_it(
     )
     async with open_system(spec) as system:
         assert await system.ref("root/sender").ask(Errand()) == "the sender"
+
+
+# A handler that has ended waits for nobody, although a request of its is still open.
+
+
+class Poster(Actor[Errand | Name]):
+    """Sends the runner in its handler, and leaves the waiting to a helper task."""
+
+    async def receive(self, message: Errand | Name) -> None:
+        if isinstance(message, Name):
+            self.reply(message, "the poster")
+            return
+        letter = self.context.sibling("runner", Messenger).send_request(Errand())
+        self.context.start_soon(_forward, letter, self.defer(message))
+
+
+class Messenger(Actor[Errand]):
+    async def receive(self, message: Errand) -> None:
+        await trio.sleep(1)
+        self.reply(message, await self.context.sibling("poster", Poster).ask(Name()))
+
+
+async def _forward(letter: Reply[str], answer: Reply[str]) -> None:
+    answer.send(await letter.wait())
+
+
+async def test_a_handler_that_has_ended_is_no_asker_any_more(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    spec = SupervisorSpec(
+        name="root",
+        children=(
+            ChildSpec(name="poster", actor=Poster),
+            ChildSpec(name="runner", actor=Messenger),
+        ),
+    )
+    async with open_system(spec) as system:
+        assert await system.ref("root/poster").ask(Errand()) == "the poster"

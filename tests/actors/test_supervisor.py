@@ -669,3 +669,22 @@ async def test_a_supervisor_that_is_gone_for_good_takes_its_children_along() -> 
         assert a.is_stopped
         assert b.is_stopped
         assert states(system.tree()) == {"root": "running", "root/c": "running"}
+
+
+async def test_children_cut_together_with_their_supervisor_are_shown_as_down(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    log = Log()
+    inner = group("inner", child(log, "a", shutdown_s=100.0), shutdown_s=1.0)
+    outer = SupervisorSpec(
+        name="outer", children=(inner, child(log, "c")), intensity=0, backoff=PAUSE
+    )
+    async with open_system(group("root", outer)) as system:
+        a = system.ref("root/outer/inner/a")
+        a.tell(Do("hang"))
+        await idle()
+        system.ref("root/outer/c").tell(Do("crash"))
+        await trio.sleep(2)
+        assert set(states(system.tree()).values()) == {"running", "down"}
+        assert states(system.tree())["root/outer/inner/a"] == "down"
+        assert await a.ask(Life(), timeout=20) == 2

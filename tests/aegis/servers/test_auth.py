@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
 import threading
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_a_disk_that_refuses_leaves_no_session_behind(
 
 def _full_disk(_: int) -> None:
     raise OSError(28, "full")
+
+
+def test_new_keys_are_on_the_disk_before_they_take_the_place_of_the_old_and_are_given_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = open_keys(tmp_path)
+    before = (tmp_path / KEYS_FILE).read_bytes()
+    steps: list[tuple[str, bool]] = []
+
+    def sync(descriptor: int) -> None:
+        synced = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        kind = "directory" if synced == tmp_path else "file"
+        steps.append((kind, (tmp_path / KEYS_FILE).read_bytes() == before))
+
+    monkeypatch.setattr("os.fsync", sync)
+    keys.session_secret("alice")
+    assert steps == [("file", True), ("directory", False)]
 
 
 def test_threads_asking_for_one_handle_get_one_secret(tmp_path: Path) -> None:

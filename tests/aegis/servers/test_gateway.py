@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,10 +18,6 @@ Start = Callable[..., Any]
 Response = Callable[[trio.SocketStream], Awaitable[tuple[int, dict[str, str], bytes]]]
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-POST = (
-    b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    b"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
-)
 WEBSOCKET = (
     b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -137,14 +135,19 @@ async def test_garbage_ends_its_own_connection_only(
 async def test_a_connection_reset_in_any_moment_is_contained(
     daemon: Any, response: Response
 ) -> None:
-    for start_of_request in (b"", HEALTH[:10], HEALTH, WEBSOCKET + b"\r\n", POST[:60]):
-        stream = await daemon.connect()
-        if start_of_request:
-            await stream.send_all(start_of_request)
-        # SO_LINGER 0: closing sends a reset.
-        stream.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")
-        stream.socket.close()
-    await assert_healthy(daemon, response)
+    websocket = WEBSOCKET + b"\r\n"
+    upload = daemon.http(b"x", content_length="100")
+    with capture_logs() as logs:
+        for sent in (b"", HEALTH[:10], HEALTH, websocket, upload):
+            stream = await daemon.connect()
+            await stream.send_all(sent)
+            await trio.testing.wait_all_tasks_blocked()
+            # Closed with SO_LINGER 0 it sends a reset.
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.socket.close()
+        await assert_healthy(daemon, response)
+        await trio.testing.wait_all_tasks_blocked()
+    assert [entry for entry in logs if entry["log_level"] in ("error", "critical")] == []
 
 
 async def test_a_bug_in_a_server_costs_one_connection(
@@ -226,7 +229,25 @@ async def test_stopping_ends_whatever_clients_do(daemon: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["in order", "cancelled"])
-async def test_stopping_ends_though_clients_never_read(daemon: Any, how: str) -> None:
+async def test_stopping_ends_though_clients_never_read(start: Start, how: str) -> None:
+    async with start(send_limit_s=1000) as daemon:
+        await let_three_clients_wait_in_sends(daemon)
+        if how == "in order":
+            daemon.stop.set()
+        else:
+            daemon.scope.cancel()
+        await daemon.ended.wait()
+
+
+async def test_a_client_that_never_reads_is_cut_off(start: Start, response: Response) -> None:
+    async with start(send_limit_s=0.1) as daemon:
+        await let_three_clients_wait_in_sends(daemon)
+        await daemon.port.until(lambda: len(daemon.port.gone) == 1)
+        await assert_healthy(daemon, response)
+
+
+async def let_three_clients_wait_in_sends(daemon: Any) -> None:
+    """A client of lines, one without and one with an MCP session: none reads its large answer."""
     arguments = {"name": "t", "cmd": "x" * 900_000}
     request = {"type": "request", "id": 1, "command": "term_run", "arguments": arguments}
     lines = await daemon.line_client()
@@ -238,11 +259,6 @@ async def test_stopping_ends_though_clients_never_read(daemon: Any, how: str) ->
     await legacy.send_all(daemon.legacy_call(session, "aegis_term_run", arguments))
     await daemon.port.until(lambda: len(daemon.port.calls) == 3)
     await trio.testing.wait_all_tasks_blocked()
-    if how == "in order":
-        daemon.stop.set()
-    else:
-        daemon.scope.cancel()
-    await daemon.ended.wait()
 
 
 async def test_a_request_in_hand_is_still_answered_when_stopping(daemon: Any) -> None:

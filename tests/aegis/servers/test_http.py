@@ -118,6 +118,19 @@ async def test_somebody_without_a_key_is_answered_before_the_body_is_read(
     assert (await ask(daemon.http(b" " * 2_000_000, authorization="Bearer x")))[0] == 401
 
 
+@pytest.mark.parametrize(
+    ("authorization", "size", "status"),
+    [("Bearer x", 2_000_000, 401), ("", MAX_BODY_BYTES + 2_000_000, 413)],
+)
+async def test_a_client_turned_away_can_send_its_body_to_the_end_and_read_why(
+    daemon: Any, response: Any, authorization: str, size: int, status: int
+) -> None:
+    stream = await daemon.connect()
+    shown = authorization or daemon.bearer
+    await stream.send_all(daemon.http(b" " * size, authorization=shown))
+    assert (await response(stream))[0] == status
+
+
 async def test_a_body_that_does_not_come_is_given_up(
     daemon: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

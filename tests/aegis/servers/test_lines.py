@@ -188,6 +188,16 @@ async def test_repeated_abuse_ends_the_connection(daemon: Any) -> None:
         await client.receive()
 
 
+async def test_being_sent_away_cancels_what_is_in_flight(daemon: Any) -> None:
+    client = await daemon.line_client()
+    await client.send({"type": "request", "id": 1, "command": "inbox_wait"})
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    for _ in range(MAX_STRIKES):
+        await client.ask(type="nonsense")
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
+    await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+
+
 async def test_good_requests_between_bad_ones_forgive_them(daemon: Any) -> None:
     client = await daemon.line_client()
     for _ in range(2):

@@ -241,6 +241,13 @@ async def test_a_session_is_told_open_and_closed_once(daemon: Any, connect: Conn
     assert [call[0] for call in daemon.port.calls] == [caller, caller]
 
 
+async def test_a_second_handshake_in_a_session_opens_nothing_more(daemon: Any) -> None:
+    session = await daemon.open_session()
+    again = await daemon.open_session(mcp_session_id=session)
+    assert again == session
+    assert [caller.connection for caller in daemon.port.here] == [session]
+
+
 async def test_two_sessions_of_a_handle_are_two_callers(daemon: Any, connect: Connect) -> None:
     async with connect("legacy", "alice"), connect("legacy", "alice"):
         await daemon.port.until(lambda: len(daemon.port.here) == 2)

@@ -1,0 +1,281 @@
+"""Where commands begin and end on a terminal: marks, pastes, submissions and keys in, facts out.
+
+Pure: no time, no I/O. ``Boundaries`` is a state machine of one shell. Its rules:
+
+- A C with a number above the last begins a command; more C before its D are further lines of it.
+- A D with a number above the last ends the command that is open. Without one it ends a line that
+  ran nothing: empty, a comment, not valid syntax, or interrupted.
+- A B while a command is open means that its end was lost. B comes again whenever the prompt is
+  drawn; otherwise it only says that the prompt stands.
+- A number may jump forward. A C or D with a number seen before, or a smaller one, is data.
+- ``s=1`` on a mark says that the line was submitted by the daemon. Without a submission under way
+  it says nothing (somebody sent the submit key by hand); a C without it is still ours while a
+  submission is under way and nobody else has sent an Enter that could have caused it.
+
+Keys are followed in ``keystrokes`` only as far as needed to know whose Enter began a command and
+whether the line at the prompt is empty.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias
+
+import attrs
+
+from aegis.terminals.keystrokes import Keystrokes
+from aegis.terminals.osc133 import Mark
+
+
+class Phase(enum.Enum):
+    """Where the shell stands. ``RETURNING``: a line has ended, its prompt is on the way."""
+
+    STARTING = "starting"
+    PROMPT = "prompt"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    SECONDARY = "secondary"
+    RETURNING = "returning"
+
+
+@attrs.frozen
+class Started:
+    """A command began: ours (``submitted``), or one that ``writer`` typed, if that is known."""
+
+    submitted: bool
+    writer: str | None
+
+
+@attrs.frozen
+class Ended:
+    """The command that began last has ended.
+
+    ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
+    ``history`` is the history number under which the hook kept the text of a typed command.
+    """
+
+    exit: int | None
+    lost: bool = False
+    history: int | None = None
+
+
+@attrs.frozen
+class NothingRan:
+    """A line was read that began no command; ``submitted``: it was ours.
+
+    ``exit`` is the shell's ``$?`` now and ``previous`` what it was before: see ``exit_of_nothing``.
+    """
+
+    submitted: bool
+    exit: int
+    previous: int
+
+
+@attrs.frozen
+class SubmissionLost:
+    """Our submission reached no prompt: a program that was typed ahead has read it."""
+
+
+@attrs.frozen
+class AcceptedLine:
+    """The line editor let go of a line: what follows is output, no longer echo."""
+
+
+@attrs.frozen
+class Secondary:
+    """The shell waits for more input at a secondary prompt; ``submitted``: of our text."""
+
+    submitted: bool
+
+
+@attrs.frozen
+class Prompted:
+    """The prompt stands (said once, not again when it is only redrawn)."""
+
+
+@attrs.frozen
+class LineReport:
+    """The answer to the probe key: the line at the prompt holds ``length`` characters."""
+
+    length: int
+
+
+Happening: TypeAlias = (
+    Started | Ended | NothingRan | SubmissionLost | AcceptedLine | Secondary | Prompted | LineReport
+)
+
+
+def exit_of_nothing(nothing: NothingRan, *, printed: bool) -> int:
+    """The exit code of a line that began no command; ``printed``: text came after it.
+
+    An empty line or a comment leaves ``$?`` alone and prints nothing: that counts as 0. A syntax
+    error does one or the other.
+    """
+    return nothing.exit if printed or nothing.exit != nothing.previous else 0
+
+
+class Boundaries:
+    """The state machine of one shell.
+
+    ``phase`` is where the shell stands. ``skipped`` counts numbers that were jumped over: marks
+    that never came.
+    """
+
+    def __init__(self) -> None:
+        self.phase = Phase.STARTING
+        self.skipped = 0
+        self._keys = Keystrokes()
+        self._number = 0
+        self._open: int | None = None
+        self._open_is_ours = False
+        self._submission = False
+        self._probed_submission = False
+        self._let_go = False
+        self._last_exit = 0
+
+    @property
+    def typing(self) -> str | None:
+        """Who has a line half typed at the prompt, or sent an Enter that no mark has answered."""
+        return self._keys.typing
+
+    @property
+    def uncertain(self) -> str | None:
+        """Who sent keys that may lie on the line unseen; a probe tells.
+
+        They were sent while a command ran, or are a Ctrl-C that no mark has answered: bash may
+        keep that one until the next key, and would drop a submission with it.
+        """
+        return self._keys.uncertain
+
+    def can_submit(self) -> bool:
+        """Whether the shell stands at a prompt with an empty line, as far as can be known."""
+        return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
+
+    def submitted(self) -> None:
+        """The bytes of a submission go to the PTY now."""
+        assert self.can_submit()
+        self.phase = Phase.SUBMITTED
+        self._submission = True
+        self._probed_submission = False
+
+    def probed(self) -> None:
+        """The probe key goes to the PTY now."""
+        self._keys.probed()
+        self._probed_submission = self._submission
+
+    def keys(self, writer: str, data: bytes) -> None:
+        """These bytes of ``writer`` go to the PTY now."""
+        reading = self._open is None and self.phase is not Phase.STARTING
+        self._keys.sent(writer, data, at_prompt=reading or self.phase is Phase.SECONDARY)
+
+    def mark(self, mark: Mark) -> list[Happening]:
+        """What a mark of our own hook says, in order."""
+        if mark.kind == "C":
+            return self._command_begins(mark)
+        if mark.kind == "D":
+            return self._line_ends(mark)
+        if mark.kind == "B":
+            return self._prompt_stands(mark)
+        if mark.kind == "P":
+            return self._other_prompt(mark)
+        return []
+
+    def paste_mode(self, on: bool) -> list[Happening]:
+        """The line editor took the line (``on``) or let go of it; programs do so as well."""
+        if on or self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
+            return []
+        self._let_go = True
+        return [AcceptedLine()]
+
+    def _command_begins(self, mark: Mark) -> list[Happening]:
+        if mark.number <= self._number:
+            return []
+        self.phase = Phase.RUNNING
+        if self._open is not None:
+            self._number = mark.number
+            return []
+        self._advance(mark.number)
+        self._open = mark.number
+        self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
+        writer = None
+        if self._open_is_ours:
+            self._submission = False
+        else:
+            writer = self._keys.take_enter()
+        self._keys.command_began()
+        return [Started(submitted=self._open_is_ours, writer=writer)]
+
+    def _line_ends(self, mark: Mark) -> list[Happening]:
+        if mark.number <= self._number:
+            return []
+        self._advance(mark.number)
+        happenings: list[Happening] = []
+        if self._open is not None:
+            happenings.append(Ended(exit=mark.exit, history=mark.history))
+            self._open = None
+        elif self.phase is not Phase.STARTING:
+            happenings.append(self._nothing_ran(mark))
+        self._last_exit = mark.exit or 0
+        if self.phase is not Phase.STARTING:
+            self.phase = Phase.RETURNING
+        return happenings
+
+    def _nothing_ran(self, mark: Mark) -> NothingRan:
+        ours = self._submission and mark.submitted
+        if ours:
+            self._submission = False
+        else:
+            self._keys.take_line_end()
+        return NothingRan(submitted=ours, exit=mark.exit or 0, previous=self._last_exit)
+
+    def _advance(self, number: int) -> None:
+        self.skipped += number - self._number - 1 if self._number else 0
+        self._number = number
+
+    def _prompt_stands(self, mark: Mark) -> list[Happening]:
+        if self._open is not None:
+            return self._end_lost(mark)
+        if self.phase in (Phase.STARTING, Phase.RETURNING):
+            return self._prompted()
+        if self._let_go:
+            # A line was read, and nobody said so: the hook was not in PROMPT_COMMAND.
+            self._keys.take_line_end()
+            return self._prompted()
+        return []
+
+    def _end_lost(self, mark: Mark) -> list[Happening]:
+        assert self._open is not None
+        if mark.number < self._open:
+            return []
+        self._number = max(self._number, mark.number)
+        self._open = None
+        return [Ended(exit=None, lost=True), *self._prompted()]
+
+    def _prompted(self) -> list[Happening]:
+        self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
+        self._let_go = False
+        return [Prompted()]
+
+    def _other_prompt(self, mark: Mark) -> list[Happening]:
+        if mark.params.get("k") == "s":
+            return [self._secondary_prompt(mark)]
+        if mark.params.get("k") == "l" and mark.length is not None:
+            return self._line_report(mark.length)
+        return []
+
+    def _secondary_prompt(self, mark: Mark) -> Secondary:
+        ours = mark.submitted and (self._submission or self._open_is_ours)
+        if not ours:
+            self._keys.line_goes_on(self._keys.take_enter())
+        self.phase = Phase.SECONDARY
+        self._let_go = False
+        return Secondary(submitted=ours)
+
+    def _line_report(self, length: int) -> list[Happening]:
+        self._keys.line_reported(length)
+        report = LineReport(length)
+        if not (self.phase is Phase.SUBMITTED and self._probed_submission):
+            return [report]
+        self._submission = False
+        self.phase = Phase.PROMPT
+        return [SubmissionLost(), report]

@@ -1,0 +1,130 @@
+"""Whose keys are on the shell's line: followed through the bytes that writers send to the PTY.
+
+Pure. What the shell makes of a key is not known, only what its marks say afterwards. So this is
+bookkeeping: a line end (Enter or Ctrl-C) waits for the mark that answers it, what comes after it
+is a line half typed, and what was sent while a command ran may be either that command's input or
+type-ahead. An Enter inside a bracketed paste ends no line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+import attrs
+
+MAX_LINE_ENDS = 64
+"""So many unanswered line ends are remembered with their writers; older ones are forgotten."""
+
+_TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|[^\r\n\x03\x1b]+|\x1b")
+
+
+@attrs.frozen
+class _LineEnd:
+    writer: str
+    interrupt: bool
+
+
+class Keystrokes:
+    """The keys sent to one shell that no mark has answered yet."""
+
+    def __init__(self) -> None:
+        self._ends: deque[_LineEnd] = deque(maxlen=MAX_LINE_ENDS)
+        self._tail: str | None = None
+        self._ahead: str | None = None
+        self._enters_ahead: deque[str] = deque(maxlen=MAX_LINE_ENDS)
+        self._in_paste = False
+        self._since_probe = False
+
+    @property
+    def typing(self) -> str | None:
+        """Who has a line half typed, or sent an Enter that is not answered."""
+        if self._tail is not None:
+            return self._tail
+        if self._ends and not self._ends[-1].interrupt:
+            return self._ends[-1].writer
+        return None
+
+    @property
+    def uncertain(self) -> str | None:
+        """Who sent keys that may lie on the line unseen, or a Ctrl-C that is not answered."""
+        if self._ahead is not None:
+            return self._ahead
+        if self._tail is None and self._ends and self._ends[-1].interrupt:
+            return self._ends[-1].writer
+        return None
+
+    def has_enter(self) -> bool:
+        """Whether somebody's Enter waits for its mark."""
+        return bool(self._enters_ahead) or any(not end.interrupt for end in self._ends)
+
+    def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
+        """``writer`` sends ``data``; ``at_prompt``: no command runs that would read it."""
+        self._since_probe = True
+        for token in _TOKEN.findall(data):
+            self._take(writer, token, at_prompt)
+
+    def _take(self, writer: str, token: bytes, at_prompt: bool) -> None:
+        if token in (b"\x1b[200~", b"\x1b[201~"):
+            self._in_paste = token == b"\x1b[200~"
+        is_enter = token in (b"\r", b"\n") and not self._in_paste
+        if not at_prompt:
+            self._ahead = writer
+            if is_enter:
+                self._enters_ahead.append(writer)
+        elif is_enter or token == b"\x03":
+            self._in_paste = False
+            self._ends.append(_LineEnd(writer, interrupt=not is_enter))
+            self._tail = None
+        else:
+            self._tail = writer
+
+    def take_enter(self) -> str | None:
+        """A typed line was read to its end: whose Enter that was, if it can be known.
+
+        One sent at the prompt comes before one sent to a program, and if there is none (a key
+        was bound to accept the line) it was whoever typed last.
+        """
+        while self._ends:
+            end = self._ends.popleft()
+            if not end.interrupt:
+                return end.writer
+        if self._enters_ahead:
+            return self._enters_ahead.popleft()
+        writer, self._tail = self._tail, None
+        return writer
+
+    def take_line_end(self) -> None:
+        """A typed line was dropped, or ran nothing."""
+        if self._ends:
+            self._ends.popleft()
+        elif self._enters_ahead:
+            self._enters_ahead.popleft()
+
+    def command_began(self) -> None:
+        """What is not answered yet may now go to the command."""
+        behind = self._tail or (self._ends[-1].writer if self._ends else None)
+        if behind is not None:
+            self._ahead = behind
+        self._enters_ahead.extend(end.writer for end in self._ends if not end.interrupt)
+        self._ends.clear()
+        self._tail = None
+
+    def line_goes_on(self, writer: str | None) -> None:
+        """A secondary prompt: the line of ``writer`` is still half typed."""
+        if self._tail is None:
+            self._tail = writer
+
+    def probed(self) -> None:
+        """The probe key is sent: its answer will cover everything sent before."""
+        self._since_probe = False
+
+    def line_reported(self, length: int) -> None:
+        """The line holds ``length`` characters now that all keys before the probe were read."""
+        writer = self.typing or self.uncertain
+        self._ahead = None
+        if self._since_probe:
+            return
+        self._ends.clear()
+        self._enters_ahead.clear()
+        self._tail = (writer or "human") if length else None

@@ -1,0 +1,58 @@
+"""What ``stat`` and ``environ`` in ``/proc/<pid>`` say (proc(5)). Pure: bytes in, facts out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+COOKIE_VARIABLE = "AEGIS_TERMINAL"
+"""The variable that every process of a terminal's shell has in its first environment."""
+
+_STATE, _SESSION, _THREADS, _START_TIME = 0, 3, 17, 19
+"""Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
+
+
+@attrs.frozen(kw_only=True)
+class ProcessInfo:
+    """One process. ``start_time``, in clock ticks since boot, tells apart two with one pid."""
+
+    pid: int
+    name: str
+    state: str
+    session: int
+    threads: int
+    start_time: int
+
+    @property
+    def is_alive(self) -> bool:
+        """False for a zombie. A process whose first thread alone has ended looks like one."""
+        return self.state not in "ZX" or self.threads > 1
+
+    def __str__(self) -> str:
+        return f"{self.name} (pid {self.pid})"
+
+
+def parse_stat(stat: bytes) -> ProcessInfo:
+    """The facts in one ``stat`` file. Raises ``ValueError`` if it is none."""
+    opening, closing = stat.find(b"("), stat.rfind(b")")
+    if not 0 < opening < closing:
+        raise ValueError("a process's stat file must hold its name in parentheses")
+    fields = stat[closing + 1 :].split()
+    if len(fields) <= _START_TIME:
+        raise ValueError("a process's stat file must hold at least 22 fields")
+    return ProcessInfo(
+        pid=int(stat[:opening]),
+        name=stat[opening + 1 : closing].decode(errors="replace"),
+        state=fields[_STATE].decode("ascii"),
+        session=int(fields[_SESSION]),
+        threads=int(fields[_THREADS]),
+        start_time=int(fields[_START_TIME]),
+    )
+
+
+def has_cookie(environ: bytes, cookies: Collection[str]) -> bool:
+    """Whether this first environment holds one of the cookies, exactly."""
+    prefix = COOKIE_VARIABLE.encode() + b"="
+    wanted = {prefix + cookie.encode(errors="surrogateescape") for cookie in cookies}
+    return any(entry in wanted for entry in environ.split(b"\0"))

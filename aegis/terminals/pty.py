@@ -1,0 +1,257 @@
+"""A process on a pseudo-terminal of its own. The only file that does I/O on a PTY.
+
+The process is started through ``setsid -c``: it leads a session whose controlling terminal is the
+PTY, and nothing runs between fork and exec in this process. Rules:
+
+- The master is non-blocking and closed on exec; the slave is closed here once the process has it.
+- EIO on the master is the end of the stream: nobody holds the slave any more.
+- Waiting is for this one process only, never for "any child".
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+import trio
+
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+
+READ_BUDGET_BYTES = 16_384
+"""What one read takes at most before other tasks have their turn (measured: more starves them)."""
+
+_LOCAL_FLAGS = 3
+_INPUT_FLAGS = 0
+_CONTROL_CHARACTERS = 6
+
+
+async def open_pty_process(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    rows: int,
+    cols: int,
+    open_files: int | None = None,
+) -> PtyProcess:
+    """Start ``argv`` in ``cwd`` with exactly the environment ``env`` on a PTY of that size.
+
+    ``open_files`` is the process's soft limit of open files, for a daemon that raised its own; None
+    leaves it. Raises ``InvalidRequest`` for a program or a directory that cannot be used and
+    ``Unavailable`` when the system has no PTY, descriptor or process left; then nothing remains.
+    """
+    await trio.to_thread.run_sync(_check_program, argv[0], cwd, env)
+    starter = _starter(open_files)
+    master, slave = _open_pair()
+    with ExitStack() as undo:
+        undo.callback(os.close, master)
+        try:
+            os.set_blocking(master, False)
+            _set_size(slave, rows, cols)
+            process = await _start([*starter, *argv], cwd, env, slave)
+        finally:
+            os.close(slave)
+        undo.pop_all()
+    return PtyProcess(process, master)
+
+
+def _open_pair() -> tuple[int, int]:
+    """The master and the slave of a new PTY, both closed on exec."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        raise Unavailable(f"no terminal can be opened now: {_reason(error)}") from error
+
+
+def _starter(open_files: int | None) -> list[str]:
+    """The program that gives the PTY to a new session, after one that lowers the limit."""
+    limit = [] if open_files is None else [_tool("prlimit"), f"--nofile={open_files}:"]
+    return [*limit, _tool("setsid"), "-c"]
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"the program {name!r} (package util-linux) was not found in PATH")
+    return found
+
+
+async def _start(
+    command: Sequence[str], cwd: str, env: Mapping[str, str], slave: int
+) -> trio.Process:
+    try:
+        return await trio.lowlevel.open_process(
+            command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=dict(env)
+        )
+    except OSError as error:
+        raise _start_error(error, cwd) from error
+
+
+def _start_error(error: OSError, cwd: str) -> AegisError:
+    if error.filename == cwd:
+        return InvalidRequest(f"cwd {cwd!r} cannot be used: {_reason(error)}")
+    if error.errno == errno.E2BIG:
+        return InvalidRequest("the environment is too long for the system: pass fewer variables")
+    return Unavailable(f"no process can be started now: {_reason(error)}")
+
+
+def _check_program(program: str, cwd: str, env: Mapping[str, str]) -> None:
+    """Raise ``InvalidRequest`` unless ``program`` can be run from ``cwd``."""
+    if not Path(cwd).is_dir():
+        return
+    if os.sep in program:
+        found = shutil.which(Path(cwd, program))
+    else:
+        found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise InvalidRequest(
+            f"shell {program!r} is not an executable file: give a path, or a name found in PATH"
+        )
+
+
+def _reason(error: OSError) -> str:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "the daemon has no free file descriptor; close terminals or raise its limit"
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _set_size(descriptor: int, rows: int, cols: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+class PtyProcess:
+    """A process and the master of its PTY. ``pid`` is also its session and first group."""
+
+    def __init__(self, process: trio.Process, master: int) -> None:
+        self._process = process
+        self._master = master
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    async def read(self) -> bytes:
+        """The next bytes, at most ``READ_BUDGET_BYTES``; ``b""`` at the end of the stream.
+
+        Always lets other tasks run, and loses nothing when cancelled. Raises
+        ``trio.ClosedResourceError`` once closed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while (data := self._drain()) is None:
+            await trio.lowlevel.wait_readable(self._master)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return data
+
+    def _drain(self) -> bytes | None:
+        """What lies ready, up to the budget; None: nothing yet. The tty gives 4 KiB at a time."""
+        parts: list[bytes] = []
+        room = READ_BUDGET_BYTES
+        while room > 0:
+            try:
+                data = os.read(self._open_master(), room)
+            except BlockingIOError:
+                return b"".join(parts) if parts else None
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                data = b""
+            if not data:
+                break
+            parts.append(data)
+            room -= len(data)
+        return b"".join(parts)
+
+    async def write(self, data: bytes) -> None:
+        """Write all of ``data``, waiting for room while others read.
+
+        One writer at a time. Cancelled, it may have written a part. Raises
+        ``trio.BrokenResourceError`` when nobody holds the terminal any more and
+        ``trio.ClosedResourceError`` once closed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._open_master(), left) :]
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(self._master)
+            except OSError as error:
+                _raise_broken(error)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Set the size of the window; the foreground processes are told by SIGWINCH."""
+        _set_size(self._open_master(), rows, cols)
+
+    def foreground_pgrp(self) -> int | None:
+        """The process group in front; None if there is none."""
+        try:
+            return os.tcgetpgrp(self._open_master()) or None
+        except OSError:
+            return None
+
+    def signal_foreground(self, signum: signal.Signals) -> bool:
+        """Send a signal to the process group in front; False if there was none."""
+        group = self.foreground_pgrp()
+        if group is None:
+            return False
+        try:
+            os.killpg(group, signum)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def is_canonical(self) -> bool:
+        """Whether the tty collects lines: then it cuts one silently after 4,095 bytes."""
+        return bool(self._attributes()[_LOCAL_FLAGS] & termios.ICANON)
+
+    def echo_is_on(self) -> bool:
+        """Whether the tty echoes what is typed. Off and canonical: a secret is asked for."""
+        return bool(self._attributes()[_LOCAL_FLAGS] & termios.ECHO)
+
+    def start_character(self) -> bytes:
+        """What makes the tty go on after a Ctrl-S; empty if it has no flow control.
+
+        The tty takes it out: no program reads it.
+        """
+        attributes = self._attributes()
+        if not attributes[_INPUT_FLAGS] & termios.IXON:
+            return b""
+        start: bytes = attributes[_CONTROL_CHARACTERS][termios.VSTART]
+        return start
+
+    def _attributes(self) -> termios._AttrReturn:
+        return termios.tcgetattr(self._open_master())
+
+    async def wait(self) -> int:
+        """Wait for the process's end: its exit code, or minus the number of a signal."""
+        return await self._process.wait()
+
+    def close(self) -> None:
+        """Close the master: SIGHUP follows for who is in front. Again is harmless."""
+        if self._master < 0:
+            return
+        master, self._master = self._master, -1
+        trio.lowlevel.notify_closing(master)
+        os.close(master)
+
+    def _open_master(self) -> int:
+        if self._master < 0:
+            raise trio.ClosedResourceError("this terminal was closed")
+        return self._master
+
+
+def _raise_broken(error: OSError) -> NoReturn:
+    if error.errno == errno.EIO:
+        raise trio.BrokenResourceError("nobody holds the terminal any more") from error
+    raise error

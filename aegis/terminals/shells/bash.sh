@@ -1,0 +1,183 @@
+# Marks of command boundaries (OSC 133) for an interactive bash, 4.4 or newer.
+#
+# Started as `bash --rcfile <dir>/init.sh -i`, with the secret of this shell in <dir>/init.secret.
+# The user's ~/.bashrc is read first and stays in force. Rules:
+#   - State lives in arrays: bash never exports an array, not even under `set -a`.
+#   - Prompts name the variables, so their value is in no prompt, and an exported PS1 leaks nothing.
+#   - No mark forks. Marks go where the prompt goes: to standard error.
+#   - What runs inside PROMPT_COMMAND never replaces or shortens that array (bash walks along it
+#     meanwhile): elements are only rewritten in place or appended.
+
+# Aliases would change how the functions below are read.
+builtin shopt -u expand_aliases
+
+# n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
+# owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
+# prompts and PROMPT_COMMAND look with everything in place.
+__aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
+__aegis_event=('\!') __aegis_past=(0) __aegis_dir=("${BASH_SOURCE[0]%/*}")
+__aegis_armed=()
+
+# The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
+# (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
+# of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
+__aegis_ps0=(
+  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q+=1+__aegis_owed,__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a'
+)
+__aegis_ps1=(
+  '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
+  '\[\e]133;B;n=${__aegis_n-};q=${__aegis_q-}\a\]'
+)
+__aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]')
+
+# First in PROMPT_COMMAND: tells the end of the command, and what was typed if somebody typed it.
+# The status is handed on, except from an array element of its own: there bash hands it on itself,
+# and any other status than 0 would only set off errexit and the ERR trap.
+__aegis_first() {
+  { local status=$? typed=; local -; builtin set +euvx; } 2>/dev/null
+  local event=${__aegis_event@P}
+  __aegis_q=$((__aegis_q + 1))
+  if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
+    __aegis_keep_typed && typed=";h=$event"
+  fi
+  __aegis_print "D;$status" ";s=$__aegis_s$typed"
+  __aegis_s=0 __aegis_owed= __aegis_past=$event
+  [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
+  return "$status"
+}
+
+# Writes the newest entry of the history where the reader of the marks finds it.
+__aegis_keep_typed() {
+  { HISTTIMEFORMAT='' builtin history 1 >|"$__aegis_dir/typed.$event"; } 2>/dev/null
+}
+
+# Prints the mark $1 with the parameters $2 behind secret and number.
+__aegis_print() {
+  if [[ -t 2 ]]; then
+    builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >&2
+  else
+    builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >/dev/tty
+  fi
+}
+
+# Last in PROMPT_COMMAND: puts back what was overwritten since the last prompt.
+__aegis_last() {
+  [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] || __aegis_arm
+}
+
+__aegis_arm() {
+  { local -; builtin set +euvx; } 2>/dev/null
+  __aegis_in_order || __aegis_order
+  __aegis_arm_prompts
+  __aegis_armed=${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-}
+}
+
+# Whether our functions are first and last in PROMPT_COMMAND. bash-preexec takes the command after
+# its own last function for one of the user, so that one may stay behind ours.
+__aegis_in_order() {
+  local IFS=$'\n'
+  [[ ${PROMPT_COMMAND[*]-} == $'__aegis_first\n'*__aegis_last?($'\n__bp_interactive_mode') ]]
+}
+
+# Puts them there: as elements from 5.1 on, as lines of the one string before. A shorter list is
+# padded with empty elements, none is removed.
+__aegis_order() {
+  builtin printf -v PROMPT_COMMAND %s "${PROMPT_COMMAND-}" 2>/dev/null || return 0
+  local -a theirs=() last=(__aegis_last)
+  __aegis_find_theirs
+  if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)); then
+    local IFS=$'\n'
+    theirs=(__aegis_first "${theirs[@]}" "${last[@]}")
+    PROMPT_COMMAND="${theirs[*]}"
+    builtin export -n PROMPT_COMMAND
+    return
+  fi
+  local -a present=("${!PROMPT_COMMAND[@]}")
+  while ((1 + ${#theirs[@]} + ${#last[@]} <= present[${#present[@]} - 1])); do theirs+=(''); done
+  theirs=(__aegis_first "${theirs[@]}" "${last[@]}")
+  local i
+  for i in "${!theirs[@]}"; do PROMPT_COMMAND[i]=${theirs[i]}; done
+}
+
+# Fills the caller's `theirs` with PROMPT_COMMAND without our functions; `last` with what ends it.
+__aegis_find_theirs() {
+  local text name
+  for text in "${PROMPT_COMMAND[@]}"; do
+    text=$'\n'$text$'\n'
+    [[ $text == *$'\n__bp_interactive_mode\n'* ]] && last=(__aegis_last __bp_interactive_mode)
+    for name in __aegis_first __aegis_last __bp_interactive_mode; do
+      text=${text//$'\n'"$name"$'\n'/$'\n'}
+    done
+    text=${text#$'\n'} text=${text%$'\n'}
+    text=${text//__aegis_first/:}
+    text=${text//__aegis_last/:}
+    [[ $text ]] && theirs+=("$text")
+  done
+  return 0
+}
+
+# Adds the marks to the prompts that lack them: the start of a command is the last thing in PS0.
+__aegis_arm_prompts() {
+  [[ ${PS0-} == *"$__aegis_ps0" ]] || __aegis_set PS0 "${PS0//"$__aegis_ps0"/}$__aegis_ps0"
+  [[ ${PS1-} == *"$__aegis_ps1"* ]] || __aegis_set PS1 "$__aegis_ps1$PS1"
+  [[ ${PS1-} == *"${__aegis_ps1[1]}"* ]] || __aegis_set PS1 "$PS1${__aegis_ps1[1]}"
+  [[ ${PS2-} == *"$__aegis_ps2"* ]] || __aegis_set PS2 "$__aegis_ps2$PS2"
+}
+
+# Sets the variable $1 to $2; leaves a readonly one alone.
+__aegis_set() {
+  builtin printf -v "$1" %s "$2" 2>/dev/null || return 0
+}
+
+# The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
+__aegis_submit() {
+  builtin set +H
+  [[ ${PROMPT_COMMAND[*]-} == *__aegis_first*__aegis_last* ]] || __aegis_arm
+  __aegis_s=1 READLINE_LINE= READLINE_POINT=0
+}
+
+# The probe key: tells how long the line is and changes nothing.
+__aegis_probe() {
+  { local -; builtin set +euvx; } 2>/dev/null
+  __aegis_print 'P;k=l' ";l=${#READLINE_LINE}"
+}
+
+# Keys that no terminal sends: 1 submits, 2 probes. They are macros for 3 and 4, because bash finds
+# no command behind a key that ends a search in the history; from vi's command mode 1 goes through
+# insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
+# 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
+__aegis_bind_keys() {
+  local map control
+  for map in emacs vi-insert vi-command; do
+    builtin bind -m "$map" -x '"\e[8133;3~": __aegis_submit'
+    builtin bind -m "$map" -x '"\e[8133;4~": __aegis_probe'
+    builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
+    builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
+    builtin bind -m "$map" '"\e[8133;0~": ""'
+    builtin bind -m "$map" '"\e[8133;5~": quoted-insert'
+    for control in 3 13 17 19 26 28; do
+      builtin printf -v control '"\\e[8133;%d~": "\\e[8133;5~\\%03o"' "$((100 + control))" "$control"
+      builtin bind -m "$map" "$control"
+    done
+  done
+  builtin bind -m vi-command '"\e[8133;1~": "i\e[8133;3~"'
+  builtin bind 'set enable-bracketed-paste on'
+}
+
+# Without a secret (this file was started by hand) nothing is armed.
+__aegis_begin() {
+  [[ ${__aegis_n-} ]] || return 0
+  __aegis_arm
+  __aegis_bind_keys 2>/dev/null
+  builtin set +H
+}
+
+IFS= builtin read -r __aegis_n <"$__aegis_dir/init.secret"
+builtin command rm -f -- "$__aegis_dir/init.secret"
+builtin shopt -s expand_aliases
+
+if [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
+  builtin source ~/.bashrc
+fi
+
+__aegis_begin
