@@ -106,7 +106,9 @@ async def test_a_refusal_of_the_other_actor_reaches_the_asker(name: str) -> None
         assert [child.restarts for child in system.tree().children] == [0, 0]
 
 
-async def test_a_request_passed_on_to_a_full_mailbox_fails_only_its_asker() -> None:
+async def test_a_request_passed_on_to_a_full_mailbox_fails_only_its_asker(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(office()) as system:
         worker, front = system.ref("root/worker"), system.ref("root/front")
         front.tell(Note("kept"))

@@ -15,9 +15,7 @@ from actors import (
     Actor,
     ActorCrashed,
     ActorStopped,
-    AskCycle,
     AskDeadline,
-    AskError,
     ChildSpec,
     MailboxFull,
     MailboxSpec,
@@ -25,7 +23,6 @@ from actors import (
     NoReply,
     OnRestart,
     Overflow,
-    Ref,
     Refusal,
     Reply,
     Request,
@@ -138,7 +135,9 @@ async def test_from_one_sender_the_order_is_kept() -> None:
         assert await ref.ask(Heard()) == words
 
 
-async def test_a_tell_does_not_wait_for_the_receiver() -> None:
+async def test_a_tell_does_not_wait_for_the_receiver(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(desk()) as system:
         ref = system.ref("root/desk")
         ref.tell(Do("hang"))
@@ -219,7 +218,9 @@ async def test_a_deferred_reply_is_given_later() -> None:
         assert got == ["later"]
 
 
-async def test_an_ask_that_finds_no_room_is_rejected() -> None:
+async def test_an_ask_that_finds_no_room_is_rejected(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(desk(capacity=1)) as system:
         ref = system.ref("root/desk")
         ref.tell(Do("hang"))
@@ -231,7 +232,9 @@ async def test_an_ask_that_finds_no_room_is_rejected() -> None:
             ref.tell(Say("no room either"))
 
 
-async def test_an_ask_that_is_dropped_for_newer_messages_ends_with_mailbox_full() -> None:
+async def test_an_ask_that_is_dropped_for_newer_messages_ends_with_mailbox_full(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(desk(capacity=1, overflow=Overflow.DROP_OLDEST)) as system:
         ref = system.ref("root/desk")
         ref.tell(Do("hang"))
@@ -342,239 +345,3 @@ async def test_refs_are_equal_by_path_and_stay_in_their_process() -> None:
             pickle.dumps(ref)
         with pytest.raises(MisuseError):
             copy.copy(ref)
-
-
-# Cycles. A ``Stop`` does what ``Visit`` says: it goes along ``way``, one actor after the other.
-
-
-@attrs.frozen
-class Visit(Request[str]):
-    way: tuple[str, ...]
-    by: str = "ask"
-
-
-class Stop(Actor[Visit]):
-    """One stop on the way of a ``Visit``."""
-
-    async def receive(self, message: Visit) -> None:
-        if not message.way:
-            self.reply(message, self.context.path)
-            return
-        ahead: Ref[Visit] = self.context.sibling(message.way[0], Stop)
-        onward = Visit(message.way[1:], message.by)
-        match message.by:
-            case "ask":
-                self.reply(message, await ahead.ask(onward))
-            case "pass":
-                self.pass_on(message, ahead, onward)
-            case "ask, then pass":
-                ahead_answer = await ahead.ask(Visit(message.way[1:], "pass"))
-                self.reply(message, ahead_answer)
-            case "defer":
-                self.context.start_soon(_answer_later, self.defer(message), ahead, onward)
-            case "answer first":
-                self.reply(message, "answered")
-                await ahead.ask(onward)
-
-
-async def _answer_later(reply: Reply[str], ahead: Ref[Visit], onward: Visit) -> None:
-    try:
-        reply.send(await ahead.ask(onward))
-    except AskError as error:
-        reply.fail(error)
-
-
-STOPS = SupervisorSpec(
-    name="root",
-    children=tuple(ChildSpec(name=name, actor=Stop) for name in "abc"),
-    intensity=100,
-)
-
-
-@pytest.mark.parametrize("way", ["a", "ba", "bca"])
-async def test_a_cycle_of_askers_fails_at_once(
-    way: str, autojump_clock: trio.testing.MockClock
-) -> None:
-    errors: list[Exception] = []
-    async with open_system(
-        STOPS, observer=lambda event: errors.append(event.error) if event.error else None
-    ) as system:
-        started = trio.current_time()
-        with pytest.raises(ActorCrashed, match="would wait for itself"):
-            await system.ref("root/a").ask(Visit(tuple(way)))
-        assert trio.current_time() == started
-    assert isinstance(errors[0], AskCycle)
-    assert str(errors[0]).endswith(" -> ".join(f"root/{each}" for each in "a" + way))
-
-
-@pytest.mark.parametrize(
-    ("way", "by"), [("", "ask"), ("bc", "ask"), ("bab", "pass"), ("aaa", "pass"), ("aba", "defer")]
-)
-async def test_no_cycle_is_seen_where_nobody_waits_for_himself(
-    way: str, by: str, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with open_system(STOPS) as system:
-        last = way[-1] if way else "a"
-        assert await system.ref("root/a").ask(Visit(tuple(way), by)) == f"root/{last}"
-
-
-async def test_a_request_passed_back_to_its_asker_ends_as_a_cycle() -> None:
-    crashes: list[str] = []
-    async with open_system(STOPS, observer=lambda event: crashes.append(event.path)) as system:
-        crashes.clear()
-        with pytest.raises(ActorCrashed, match="AskCycle"):
-            await system.ref("root/a").ask(Visit(("b", "a"), "ask, then pass"))
-    assert "root/b" not in crashes
-
-
-# A host asks its guest, and the guest asks back.
-
-
-@attrs.frozen
-class Invite(Request[str]):
-    patience_s: float
-    stay_s: float
-
-
-@attrs.frozen
-class Greet(Request[str]):
-    answer_first: bool
-    pause_s: float
-
-
-@attrs.frozen
-class Name(Request[str]):
-    pass
-
-
-@attrs.frozen
-class Learnt(Request[list[str]]):
-    pass
-
-
-class Host(Actor[Invite | Name]):
-    async def receive(self, message: Invite | Name) -> None:
-        if isinstance(message, Name):
-            self.reply(message, "the host")
-            return
-        guest = self.context.sibling("guest", Guest)
-        hurried = message.patience_s < 1
-        try:
-            greeting = Greet(answer_first=not hurried, pause_s=1.0)
-            self.reply(message, await guest.ask(greeting, timeout=message.patience_s))
-        except AskDeadline:
-            self.reply(message, "too slow")
-        await trio.sleep(message.stay_s)
-
-
-class Guest(Actor[Greet | Learnt]):
-    def __init__(self) -> None:
-        self._learnt: list[str] = []
-
-    async def receive(self, message: Greet | Learnt) -> None:
-        if isinstance(message, Learnt):
-            self.reply(message, self._learnt)
-            return
-        if message.answer_first:
-            self.reply(message, "hello")
-        await trio.sleep(message.pause_s)
-        host = self.context.sibling("host", Host)
-        self._learnt.append(await host.ask(Name()))
-        self.reply(message, "hello at last")
-
-
-PARTY = SupervisorSpec(
-    name="root",
-    children=(ChildSpec(name="host", actor=Host), ChildSpec(name="guest", actor=Guest)),
-)
-
-
-@pytest.mark.parametrize(("patience_s", "answer"), [(5.0, "hello"), (0.5, "too slow")])
-async def test_an_actor_whose_asker_no_longer_waits_may_ask_it(
-    patience_s: float, answer: str, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with open_system(PARTY) as system:
-        invitation = Invite(patience_s=patience_s, stay_s=2.0)
-        assert await system.ref("root/host").ask(invitation) == answer
-        assert await system.ref("root/guest").ask(Learnt()) == ["the host"]
-        assert [child.restarts for child in system.tree().children] == [0, 0]
-
-
-# What a helper task asks belongs to no chain of askers.
-
-
-@attrs.frozen
-class Errand(Request[str]):
-    pass
-
-
-class Sender(Actor[Errand | Name]):
-    """Its helper asks the runner, who asks the sender, while the handler that began it goes on."""
-
-    async def receive(self, message: Errand | Name) -> None:
-        if isinstance(message, Name):
-            self.reply(message, "the sender")
-            return
-        reply = self.defer(message)
-        self.context.start_soon(self._send_runner, reply)
-        await trio.sleep(1)
-
-    async def _send_runner(self, reply: Reply[str]) -> None:
-        reply.send(await self.context.sibling("runner", Runner).ask(Errand()))
-
-
-class Runner(Actor[Errand]):
-    async def receive(self, message: Errand) -> None:
-        self.reply(message, await self.context.sibling("sender", Sender).ask(Name()))
-
-
-async def test_a_helper_task_does_not_belong_to_the_handler_that_started_it(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    spec = SupervisorSpec(
-        name="root",
-        children=(
-            ChildSpec(name="sender", actor=Sender),
-            ChildSpec(name="runner", actor=Runner),
-        ),
-    )
-    async with open_system(spec) as system:
-        assert await system.ref("root/sender").ask(Errand()) == "the sender"
-
-
-# A handler that has ended waits for nobody, although a request of its is still open.
-
-
-class Poster(Actor[Errand | Name]):
-    """Sends the runner in its handler, and leaves the waiting to a helper task."""
-
-    async def receive(self, message: Errand | Name) -> None:
-        if isinstance(message, Name):
-            self.reply(message, "the poster")
-            return
-        letter = self.context.sibling("runner", Messenger).send_request(Errand())
-        self.context.start_soon(_forward, letter, self.defer(message))
-
-
-class Messenger(Actor[Errand]):
-    async def receive(self, message: Errand) -> None:
-        await trio.sleep(1)
-        self.reply(message, await self.context.sibling("poster", Poster).ask(Name()))
-
-
-async def _forward(letter: Reply[str], answer: Reply[str]) -> None:
-    answer.send(await letter.wait())
-
-
-async def test_a_handler_that_has_ended_is_no_asker_any_more(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    spec = SupervisorSpec(
-        name="root",
-        children=(
-            ChildSpec(name="poster", actor=Poster),
-            ChildSpec(name="runner", actor=Messenger),
-        ),
-    )
-    async with open_system(spec) as system:
-        assert await system.ref("root/poster").ask(Errand()) == "the poster"
