@@ -455,3 +455,35 @@ async def test_a_stop_during_the_set_up_is_heard_when_it_is_done(
         assert log == ["setup", "teardown", "torn down"]
         await trio.testing.wait_all_tasks_blocked()
         assert started[0].is_stopped
+
+
+class Closing(Actor[Life]):
+    """Its teardown closes what its helper task uses."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    async def setup(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[int](0)
+        self.context.start_soon(self._read)
+
+    async def teardown(self) -> None:
+        self._receive.close()
+        await trio.testing.wait_all_tasks_blocked()
+        self._log.append("closed")
+
+    async def _read(self) -> None:
+        try:
+            await self._receive.receive()
+        finally:
+            self._log.append("helper over")
+
+
+async def test_helper_tasks_still_run_during_the_teardown_and_may_crash_it() -> None:
+    log: list[str] = []
+    events: list[LifeEvent] = []
+    spec = ChildSpec(name="c", actor=Closing, arguments={"log": log})
+    async with open_system(SupervisorSpec(name="root", children=(spec,)), observer=events.append):
+        await trio.testing.wait_all_tasks_blocked()
+    assert log == ["helper over", "closed"]
+    assert [type(error) for error in crashes_of(events)] == [trio.ClosedResourceError]

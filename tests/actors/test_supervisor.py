@@ -12,6 +12,7 @@ import trio.testing
 from actors import (
     Actor,
     ActorStopped,
+    AskDeadline,
     Backoff,
     ChildSpec,
     LifeEvent,
@@ -389,3 +390,34 @@ async def test_children_cut_together_with_their_supervisor_are_shown_as_down(
         assert set(states(system.tree()).values()) == {"running", "down"}
         assert states(system.tree())["root/outer/inner/a"] == "down"
         assert await a.ask(Life(), timeout=20) == 2
+
+
+class Hasty(Actor[Life]):
+    async def setup(self) -> None:
+        await self.context.sibling("late", Child).ask(Life(), timeout=2.0)
+
+
+async def test_a_set_up_that_asks_a_later_sibling_waits_in_vain(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    spec = group("root", ChildSpec(name="hasty", actor=Hasty), child(Log(), "late"))
+    with pytest.raises(StartFailed) as caught:
+        async with open_system(spec):
+            raise AssertionError("never up")
+    assert isinstance(caught.value.__cause__, AskDeadline)
+
+
+async def test_a_request_to_a_stopped_child_ends_when_its_supervisor_is_gone(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    log = Log()
+    inner = group("inner", child(log, "a", linger_s=0.8), child(log, "b"))
+    async with open_system(group("root", inner)) as system, trio.open_nursery() as nursery:
+        b = system.ref("root/inner/b")
+        nursery.start_soon(system.supervisor("root").stop_child, "inner")
+        await idle()
+        assert states(system.tree())["root/inner/b"] == "down"
+        started = trio.current_time()
+        with pytest.raises(ActorStopped):
+            await b.ask(Life())
+        assert trio.current_time() - started == pytest.approx(0.8)

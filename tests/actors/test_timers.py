@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from actors import Actor, ChildSpec, Request, SupervisorSpec, Timer, WrongMessage, open_system
+from actors.life import BATCH
 from actors.timers import SWEEP_AT, Timers
 
 
@@ -138,6 +139,38 @@ async def test_a_timer_of_a_class_that_the_actor_does_not_accept_crashes_it(
 class Wrong(Actor[Arm]):
     async def receive(self, message: Arm) -> None:
         self.context.after(message.seconds, Tick(message.name))
+
+
+class Late(Actor[Tick | Arm | Crash]):
+    """Is busy while its timer comes due, and cancels it then."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self._seen = seen
+
+    async def receive(self, message: Tick | Arm | Crash) -> None:
+        match message:
+            case Tick(name=name):
+                self._seen.append(name)
+            case Arm(seconds=seconds, name=name):
+                self._timer = self.context.after(seconds, Tick(name))
+            case Crash():
+                self._timer.cancel()
+                raise RuntimeError
+
+
+async def test_a_timer_that_lies_in_the_mailbox_is_a_message_like_any_other(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    seen: list[str] = []
+    spec = ChildSpec(name="late", actor=Late, arguments={"seen": seen})
+    async with open_system(SupervisorSpec(name="root", children=(spec,))) as system:
+        late = system.ref("root/late")
+        late.tell(Arm(0.0, "due"))
+        for _ in range(BATCH - 1):
+            late.tell(Arm(1000.0, "never"))
+        late.tell(Crash())
+        await trio.sleep(1)
+    assert seen == ["due"]
 
 
 def due_names(timers: Timers) -> list[object]:
