@@ -45,6 +45,7 @@ class Context:
         self._cell = cell
         self._nursery = nursery
         self.timers = Timers()
+        self._alarm: trio.CancelScope | None = None
         self.owed: list[Reply[Any]] = []
         self.current: Envelope | None = None
         self._sweep_at = 64
@@ -90,9 +91,25 @@ class Context:
         Helper tasks may call it too.
         """
         timer = self.timers.after(seconds, message)
-        if self.timers.next_deadline() == timer.deadline:
-            self._cell.mailbox.nudge()
+        if self._alarm is None:
+            self._alarm = trio.CancelScope()
+            self.start_soon(self._ring_for_ever)
+        elif timer.deadline < self._alarm.deadline:
+            self._alarm.deadline = timer.deadline
         return timer
+
+    def deliver_due(self) -> None:
+        """Put what is due into the mailbox. For the runtime."""
+        for message in self.timers.take_due():
+            self._cell.mailbox.put_always(message)
+
+    async def _ring_for_ever(self) -> None:
+        # One task for all timers of a life, and not a deadline on every wait for a message: a
+        # cancel scope per wait costs more than the message.
+        while True:
+            with trio.CancelScope(deadline=self.timers.next_deadline()) as self._alarm:
+                await trio.sleep_forever()
+            self.deliver_due()
 
     def sibling(self, name: str, actor: type[Actor[N]]) -> Ref[N]:
         """The address of another child of the same supervisor, which is of class ``actor``."""

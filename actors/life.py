@@ -105,28 +105,15 @@ class _Life:
                 return ExitKind.FINISHED
             if item is None:
                 handled = 0
-                await self._wait(context)
+                await mailbox.wait()
             else:
                 assert isinstance(item, Envelope)
                 await self._handle(actor, context, item)
                 handled += 1
                 if handled == BATCH:
                     handled = 0
-                    self._deliver_due(context)
+                    context.deliver_due()
                     await trio.lowlevel.checkpoint()
-
-    async def _wait(self, context: Context) -> None:
-        deadline = context.timers.next_deadline()
-        if deadline == float("inf"):
-            await self._cell.mailbox.wait()
-            return
-        with trio.CancelScope(deadline=deadline):
-            await self._cell.mailbox.wait()
-        self._deliver_due(context)
-
-    def _deliver_due(self, context: Context) -> None:
-        for message in context.timers.take_due():
-            self._cell.mailbox.put_always(message)
 
     async def _handle(self, actor: Actor[Any], context: Context, envelope: Envelope) -> None:
         """A handler that is cancelled leaves its request to the end of the life to answer."""

@@ -142,10 +142,6 @@ class Mailbox:
             self._signals.append(signal)
         self._wake()
 
-    def nudge(self) -> None:
-        """Let the waiting task look again, although nothing came: its deadline has changed."""
-        self._wake()
-
     def take(self) -> Signal | Envelope | None:
         """The next signal, else the next message, else None."""
         if self._signals:
@@ -164,7 +160,7 @@ class Mailbox:
         self._signals.clear()
 
     async def wait(self) -> None:
-        """Wait for something to take, or for a nudge. A checkpoint only if there is nothing yet."""
+        """Wait until there is something to take. A checkpoint only if there is nothing yet."""
         if self._signals or self._messages:
             return
         if self._waiter is not None:

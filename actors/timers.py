@@ -1,7 +1,6 @@
 """Timers as messages: what is due lies in the mailbox like any other message.
 
-One heap per life of an actor; the actor's own wait carries the earliest deadline, so a timer costs
-no task.
+One heap per life of an actor, and one task for all of them, begun with the first.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from collections import deque
 from pathlib import Path
 
 import attrs
-import trio
 
 from actors import Actor, Reply, Timer
 from aegis.errors import StorageError
@@ -67,14 +66,13 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
         self._waits = 0
         self._writes: deque[_Write] = deque()
         self._arriving: dict[str, _Write] = {}
-        self._news = trio.Event()
 
     async def setup(self) -> None:
         """Open the ledger and read what it holds."""
         self._appender = await Appender.open(self._path, self._flusher)
         await self._load()
+        self._appender.on_outcome = self._settle
         await self.context.start(self._appender.run)
-        self.context.start_soon(self._confirm_for_ever)
         self.context.register("inbox", self._handle.lower())
 
     async def receive(self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline) -> None:
@@ -196,31 +194,23 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
 
     def _enqueue(self, write: _Write) -> None:
         self._writes.append(write)
-        self._news.set()
+        self._appender.request_sync()
 
-    async def _confirm_for_ever(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news = trio.Event()
-            if self._writes:
-                await self._confirm(self._writes[-1].position, len(self._writes))
-
-    async def _confirm(self, position: Position, count: int) -> None:
+    def _settle(self) -> None:
+        """A sync has ended, or the disk has refused: everybody whose line it was is told."""
         try:
-            await self._appender.wait_synced(position)
+            while self._writes and self._appender.is_synced(self._writes[0].position):
+                write = self._writes.popleft()
+                if write.message is not None:
+                    self._arriving.pop(write.message.id, None)
+                    self._delivered(write)
+                else:
+                    self._acknowledged(write)
         except StorageError as error:
             self._refuse(error)
-            return
-        for _ in range(count):
-            write = self._writes.popleft()
-            if write.message is not None:
-                self._arriving.pop(write.message.id, None)
-                self._delivered(write)
-            else:
-                self._acknowledged(write)
 
     def _refuse(self, error: StorageError) -> None:
-        """Nothing that was not synced is in the ledger any more: everybody is told."""
+        """Nothing that was not synced is in the ledger any more."""
         for write in self._writes:
             for reply in write.replies:
                 reply.fail(error)

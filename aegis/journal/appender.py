@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -67,6 +68,8 @@ class Appender:
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
         self._demand = trio.Event()
         self._recovering = trio.Lock()
+        self.on_outcome: Callable[[], None] | None = None
+        """Called when a sync has ended or the disk has refused: ask ``is_synced`` again."""
         self._running = False
         self._closed = False
 
@@ -109,6 +112,22 @@ class Appender:
         epoch.written += len(line)
         return Position(epoch.written, epoch)
 
+    def request_sync(self) -> None:
+        """Ask for a sync without waiting: ``on_outcome`` is called after it."""
+        self._demand.set()
+
+    def is_synced(self, position: Position) -> bool:
+        """Whether the line that ends at ``position`` would survive a power loss.
+
+        Raises ``StorageError`` if it was not acknowledged and will not be.
+        """
+        epoch = position._epoch
+        if position.end <= epoch.synced:
+            return True
+        if epoch.error is not None:
+            raise _again(epoch.error)
+        return False
+
     async def wait_synced(self, position: Position) -> None:
         """Return once the line that ends at ``position`` would survive a power loss.
 
@@ -118,9 +137,7 @@ class Appender:
         epoch = position._epoch
         if position.end <= epoch.synced:
             await trio.lowlevel.checkpoint()
-        while position.end > epoch.synced:
-            if epoch.error is not None:
-                raise _again(epoch.error)
+        while not self.is_synced(position):
             self._check_open()
             self._demand.set()
             await epoch.waiters.park()
@@ -188,15 +205,20 @@ class Appender:
     def _acknowledge(self, epoch: _Epoch, target: int) -> None:
         if epoch.error is None:  # a write that failed meanwhile has cut off what was synced here
             epoch.synced = target
-            epoch.waiters.unpark_all()
+            self._tell(epoch)
+
+    def _tell(self, epoch: _Epoch) -> None:
+        epoch.waiters.unpark_all()
+        if self.on_outcome is not None:
+            self.on_outcome()
 
     def _fail(self, epoch: _Epoch, error: StorageError) -> None:
         if epoch.error is not None:
             return
         epoch.error = error
-        epoch.waiters.unpark_all()
         with contextlib.suppress(OSError):  # recovery cuts it off in any case
             self._flusher.disk.ftruncate(epoch.fd, epoch.synced)
+        self._tell(epoch)
 
     async def _reopened(self, acknowledged: int) -> int:
         disk = self._flusher.disk

@@ -147,9 +147,13 @@ class PtyProcess:
         ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        while (data := self._drain()) is None:
+        data = self._drain()
+        if data is not None:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return data
+        while data is None:  # the wait lets others run
             await trio.lowlevel.wait_readable(self._master)
-        await trio.lowlevel.cancel_shielded_checkpoint()
+            data = self._drain()
         return data
 
     def _drain(self) -> bytes | None:
@@ -171,6 +175,18 @@ class PtyProcess:
             room -= len(data)
         return b"".join(parts)
 
+    def write_now(self, data: bytes) -> int:
+        """Write as much of ``data`` as there is room for at once; gives how many bytes.
+
+        Raises as ``write`` does.
+        """
+        try:
+            return os.write(self._open_master(), data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            _raise_broken(error)
+
     async def write(self, data: bytes) -> None:
         """Write all of ``data``, waiting for room while others read.
 
@@ -179,14 +195,10 @@ class PtyProcess:
         ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        left = memoryview(data)
+        left = data[self.write_now(data) :]
         while left:
-            try:
-                left = left[os.write(self._open_master(), left) :]
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._master)
-            except OSError as error:
-                _raise_broken(error)
+            await trio.lowlevel.wait_writable(self._master)
+            left = left[self.write_now(left) :]
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def resize(self, rows: int, cols: int) -> None:

@@ -46,6 +46,9 @@ MAX_OUTGOING_BYTES = 1024 * 1024
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
 
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""What writing raises once the shell has gone: what was sent to it goes with it."""
+
 ShellMessage = (
     msg.Introduce | msg.Submit | msg.TypeKeys | msg.ReportOutput | msg.EndShell | msg.FlushRawLog
 )
@@ -127,7 +130,12 @@ class Shell(Actor[ShellMessage]):
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
         running = self._running
-        if running is not None:
+        if running is None:
+            return
+        if not running.outgoing_size:
+            with contextlib.suppress(*GONE):
+                data = data[running.process.write_now(data) :]
+        if data:
             running.outgoing.append(data)
             running.outgoing_size += len(data)
             running.has_outgoing.set()
@@ -231,7 +239,7 @@ class Shell(Actor[ShellMessage]):
                 data = running.outgoing.popleft()
                 try:
                     await running.process.write(data)
-                except OSError:  # the shell has gone: what was sent to it goes with it
+                except GONE:
                     return
                 running.outgoing_size -= len(data)
 

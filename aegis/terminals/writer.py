@@ -7,8 +7,9 @@ after a crash the front may simply repeat whatever was not confirmed.
 
 from __future__ import annotations
 
+from collections import deque
+
 import attrs
-import trio
 
 from actors import Actor
 from aegis.errors import StorageError
@@ -29,8 +30,7 @@ class LedgerWriter(Actor[AppendRecord]):
         self._flusher = flusher
         self._last_seq = -1
         self._confirmed_seq = -1
-        self._waiting: list[tuple[int, Position]] = []
-        self._news = trio.Event()
+        self._waiting: deque[tuple[int, Position]] = deque()
 
     async def setup(self) -> None:
         """Open the ledger, cutting off a torn tail."""
@@ -40,8 +40,8 @@ class LedgerWriter(Actor[AppendRecord]):
         seq = None if last is None else last.get("seq")
         known = (seq if isinstance(seq, int) else -1) + self._appender.opened.damaged_count
         self._last_seq = self._confirmed_seq = known
+        self._appender.on_outcome = self._settle
         await self.context.start(self._appender.run)
-        self.context.start_soon(self._confirm_for_ever)
 
     async def receive(self, message: AppendRecord) -> None:
         """Write a record; its confirmation follows the next sync."""
@@ -55,35 +55,27 @@ class LedgerWriter(Actor[AppendRecord]):
         try:
             if self._appender.failed:
                 await self._appender.recover()
-            position = self._appender.append(encode_line(attrs.asdict(record)))
+            position = self._appender.append(encode_line(attrs.asdict(record, recurse=False)))
         except StorageError as error:
-            self._fail([record.seq], error)
+            self._front.tell(AppendFailed(seq=record.seq, why=str(error)))
             return
         self._last_seq = record.seq
         self._waiting.append((record.seq, position))
-        self._news.set()
+        self._appender.request_sync()
 
-    async def _confirm_for_ever(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news = trio.Event()
-            batch, self._waiting = self._waiting, []
-            if batch:
-                await self._confirm(batch)
-
-    async def _confirm(self, batch: list[tuple[int, Position]]) -> None:
+    def _settle(self) -> None:
+        """A sync has ended, or the disk has refused: tell the front of each record."""
         try:
-            await self._appender.wait_synced(batch[-1][1])
+            while self._waiting and self._appender.is_synced(self._waiting[0][1]):
+                seq, position = self._waiting.popleft()
+                self._confirmed_seq = seq
+                self._front.tell(RecordAppended(seq=seq, end=position.end))
         except StorageError as error:
-            self._fail([seq for seq, _ in [*batch, *self._waiting]], error)
-            self._waiting = []
-            return
-        for seq, position in batch:
-            self._confirmed_seq = seq
-            self._front.tell(RecordAppended(seq=seq, end=position.end))
+            self._refuse_waiting(error)
 
-    def _fail(self, seqs: list[int], error: StorageError) -> None:
+    def _refuse_waiting(self, error: StorageError) -> None:
         """Nothing beyond the last confirmed record is in the ledger any more."""
         self._last_seq = self._confirmed_seq
-        for seq in seqs:
+        while self._waiting:
+            seq, _ = self._waiting.popleft()
             self._front.tell(AppendFailed(seq=seq, why=str(error)))
