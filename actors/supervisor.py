@@ -121,7 +121,8 @@ class Supervisor:
         self._cell = cell
         self._spec = cell.spec
         self._budget = Budget(intensity=cell.spec.intensity, period_s=cell.spec.period_s)
-        # Bounded by the number of children: each has at most a start, an end and a restart in it.
+        # Bounded by the number of children (each has at most a start, an end and a restart in it)
+        # and of those who ask for a start or a stop.
         self._send, self._receive = trio.open_memory_channel[_Event](math.inf)
         self._to_start: deque[Cell] = deque()
         self._start_replies: dict[str, Reply[Ref[Any]]] = {}
@@ -302,10 +303,12 @@ class Supervisor:
             await self._wait_until_down(group)
 
     async def _wait_until_down(self, group: list[Cell]) -> None:
-        while not all(_is_down(cell) for cell in group):
+        alive = {cell for cell in group if not _is_down(cell)}
+        while alive:
             match await self._receive.receive():
                 case _Ended(cell, ended):
                     self._end_child(cell, ended)
+                    alive.discard(cell)
                 case _StopChild(name, reply):
                     self._stop_replies.setdefault(name, []).append(reply)
                 case _StartChild() as event:
