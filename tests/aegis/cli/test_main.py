@@ -23,7 +23,11 @@ Make = Callable[..., dict[str, Any]]
 
 PROJECT = Path(__file__).resolve().parents[3]
 PROGRAM = [sys.executable, "-c", "from aegis.cli.main import main; main()"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
+# Without PYTHONUNBUFFERED and the like: output is buffered as it is for a user.
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+    "PYTHONPATH": str(PROJECT),
+}
 GUARD_S = 30
 
 
