@@ -11,7 +11,7 @@ import attrs
 
 from actors.messages import Request
 
-T = TypeVar("T", covariant=True)
+T = TypeVar("T")
 
 MAX_TIMEOUT_S = 86_400.0
 """A day: the longest time that a call may ask to wait, in seconds."""

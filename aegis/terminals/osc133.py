@@ -30,6 +30,10 @@ _LONGEST = max(len(_OPENING), len(_PASTE_ON))
 _FIND_OPENING = re.compile(rb"\x1b(?:\]133;|\[\?2004[hl])")
 _FIND_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 _SECRET = re.compile(rb"[A-Za-z0-9_-]{8,128}")
+_USUAL = re.compile(
+    rb"\x1b\]133;(?:([ABC])|D;([0-9]{1,15}));n=([\w-]+);q=([0-9]{1,15})(?:;s=([01]))?\x07"
+)
+"""A whole mark as the hooks write nearly all of them; the others are read piece by piece."""
 _BODY = re.compile(rb"[ABCDP](?:;[\x20-\x3a\x3c-\x7e]*)*")
 _PARAMETER = re.compile(r"([a-z]+)=(.*)")
 _NUMBER = re.compile(r"[0-9]{1,15}")
@@ -130,6 +134,10 @@ class MarkParser:
             return len(data)
         self._add_text(data[start : found.start()])
         if found.group() == _OPENING:
+            usual = _USUAL.match(data, found.start())
+            if usual is not None and _is_same(usual[3].decode("ascii"), self._secret):
+                self._add_event(_usual_mark(usual))
+                return usual.end()
             self._sequence += _OPENING
             self._state = self._in_sequence
         else:
@@ -229,6 +237,23 @@ def _end_of_certain_text(data: bytes, start: int) -> int:
     if _OPENING.startswith(tail) or _PASTE_ON.startswith(tail):
         return last
     return len(data)
+
+
+def _usual_mark(found: re.Match[bytes]) -> Mark:
+    """The mark of a match of ``_USUAL``."""
+    kind, exit_code, _, number, submitted = found.groups()
+    params = {"q": number.decode("ascii")}
+    if submitted is not None:
+        params["s"] = submitted.decode("ascii")
+    whole, start = found.group(), found.start()
+    return Mark(
+        kind="D" if kind is None else kind.decode("ascii"),
+        number=int(number),
+        exit=None if exit_code is None else int(exit_code),
+        submitted=submitted == b"1",
+        params=params,
+        visible=whole[: found.start(3) - start - len(";n=")] + whole[found.end(3) - start :],
+    )
 
 
 def _read_mark(body: bytes, secret: str, visible: bytes) -> Mark | None:

@@ -29,9 +29,15 @@ class InFlight:
 
     def note(self) -> dict[str, object]:
         """What the in-flight note keeps of it."""
-        fields = attrs.asdict(self)
-        del fields["moment_s"]
-        return fields
+        return {
+            "seq": self.seq,
+            "cmd": self.cmd,
+            "writer": self.writer,
+            "cwd": self.cwd,
+            "started_at": self.started_at,
+            "raw_start": self.raw_start,
+            "timed_out": self.timed_out,
+        }
 
 
 def from_note(fields: Mapping[str, object]) -> InFlight | None:

@@ -145,7 +145,7 @@ class Shell(Actor[ShellMessage]):
         running = self._running
         if running is not None:
             with contextlib.suppress(OSError):
-                self._cwd = str(Path(f"/proc/{running.process.pid}/cwd").readlink())
+                self._cwd = os.readlink(f"/proc/{running.process.pid}/cwd")  # noqa: PTH115
         return self._cwd
 
     def read_typed(self, number: int) -> str | None:
@@ -196,8 +196,7 @@ class Shell(Actor[ShellMessage]):
         self._shells += 1
         assert self._raw_log is not None
         cookie = self._settings.cookie(self.context.incarnation, self._shells)
-        if not os.path.isdir(self._cwd):  # noqa: PTH112 - one stat; it was removed under the shell
-            self._cwd = self._settings.root
+        self._cwd = _first_directory(self._cwd, self._settings.root)
         secret = bash.write_startup(self._files.directory)
         process = await open_pty_process(
             bash.argv(self._settings.shell, self._files.directory),
@@ -318,3 +317,8 @@ class Shell(Actor[ShellMessage]):
                 self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", terminal=self._settings.name, error=str(error))
+
+
+def _first_directory(wanted: str, otherwise: str) -> str:
+    """``wanted``, unless it was removed meanwhile."""
+    return wanted if Path(wanted).is_dir() else otherwise
