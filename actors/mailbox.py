@@ -39,7 +39,11 @@ class OnRestart(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class MailboxSpec:
-    """``capacity`` in messages, 1 or more."""
+    """``capacity`` in messages, 1 or more.
+
+    A quarter of it is kept for messages that nobody waits for: an asker is told that there is no
+    room and can come again, a teller (a sibling with news) cannot.
+    """
 
     capacity: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
     overflow: Overflow = Overflow.REJECT
@@ -104,12 +108,22 @@ class Signal(enum.Enum):
 class Mailbox:
     """The queue of one address; one task at a time may wait on it."""
 
-    __slots__ = ("_accepts", "_messages", "_owner", "_signals", "_waiter", "dropped", "spec")
+    __slots__ = (
+        "_accepts",
+        "_for_requests",
+        "_messages",
+        "_owner",
+        "_signals",
+        "_waiter",
+        "dropped",
+        "spec",
+    )
 
     def __init__(self, owner: str, accepts: frozenset[type], spec: MailboxSpec) -> None:
         self._owner = owner
         self._accepts = accepts
         self.spec = spec
+        self._for_requests = spec.capacity - spec.capacity // 4
         self.dropped = 0
         self._messages: deque[Envelope] = deque()
         self._signals: deque[Signal] = deque()
@@ -122,7 +136,8 @@ class Mailbox:
     def put(self, envelope: Envelope) -> None:
         """Queue a message. Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects."""
         self._check_class(envelope.message)
-        if len(self._messages) >= self.spec.capacity:
+        capacity = self.spec.capacity
+        if len(self._messages) >= (capacity if envelope.reply is None else self._for_requests):
             self._make_room()
         self._messages.append(envelope)
         self._wake()

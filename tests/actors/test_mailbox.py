@@ -77,6 +77,18 @@ def test_a_full_mailbox_rejects_and_says_so() -> None:
     assert taken(box) == [Number(1), Number(2)]
 
 
+def test_requests_leave_a_quarter_of_the_room_to_messages_nobody_waits_for() -> None:
+    box = mailbox(capacity=8)
+    for value in range(6):
+        box.put(Envelope(Number(value), Reply()))
+    with pytest.raises(MailboxFull):
+        box.put(Envelope(Number(6), Reply()))
+    box.put(Envelope(Number(7)))
+    box.put(Envelope(Number(8)))
+    with pytest.raises(MailboxFull):
+        box.put(Envelope(Number(9)))
+
+
 def test_drop_oldest_makes_room_and_counts() -> None:
     box = mailbox(capacity=2, overflow=Overflow.DROP_OLDEST)
     for value in range(5):
