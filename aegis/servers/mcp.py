@@ -46,6 +46,8 @@ from aegis.servers.presence import Presence
 SERVER_NAME = "aegis-actors"
 SESSION_IDLE_S = 1800.0
 MAX_SESSIONS = 1000
+END_LIMIT_S = 0.3
+STOPPING = Failure("unavailable", "the daemon is stopping")
 
 PRIMER = """\
 Live shared terminals and messages between agents and people.
@@ -76,6 +78,9 @@ class McpFace:
     ) -> None:
         self._port = port
         self._presence = Presence(port, session_idle_s)
+        self._calls: set[trio.CancelScope] = set()
+        self._call_ended = trio.Event()
+        self._holding = trio.CancelScope(shield=True)
         server = Server(
             SERVER_NAME,
             version=version,
@@ -95,9 +100,16 @@ class McpFace:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hold the sessions until cancelled; started once requests can be handled."""
         with _quiet_about_goodbyes():
-            async with self._manager.run(), trio.open_nursery() as nursery:
-                nursery.start_soon(self._presence.run)
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._hold_sessions)
                 task_status.started()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    # Calls end first: cancelled together with its session, a call in flight
+                    # makes the SDK wait a second for a write that nobody takes.
+                    await self._end_calls()
+                    self._holding.cancel()
 
     async def handle(
         self,
@@ -114,6 +126,20 @@ class McpFace:
         await self._manager.handle_request(
             {**scope, "user": user, "aegis": identity}, receive, send
         )
+
+    async def _hold_sessions(self, *, task_status: trio.TaskStatus[None]) -> None:
+        with self._holding:
+            async with self._manager.run(), trio.open_nursery() as nursery:
+                nursery.start_soon(self._presence.run)
+                task_status.started()
+
+    async def _end_calls(self) -> None:
+        for scope in self._calls:
+            scope.cancel()
+        with trio.move_on_after(END_LIMIT_S, shield=True):
+            while self._calls:
+                self._call_ended = trio.Event()
+                await self._call_ended.wait()
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: tell the port who comes and goes, and the client who it is."""
@@ -144,7 +170,19 @@ class McpFace:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        caller = _caller(ctx)
+        scope = trio.CancelScope()
+        self._calls.add(scope)
+        try:
+            with scope:
+                return await self._outcome(_caller(ctx), params)
+        finally:
+            self._calls.discard(scope)
+            self._call_ended.set()
+        return tool_error(params.name, STOPPING)
+
+    async def _outcome(
+        self, caller: Caller, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         try:
             entry = find_tool(caller.identity, params.name)
             reply = await self._port.call(caller, entry, params.arguments or {})

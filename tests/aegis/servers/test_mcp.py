@@ -296,6 +296,24 @@ async def test_stopping_tells_every_caller_closed(daemon: Any, connect: Connect)
     assert sorted(daemon.port.gone, key=str) == sorted(daemon.port.here, key=str)
 
 
+@pytest.mark.parametrize("how", ["in order", "cancelled"])
+async def test_a_call_in_flight_in_a_session_does_not_hold_up_the_end(
+    daemon: Any, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    session = await daemon.open_session()
+    stream = await daemon.connect()
+    await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    if how == "in order":
+        daemon.stop.set()
+    else:
+        daemon.scope.cancel()
+    await daemon.ended.wait()
+    assert daemon.port.cancelled == 1
+    # What the SDK says after the second that it waits for a write nobody takes.
+    assert [record for record in caplog.records if "gave up" in record.getMessage()] == []
+
+
 @pytest.mark.parametrize("whose", ["another handle's", "the operator's"])
 async def test_the_session_of_one_cannot_be_used_with_the_key_of_another(
     daemon: Any, response: Any, whose: str
