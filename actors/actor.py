@@ -145,7 +145,7 @@ class Context:
 
 
 class Actor(Generic[M]):
-    """Base of all actors; ``M`` is the union of the messages it accepts."""
+    """Base of all actors; ``M`` is the union of the messages it accepts, ``None`` for none."""
 
     context: Context
     _accepts: ClassVar[frozenset[type]] = frozenset()

@@ -31,11 +31,13 @@ class Request(Generic[T]):
 
 
 def message_classes(union: Any) -> tuple[type, ...]:
-    """The classes of a message union (``A | B``, or one class), checked.
+    """The classes of a message union (``A | B``, or one class), checked; of ``None``: none.
 
     Raises ``MisuseError`` for a member that is not a frozen attrs class: a mutable message could
     be changed by its sender after it was sent.
     """
+    if union in (None, types.NoneType):
+        return ()
     members = get_args(union) if get_origin(union) in (Union, types.UnionType) else (union,)
     for member in members:
         if not _is_frozen_attrs_class(member):

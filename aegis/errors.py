@@ -75,34 +75,5 @@ class StorageError(AegisError):
     code = "storage"
 
 
-class DaemonError(Exception):
-    """Base of errors about the daemon as a process."""
-
-
-class StartupError(DaemonError):
+class StartupError(Exception):
     """The daemon cannot start; the sentence says why and what to do."""
-
-
-class ConnectError(DaemonError):
-    """A client cannot reach the daemon; the sentence names the command that starts one."""
-
-
-_BY_CODE: dict[str, type[AegisError]] = {
-    error.code: error
-    for error in (
-        AegisError,
-        InvalidRequest,
-        NotFound,
-        AlreadyExists,
-        Busy,
-        IncompleteInput,
-        Unavailable,
-        Forbidden,
-        StorageError,
-    )
-}
-
-
-def from_code(code: str, sentence: str) -> AegisError:
-    """The error that travelled as ``code`` and ``sentence``; an unknown code gives the base."""
-    return _BY_CODE.get(code, AegisError)(sentence)

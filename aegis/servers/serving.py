@@ -46,13 +46,8 @@ class Address:
         return f"http://{host}:{self.port}"
 
 
-@attrs.frozen(kw_only=True)
-class Reopen:
-    """Nothing is ever said to the gateway; an actor needs a message all the same."""
-
-
-class Gateway(Actor[Reopen]):
-    """Serves every face of the daemon at ``address``."""
+class Gateway(Actor[None]):
+    """Serves every face of the daemon at ``address``. Nothing is ever said to it."""
 
     def __init__(
         self,

@@ -37,6 +37,8 @@ from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import is_name, name_key
 from aegis.terminals.history import History
 from aegis.terminals.messages import AwaitPrompt, Describe, EndTerminal
+from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.reaper import look_at_all
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.spawning import make_settings, save_settings
@@ -92,6 +94,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._shell_file_limit = shell_file_limit
         self._open: dict[str, str] = {}
         self._busy: dict[str, str] = {}
+        self._scan = ProcessScan(look_at_all)
         self._ending = False
 
     async def setup(self) -> None:
@@ -186,6 +189,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                         "settings": settings,
                         "files": files,
                         "file_limit": self._shell_file_limit,
+                        "scan": self._scan,
                     },
                     mailbox=MailboxSpec(on_restart=OnRestart.CLEAR),
                 ),

@@ -9,6 +9,8 @@ import attrs
 COOKIE_VARIABLE = "AEGIS_TERMINAL"
 """The variable that every process of a terminal's shell has in its first environment."""
 
+_COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
+
 _STATE, _SESSION, _THREADS, _START_TIME = 0, 3, 17, 19
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
@@ -51,8 +53,16 @@ def parse_stat(stat: bytes) -> ProcessInfo:
     )
 
 
+def cookie_of(environ: bytes) -> str | None:
+    """The cookie in a process's first environment, if there is one."""
+    entries = b"\0" + environ
+    begin = entries.find(_COOKIE_ENTRY)
+    if begin < 0:
+        return None
+    value = entries[begin + len(_COOKIE_ENTRY) :].partition(b"\0")[0]
+    return value.decode(errors="surrogateescape")
+
+
 def has_cookie(environ: bytes, cookies: Collection[str]) -> bool:
     """Whether this first environment holds one of the cookies, exactly."""
-    prefix = COOKIE_VARIABLE.encode() + b"="
-    wanted = {prefix + cookie.encode(errors="surrogateescape") for cookie in cookies}
-    return any(entry in wanted for entry in environ.split(b"\0"))
+    return cookie_of(environ) in cookies

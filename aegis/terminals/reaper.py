@@ -20,7 +20,8 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.terminals.process_table import ProcessInfo, has_cookie, parse_stat
+from aegis.terminals.process_scan import OwnedProcess, ProcessScan
+from aegis.terminals.process_table import ProcessInfo, cookie_of, parse_stat
 
 _PROC = Path("/proc")
 
@@ -48,12 +49,16 @@ def find_processes(sids: Collection[int], cookies: Collection[str]) -> list[Proc
     What cannot be read (another user's environment, a process that just ended) is left out. A
     scan of some hundred processes takes milliseconds: call it from a worker thread.
     """
-    if not sids and not cookies:
-        return []
+    return _of_these(look_at_all(), sids, cookies)
+
+
+def look_at_all() -> list[OwnedProcess]:
+    """Every live process but this one, each with its cookie. For ``ProcessScan``."""
+    processes = [process_of(pid) for pid in _pids()]
     return [
-        process
-        for process in map(process_of, _pids())
-        if process is not None and process.is_alive and _belongs(process, sids, cookies)
+        OwnedProcess(process, _cookie(process.pid))
+        for process in processes
+        if process is not None and process.is_alive
     ]
 
 
@@ -75,22 +80,29 @@ def is_reused(sid: int, start_time: int) -> bool:
 
 
 async def end_processes(
-    sids: Collection[int], cookies: Collection[str], rounds: Sequence[Round] = ROUNDS
+    sids: Collection[int],
+    cookies: Collection[str],
+    rounds: Sequence[Round] = ROUNDS,
+    scan: ProcessScan | None = None,
 ) -> list[ProcessInfo]:
     """End every process of these sessions or with these cookies; gives those that did not end.
 
     Left over are what sleeps in the kernel beyond signals and what this user may not signal.
+    ``scan`` is shared with others who end processes at the same time.
     """
+    scan = ProcessScan(look_at_all) if scan is None else scan
     for each in rounds:
-        processes = await _scan(sids, cookies)
+        processes = _of_these(await scan.processes(), sids, cookies)
         if not processes:
             return []
         await _signal_and_wait(processes, each)
-    return await _scan(sids, cookies)
+    return _of_these(await scan.processes(), sids, cookies)
 
 
-async def _scan(sids: Collection[int], cookies: Collection[str]) -> list[ProcessInfo]:
-    return await trio.to_thread.run_sync(find_processes, sids, cookies)
+def _of_these(
+    seen: Iterable[OwnedProcess], sids: Collection[int], cookies: Collection[str]
+) -> list[ProcessInfo]:
+    return [each.process for each in seen if each.process.session in sids or each.cookie in cookies]
 
 
 async def _signal_and_wait(processes: Iterable[ProcessInfo], each: Round) -> None:
@@ -135,13 +147,8 @@ def _pids() -> list[int]:
     return [int(name) for name in names if name.isdigit() and int(name) != own]
 
 
-def _belongs(process: ProcessInfo, sids: Collection[int], cookies: Collection[str]) -> bool:
-    if process.session in sids:
-        return True
-    if not cookies:
-        return False
+def _cookie(pid: int) -> str | None:
     try:
-        environ = (_PROC / str(process.pid) / "environ").read_bytes()
+        return cookie_of((_PROC / str(pid) / "environ").read_bytes())
     except OSError:
-        return False
-    return has_cookie(environ, cookies)
+        return None

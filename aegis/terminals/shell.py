@@ -25,6 +25,7 @@ from aegis.terminals.environment import shell_environment
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import end_processes
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -71,11 +72,17 @@ class Shell(Actor[ShellMessage]):
     """The actor of a terminal's shell. ``file_limit``: how many files the shell may open."""
 
     def __init__(
-        self, *, settings: TerminalSettings, files: TerminalFiles, file_limit: int
+        self,
+        *,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        file_limit: int,
+        scan: ProcessScan,
     ) -> None:
         self._settings = settings
         self._files = files
         self._file_limit = file_limit
+        self._scan = scan
         self._running: _Running | None = None
         self._raw_log: RawLog | None = None
         self._cwd = settings.cwd
@@ -223,11 +230,12 @@ class Shell(Actor[ShellMessage]):
         return status
 
     async def _read(self, running: _Running) -> None:
-        while data := await running.process.read():
-            running.tracker.feed(data)
-            if not self._flush_is_due:
-                self._flush_is_due = True
-                self.context.after(FLUSH_S, msg.FlushRawLog())
+        with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
+            while data := await running.process.read():
+                running.tracker.feed(data)
+                if not self._flush_is_due:
+                    self._flush_is_due = True
+                    self.context.after(FLUSH_S, msg.FlushRawLog())
         running.reached_end.set()
 
     async def _write(self, running: _Running) -> None:
@@ -251,7 +259,7 @@ class Shell(Actor[ShellMessage]):
         return leftover
 
     async def _end_processes(self, running: _Running) -> tuple[str, ...]:
-        left = await end_processes(sids=[running.process.pid], cookies=[running.cookie])
+        left = await end_processes([running.process.pid], [running.cookie], scan=self._scan)
         names = tuple(f"{each.name} (pid {each.pid})" for each in left)
         if names:
             log.error("processes remain", terminal=self._settings.name, processes=names)
@@ -262,7 +270,7 @@ class Shell(Actor[ShellMessage]):
         earlier = load_shell(self._files.shell)
         if earlier is None:
             return ()
-        left = await end_processes(sids=earlier.live_sids(), cookies=[earlier.cookie])
+        left = await end_processes(earlier.live_sids(), [earlier.cookie], scan=self._scan)
         forget_shell(self._files.shell)
         return tuple(f"{each.name} (pid {each.pid})" for each in left)
 

@@ -34,7 +34,7 @@ def test_a_single_class_is_a_union_of_one() -> None:
     assert message_classes(Told) == (Told,)
 
 
-@pytest.mark.parametrize("wrong", [Mutable, int, None, "Told", Any, list[Told]])
+@pytest.mark.parametrize("wrong", [Mutable, int, "Told", Any, list[Told]])
 def test_what_is_no_frozen_attrs_class_is_no_message(wrong: object) -> None:
     with pytest.raises(MisuseError, match=r"declare it with @attrs\.frozen"):
         message_classes(wrong)
@@ -43,3 +43,8 @@ def test_what_is_no_frozen_attrs_class_is_no_message(wrong: object) -> None:
 def test_one_mutable_member_spoils_the_union() -> None:
     with pytest.raises(MisuseError, match="Mutable"):
         message_classes(Told | Mutable)
+
+
+def test_an_actor_may_accept_nothing() -> None:
+    assert message_classes(None) == ()
+    assert message_classes(type(None)) == ()

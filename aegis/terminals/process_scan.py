@@ -1,0 +1,44 @@
+"""One look at all processes of the machine, shared by all terminals that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import trio
+
+from aegis.terminals.process_table import ProcessInfo
+
+
+@attrs.frozen
+class OwnedProcess:
+    """A process and the cookie in its first environment; None if it has none, or hides it."""
+
+    process: ProcessInfo
+    cookie: str | None
+
+
+class ProcessScan:
+    """Scans by ``look``, one at a time, in a thread; whoever asks while one runs shares the next.
+
+    So a hundred terminals that end at once cost a few scans, not hundreds.
+    """
+
+    def __init__(self, look: Callable[[], Sequence[OwnedProcess]]) -> None:
+        self._look = look
+        self._one_at_a_time = trio.Lock()
+        self._begun = 0
+        self._last: tuple[int, Sequence[OwnedProcess]] = (0, ())
+
+    async def processes(self) -> Sequence[OwnedProcess]:
+        """The live processes, by a scan that began after this call."""
+        begun_before = self._begun
+        async with self._one_at_a_time:
+            number, found = self._last
+            if number > begun_before:
+                return found
+            self._begun += 1
+            number = self._begun
+            found = await trio.to_thread.run_sync(self._look)
+            self._last = (number, found)
+            return found
