@@ -24,7 +24,8 @@ from aegis.terminals.submission import PROBE_KEY, encode_submission
 
 log = structlog.get_logger("aegis.terminals")
 
-INTERRUPT = b"\x03"
+INTERRUPT_LINE = b"\x03" + PROBE_KEY
+"""Drops a line half read. A Ctrl-C that bash hears while it draws waits for the key behind it."""
 
 
 class ShellSide(Protocol):
@@ -52,6 +53,7 @@ class Tracker:
         self._tell = tell
         self._boundaries = bd.Boundaries()
         self._capture: OutputCapture | None = OutputCapture()
+        self._set_aside: OutputCapture | None = None
         self._call: int | None = None
         self._pending: msg.Submit | None = None
         self._incomplete = False
@@ -107,7 +109,8 @@ class Tracker:
 
     def output_so_far(self) -> CapturedOutput:
         """What the command in flight, or the start of the shell, has printed."""
-        return NO_OUTPUT if self._capture is None else self._capture.snapshot()
+        printed = self._printed()
+        return NO_OUTPUT if printed is None else printed.snapshot()
 
     def close(self) -> None:
         """The shell is gone: what the parser still held is output."""
@@ -146,10 +149,9 @@ class Tracker:
                 case bd.SubmissionLost():
                     self._failed("swallowed")
                 case bd.AcceptedLine():
-                    self._capture = OutputCapture()
-                case bd.Secondary(submitted=True):
-                    self._incomplete = True
-                    self._shell.write(INTERRUPT)
+                    self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+                case bd.Secondary():
+                    self._line_goes_on(happening)
                 case bd.Prompted():
                     self._prompted()
                 case bd.LineReport():
@@ -161,7 +163,7 @@ class Tracker:
         return self._raw_log.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
-        self._capture = OutputCapture()
+        self._capture, self._set_aside = OutputCapture(), None
         self._tell(
             msg.CommandStarted(
                 call=self._call if begun.submitted else None,
@@ -209,6 +211,13 @@ class Tracker:
             )
         )
 
+    def _line_goes_on(self, secondary: bd.Secondary) -> None:
+        # What follows is prompt and echo, but a line before this one may be an open command.
+        self._set_aside, self._capture = self._printed(), None
+        if secondary.submitted:
+            self._incomplete = True
+            self._shell.write(INTERRUPT_LINE)
+
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
         if self._call is not None:
@@ -216,9 +225,12 @@ class Tracker:
 
     def _prompted(self) -> None:
         self.was_prompted = True
-        self._capture = None
+        self._capture = self._set_aside = None
         self._cwd = self._shell.working_directory()
         self._tell(msg.Prompted(cwd=self._cwd))
+        if self._pending is not None:
+            # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
+            self.submit(self._pending)
 
     def _line_reported(self) -> None:
         pending = self._pending
@@ -230,9 +242,14 @@ class Tracker:
             self._refuse(pending)
 
     def _take_output(self) -> CapturedOutput:
-        capture, self._capture = self._capture, None
+        printed = self._printed()
+        self._capture = self._set_aside = None
         self._flush()
-        return NO_OUTPUT if capture is None else capture.result()
+        return NO_OUTPUT if printed is None else printed.result()
+
+    def _printed(self) -> OutputCapture | None:
+        """What is captured of the open command, also while it is set aside."""
+        return self._set_aside if self._capture is None else self._capture
 
     def _flush(self) -> None:
         """Raw bytes are in the file before anybody hears of them; a full disk is only logged."""

@@ -1,0 +1,129 @@
+"""Real daemons for tests from outside: whoever stops one here sees that it left nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
+
+NewTerminal: TypeAlias = Callable[..., LiveTerminal]
+Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    """One daemon for the tests of a module: each uses terminals and handles of its own."""
+    running = DaemonProcess(tmp_path_factory.mktemp("daemon"))
+    running.start()
+    try:
+        yield running
+    finally:
+        code = running.stop()
+    assert code == 0
+    running.check_left_nothing()
+
+
+@pytest.fixture
+def own_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
+    """A daemon of one test, not started yet; the test may stop, kill and start it as it likes."""
+    own = DaemonProcess(tmp_path)
+    try:
+        yield own
+    finally:
+        code = own.stop() if own.is_running else None
+    assert code in (0, None)
+    if code == 0:
+        own.check_left_nothing()
+
+
+@pytest.fixture
+def new_terminal(daemon: DaemonProcess, tmp_path: Path) -> Iterator[NewTerminal]:
+    """Spawns terminals of the module's daemon, each with a name of its own.
+
+    ``bashrc`` is what the shell's user has as .bashrc; the rest is passed to ``term_spawn``.
+    """
+    spawned: list[LiveTerminal] = []
+
+    def spawn(bashrc: str | None = None, **arguments: object) -> LiveTerminal:
+        name = f"t{next(_numbers)}"
+        if bashrc is not None:
+            home = tmp_path / f"home-{name}"
+            home.mkdir()
+            (home / ".bashrc").write_text(bashrc)
+            arguments["env"] = {"HOME": str(home)}
+        terminal = LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
+        spawned.append(terminal)
+        return terminal
+
+    yield spawn
+    still_open = {info["name"] for info in daemon.call("term_list")["result"]}
+    for terminal in spawned:
+        if terminal.name in still_open:
+            terminal.close()
+            assert daemon.shell_processes(f"{terminal.name}/") == []
+
+
+@pytest.fixture
+def terminal(new_terminal: NewTerminal) -> LiveTerminal:
+    """A terminal of the module's daemon."""
+    return new_terminal()
+
+
+@pytest.fixture
+def new_gate(tmp_path: Path) -> Iterator[Callable[[], Gate]]:
+    """Makes gates that hold commands."""
+    gates: list[Gate] = []
+
+    def make() -> Gate:
+        gates.append(Gate(tmp_path))
+        return gates[-1]
+
+    yield make
+    for gate in gates:
+        gate.close()
+
+
+@pytest.fixture
+def gate(new_gate: Callable[[], Gate]) -> Gate:
+    """A gate that holds a command."""
+    return new_gate()
+
+
+@pytest.fixture
+def handle() -> str:
+    """A handle that nobody else uses."""
+    return f"agent-{next(_numbers)}"
+
+
+@pytest.fixture
+def connect_mcp() -> Connect:
+    """``async with connect_mcp(daemon, mode, handle) as client``: the official client, on Trio.
+
+    With a handle it uses the session URL that the daemon makes for it, without one the operator's.
+    """
+
+    @asynccontextmanager
+    async def connected(
+        daemon: DaemonProcess, mode: str, handle: str | None = None
+    ) -> AsyncIterator[Client]:
+        url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
+        if handle is not None:
+            url, headers = daemon.call("session_new", handle=handle)["url"], {}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+    return connected

@@ -1,0 +1,353 @@
+"""A real daemon in a process of its own, and what talks to it from outside."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from aegis.client.line import CommandFailed, LineClient, connect
+from aegis.root import Endpoint, State, read_endpoint
+
+GUARD_S = 30.0
+"""A guard against hanging, far above what anything here takes."""
+
+STOP_S = 5.0
+"""What a stop may take on a busy machine; on a free one it is two seconds at most."""
+
+PROGRAM = Path(sys.executable).with_name("aegis-actors")
+
+PLAIN_BASHRC = "PS1='$ '\n"
+
+
+class DaemonProcess:
+    """``aegis-actors up`` for a root of its own, in an environment of its own.
+
+    ``log`` is what it wrote to standard error, ``banner`` what it printed when it was ready.
+    """
+
+    def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
+        self.root = directory / "root"
+        self.home = directory / "home"
+        self.root.mkdir()
+        self.home.mkdir()
+        (self.home / ".bashrc").write_text(bashrc)
+        self.state = State(self.root)
+        self.banner = ""
+        self._log = directory / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the daemon and its clients are started with."""
+        return {
+            "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/bash",
+        }
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        endpoint = read_endpoint(self.state)
+        assert endpoint is not None
+        return endpoint
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def start(self, *options: str) -> None:
+        """Start it, by default on a free port, and wait until it says that it is ready."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [PROGRAM, "up", "--root", self.root, *(options or ("--port", "0"))],
+                env=self.environment,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self.banner = self._read_until("aegis-actors down")
+
+    def _read_until(self, text: str) -> str:
+        assert self.process.stdout is not None
+        output = b""
+        while text.encode() not in output:
+            wait_readable(self.process.stdout.fileno())
+            data = os.read(self.process.stdout.fileno(), 65_536)
+            assert data, f"the daemon did not start: {self.log}"
+            output += data
+        return output.decode()
+
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it with a signal; gives its exit code."""
+        self.process.send_signal(signum)
+        return self.wait_stopped()
+
+    def kill(self) -> None:
+        """End it without any chance to do something about it."""
+        self.process.kill()
+        self.wait_stopped()
+
+    def wait_stopped(self) -> int:
+        code = self.process.wait(STOP_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def check_left_nothing(self) -> None:
+        """After a stop in order: no process, no endpoint, no failure in the log."""
+        assert self.shell_processes() == []
+        assert not self.state.endpoint.exists()
+        assert self.failures() == []
+
+    def failures(self) -> list[str]:
+        """The lines of the log that tell of an error inside the daemon."""
+        lines = self.log.splitlines()
+        return [line for line in lines if '"error"' in line or not line.startswith("{")]
+
+    def shell_processes(self, name: str = "") -> list[str]:
+        """The live processes of the terminal ``name``, or of all of them, by their cookie."""
+        cookie = f"AEGIS_TERMINAL={self.root}/{name}".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                environ = (process / "environ").read_bytes()
+                words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+            except OSError:
+                continue
+            if any(entry.startswith(cookie) for entry in environ.split(b"\0")):
+                found.append(f"{process.name} {words.decode(errors='replace')}")
+        return found
+
+    def connect(self) -> LineClient:
+        """A connection of the line protocol."""
+        return connect(self.root)
+
+    def call(self, command: str, **arguments: object) -> dict[str, Any]:
+        """One command over a connection of its own."""
+        with self.connect() as client:
+            return client.call(command, arguments)
+
+    def send(self, command: str, **arguments: object) -> Pending:
+        """One command over a connection of its own, not waited for."""
+        return Pending(self.endpoint.socket, command, arguments)
+
+    def refusal(self, command: str, **arguments: object) -> CommandFailed:
+        """The error that a command must end with."""
+        try:
+            reply = self.call(command, **arguments)
+        except CommandFailed as error:
+            return error
+        raise AssertionError(f"{command} was carried out: {reply}")
+
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """``aegis-actors`` with these words, in the root."""
+        return subprocess.run(
+            [PROGRAM, *words],
+            env=self.environment,
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GUARD_S,
+            check=False,
+        )
+
+    def json(self, *words: str) -> Any:
+        """What ``aegis-actors WORDS --json`` printed."""
+        done = self.cli(*words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+class Pending:
+    """A request that is under way, on a connection of its own."""
+
+    def __init__(self, path: str, command: str, arguments: dict[str, object]) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(GUARD_S)
+        self._socket.connect(path)
+        self._lines = self._socket.makefile("rb")
+        self._send(type="request", id=1, command=command, arguments=arguments)
+
+    def _send(self, **frame: object) -> None:
+        self._socket.sendall(json.dumps(frame).encode() + b"\n")
+
+    def has_arrived(self) -> Pending:
+        """Wait until the daemon has taken the request: a later one was answered."""
+        self._send(type="request", id=2, command="term_list", arguments={})
+        frame = self._next_frame()
+        assert (frame["id"], frame["type"]) == (2, "reply")
+        return self
+
+    def _next_frame(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        assert line, "the daemon closed the connection"
+        frame: dict[str, Any] = json.loads(line)
+        return frame
+
+    def result(self) -> dict[str, Any]:
+        """Wait for the answer. Raises ``CommandFailed``."""
+        frame = self._next_frame()
+        self.hang_up()
+        assert frame["id"] == 1
+        if frame["type"] == "error":
+            raise CommandFailed(frame["code"], frame["message"])
+        result: dict[str, Any] = frame["result"]
+        return result
+
+    def cancel(self) -> None:
+        """Tell the daemon that the request is given up; it confirms that."""
+        self._send(type="cancel", id=1)
+        frame = self._next_frame()
+        assert (frame["type"], frame["code"]) == ("error", "cancelled")
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Go away, as a client that was killed."""
+        self._lines.close()
+        self._socket.close()
+
+
+class LiveTerminal:
+    """A terminal of a daemon, as its clients use it."""
+
+    def __init__(self, daemon: DaemonProcess, name: str, info: dict[str, Any]) -> None:
+        self.daemon = daemon
+        self.name = name
+        self.info = info
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are."""
+        return self.daemon.state.terminals / self.name
+
+    def run(self, cmd: str, timeout: float = GUARD_S, **arguments: object) -> dict[str, Any]:
+        return self.daemon.call("term_run", name=self.name, cmd=cmd, timeout=timeout, **arguments)
+
+    def start(self, cmd: str, timeout: float = GUARD_S, **arguments: object) -> Pending:
+        """A run that is not waited for."""
+        return self.daemon.send("term_run", name=self.name, cmd=cmd, timeout=timeout, **arguments)
+
+    def refusal(self, cmd: str, timeout: float = GUARD_S, **arguments: object) -> CommandFailed:
+        """The error that a run must end with."""
+        return self.daemon.refusal(
+            "term_run", name=self.name, cmd=cmd, timeout=timeout, **arguments
+        )
+
+    def keys(self, keys: str, **arguments: object) -> None:
+        assert self.daemon.call("term_keys", name=self.name, keys=keys, **arguments) == {"ok": True}
+
+    def read(self, **arguments: object) -> list[dict[str, Any]]:
+        result: list[dict[str, Any]] = self.daemon.call("term_read", name=self.name, **arguments)[
+            "result"
+        ]
+        return result
+
+    def records(self) -> list[dict[str, Any]]:
+        """All of its records."""
+        return self.read(since_seq=-1)
+
+    def described(self) -> dict[str, Any]:
+        """How the list shows it."""
+        infos = self.daemon.call("term_list")["result"]
+        [info] = [info for info in infos if info["name"] == self.name]
+        assert isinstance(info, dict)
+        return info
+
+    def subscribe(self, handle: str) -> Wakes:
+        self.daemon.call("term_subscribe", name=self.name, from_handle=handle)
+        return Wakes(self.daemon, handle)
+
+    def close(self, **arguments: object) -> None:
+        assert self.daemon.call("term_close", name=self.name, **arguments) == {"ok": True}
+
+    def raw(self) -> bytes:
+        """The bytes of its PTY, as the log keeps them."""
+        return (self.directory / "raw.log").read_bytes()
+
+
+class Wakes:
+    """What comes to the inbox of ``handle``, acknowledged as it is read."""
+
+    def __init__(self, daemon: DaemonProcess, handle: str) -> None:
+        self.handle = handle
+        self._daemon = daemon
+        self._next: str | None = None
+        self._waiting: list[dict[str, Any]] = []
+
+    def next(self, timeout: float = GUARD_S) -> dict[str, Any]:
+        """The next message."""
+        if not self._waiting:
+            reply = self._daemon.call("inbox_wait", timeout=timeout, **self._who())
+            self._waiting, self._next = reply["messages"], reply["next"]
+        assert self._waiting, f"{self.handle} was not woken"
+        return self._waiting.pop(0)
+
+    def unread(self) -> list[dict[str, Any]]:
+        """Everything that came since."""
+        reply = self._daemon.call("inbox_read", **self._who())
+        messages: list[dict[str, Any]] = self._waiting + reply["messages"]
+        self._waiting, self._next = [], reply["next"] or self._next
+        return messages
+
+    def _who(self) -> dict[str, object]:
+        after = {} if self._next is None else {"after": self._next}
+        return {"from_handle": self.handle, **after}
+
+
+class Gate:
+    """Lets a test decide how long a command runs, without looking at any clock.
+
+    ``hold`` is shell text that says that it runs and waits until ``open`` is called.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, directory: Path) -> None:
+        number = next(self._numbers)
+        paths = [directory / f"{what}{number}" for what in ("reached", "open")]
+        for path in paths:
+            os.mkfifo(path)
+        # Opened for both directions a pipe has always a reader and a writer: nobody blocks.
+        self._reached, self._opened = (os.open(path, os.O_RDWR) for path in paths)
+        reached, opened = (shlex.quote(str(path)) for path in paths)
+        self.hold = f"echo >{reached}; read -r _ <{opened}"
+
+    def wait_reached(self) -> None:
+        """Wait until the command runs."""
+        wait_readable(self._reached)
+        os.read(self._reached, 1)
+
+    def open(self) -> None:
+        """Let the command go on."""
+        os.write(self._opened, b"\n")
+
+    def close(self) -> None:
+        os.close(self._reached)
+        os.close(self._opened)
+
+
+def wait_readable(descriptor: int) -> None:
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    assert waiting.poll(GUARD_S * 1000), "nothing came"

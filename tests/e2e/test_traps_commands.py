@@ -1,0 +1,201 @@
+"""Traps 1, 2, 10 and 12: shells with hooks of their users, and commands of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import NewTerminal
+from tests.e2e.harness import LiveTerminal
+
+pytestmark = pytest.mark.real
+
+
+def outcome(record: dict[str, Any]) -> tuple[int | None, str, str | None]:
+    return record["exit"], record["stdout"], record["end"]
+
+
+USERS_HOOKS = {
+    "a PROMPT_COMMAND string": "PROMPT_COMMAND='echo string >>$HOME/seen'",
+    "a PROMPT_COMMAND array": "PROMPT_COMMAND=('echo one >>$HOME/seen' 'echo two >>$HOME/seen')",
+    "a DEBUG trap": "trap 'echo debug >>$HOME/seen' DEBUG",
+    "a PS0 of the user": "PS0='$(echo ps0 >>$HOME/seen)'",
+    "exported prompts": "export PS0= PS1='$ ' PS2='> ' PROMPT_COMMAND='echo string >>$HOME/seen'",
+    "a prompt that is a program": "PS1='$(echo prompt >>$HOME/seen)$ '",
+}
+
+
+@pytest.mark.parametrize("bashrc", USERS_HOOKS.values(), ids=USERS_HOOKS)
+def test_trap_01_what_the_user_hooked_still_runs_and_none_of_it_is_in_the_output(
+    new_terminal: NewTerminal, tmp_path: Path, bashrc: str
+) -> None:
+    terminal = new_terminal(bashrc)
+    seen = tmp_path / f"home-{terminal.name}" / "seen"
+    terminal.run("true")
+    before = len(seen.read_text().splitlines())
+    assert outcome(terminal.run("echo hello; (exit 3)")) == (3, "hello\n", "exited")
+    terminal.run("true")  # the next prompt was shown only now, for sure
+    assert len(seen.read_text().splitlines()) > before
+    assert terminal.described()["integration"] == "osc133"
+
+
+def test_trap_01_a_shell_like_bash_preexec_hears_of_every_command(
+    new_terminal: NewTerminal, tmp_path: Path
+) -> None:
+    terminal = new_terminal(
+        'preexec() { [[ $BASH_COMMAND == __* || $COMP_LINE ]] || echo "$BASH_COMMAND" >>~/seen; }\n'
+        "trap preexec DEBUG\n"
+        "PROMPT_COMMAND='precmd'\nprecmd() { :; }\n"
+    )
+    assert outcome(terminal.run("echo one")) == (0, "one\n", "exited")
+    seen = (tmp_path / f"home-{terminal.name}" / "seen").read_text()
+    assert "echo one" in seen.splitlines()
+
+
+def test_trap_01_a_virtual_environment_is_activated_and_left_again(terminal: LiveTerminal) -> None:
+    terminal.run("python3 -m venv --without-pip env")
+    assert outcome(terminal.run(". env/bin/activate")) == (0, "", "exited")
+    active = terminal.run("echo $VIRTUAL_ENV; command -v python3")
+    venv = f"{terminal.info['cwd']}/env"
+    assert active["stdout"] == f"{venv}\n{venv}/bin/python3\n"
+    assert outcome(terminal.run("deactivate; (exit 4)")) == (4, "", "exited")
+
+
+@pytest.mark.parametrize("bashrc", [None, "set -a; PS1='$ '", "export PS0 PS1 PS2 PROMPT_COMMAND"])
+def test_trap_01_no_child_of_the_shell_has_the_secret_in_its_environment(
+    new_terminal: NewTerminal, bashrc: str | None
+) -> None:
+    terminal = new_terminal(bashrc)
+    terminal.run("true")
+    secret = terminal.run('echo "$__aegis_n"')["stdout"].strip()
+    assert len(secret) >= 16
+    for words in ("env", "export -p", "bash -c 'set'", "cat /proc/self/environ"):
+        assert secret not in terminal.run(words)["stdout"], words
+    assert secret.encode() not in terminal.raw().replace(secret.encode() + b"\r\n", b"")
+
+
+RETURNS_AT_ONCE = [
+    ("(exit 42)", 42, ""),
+    ("f() { :; }", 0, ""),
+    ("", 0, ""),
+    ("   ", 0, ""),
+    ("# a comment", 0, ""),
+    ("{ echo grouped; }", 0, "grouped\n"),
+    ("((0))", 1, ""),
+    ("((1))", 0, ""),
+    ("! true", 1, ""),
+    ("x=5", 0, ""),
+    ("return 3 2>/dev/null", None, ""),
+    ("no-such-command-here 2>/dev/null", 127, ""),
+    (":;", 0, ""),
+]
+
+
+@pytest.mark.parametrize(("cmd", "code", "stdout"), RETURNS_AT_ONCE)
+def test_trap_02_it_returns_at_once_with_the_right_exit(
+    terminal: LiveTerminal, cmd: str, code: int | None, stdout: str
+) -> None:
+    assert terminal.run("(exit 7)")["exit"] == 7
+    record = terminal.run(cmd)
+    assert (record["stdout"], record["end"], record["seq"]) == (stdout, "exited", 1)
+    assert code is None or record["exit"] == code
+    assert outcome(terminal.run("echo after")) == (0, "after\n", "exited")
+
+
+@pytest.mark.parametrize("cmd", [")", "if then fi", "echo (", "done", "&& true"])
+def test_trap_02_a_syntax_error_returns_at_once_and_says_so(
+    terminal: LiveTerminal, cmd: str
+) -> None:
+    record = terminal.run(cmd)
+    assert "syntax error" in record["stdout"]
+    assert record["exit"] not in (0, None)
+    assert outcome(terminal.run("echo after")) == (0, "after\n", "exited")
+
+
+def test_trap_02_a_coprocess_returns_at_once(terminal: LiveTerminal) -> None:
+    assert terminal.run("coproc cat")["exit"] == 0
+    assert terminal.run("echo ping >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x")[
+        "stdout"
+    ].endswith("ping\n")
+
+
+def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(terminal: LiveTerminal) -> None:
+    terminal.run("marker=old")
+    record = terminal.run("echo bye; exit 3")
+    assert (record["exit"], record["end"], record["killed_by_restart"]) == (3, "shell_exit", False)
+    assert record["stdout"].startswith("bye\n")
+    assert terminal.run("echo ${marker-fresh}")["stdout"] == "fresh\n"
+    info = terminal.described()
+    assert info["pid"] != terminal.info["pid"]
+    assert (info["restarts"], info["last_exit"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("cmd", "code"),
+    [("exec sleep 0.1", 0), ("set -e; false", 1), ("kill -9 $$", 137), ("exec false", 1)],
+)
+def test_trap_10_whatever_ends_the_shell_ends_the_run_with_what_is_known(
+    terminal: LiveTerminal, cmd: str, code: int
+) -> None:
+    record = terminal.run(cmd)
+    assert (record["exit"], record["end"], record["killed_by_restart"]) == (
+        code,
+        "shell_exit",
+        False,
+    )
+    assert record["finished_at"] is not None
+    assert outcome(terminal.run("echo fresh")) == (0, "fresh\n", "exited")
+    assert terminal.described()["restarts"] == 1
+    assert [each["seq"] for each in terminal.records()] == [0, 1]
+
+
+def test_trap_10_a_shell_that_ends_again_and_again_is_followed_by_a_fresh_one(
+    terminal: LiveTerminal,
+) -> None:
+    for number in range(6):
+        assert terminal.run(f"exit {number}")["exit"] == number
+    assert terminal.run("echo alive")["stdout"] == "alive\n"
+    assert terminal.described()["restarts"] == 6
+
+
+@pytest.mark.parametrize("typed", ["exit 4\r", "\x04"])
+def test_trap_10_a_shell_that_somebody_left_by_keys_is_followed_by_a_fresh_one(
+    terminal: LiveTerminal, typed: str
+) -> None:
+    terminal.keys(typed)
+    assert terminal.run("echo fresh")["stdout"] == "fresh\n"
+    assert terminal.described()["restarts"] == 1
+
+
+REARMING = [
+    "trap - DEBUG",
+    "unset PROMPT_COMMAND",
+    "PROMPT_COMMAND=",
+    "PROMPT_COMMAND=(true true true)",
+    "PS1=x",
+    "PS0=",
+    "unset PS0 PS1 PS2",
+    "unset PS0 PS1 PS2 PROMPT_COMMAND",
+    "PS1='$ '; PROMPT_COMMAND='echo noise >/dev/null'",
+    "exec bash",
+    "exec bash --norc",
+    "stty -echo",
+    "bind -u self-insert",
+]
+
+
+@pytest.mark.parametrize("cmd", REARMING)
+def test_trap_12_a_shell_whose_hooks_were_taken_away_never_hangs(
+    terminal: LiveTerminal, cmd: str
+) -> None:
+    """The calls return; where the hooks cannot be armed again the call says that time ran out."""
+    record = terminal.run(cmd, timeout=3)
+    assert record["seq"] == 0
+    if record["end"] is None:
+        assert record["timed_out"]
+        assert terminal.refusal("echo next", timeout=0.5).code == "busy"
+    else:
+        assert outcome(terminal.run("echo next", timeout=10)) == (0, "next\n", "exited")
+    terminal.close()
