@@ -1,0 +1,134 @@
+"""The documentation: its links lead somewhere, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from aegis.cli.main import cli
+from aegis.errors import AegisError
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+NAMED_PATH = re.compile(r"(?<![\w/.*-])(?:actors|aegis|tests|docs)/[\w./-]+\.(?:py|md|sh)\b")
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+TEST = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
+VERB = re.compile(r"^\| `([a-z ]+)` \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
+OPTIONS_OF_MOST = {"--root", "--as", "--json", "--help"}
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page: lower case, blanks as hyphens, no punctuation."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in found}
+
+
+def verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
+    """Every verb with the names of its options, those that most verbs have left out."""
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            assert inner is not None
+            yield from verbs(inner, (*words, word))
+    else:
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        names = {max(option.opts, key=len) for option in options}
+        yield " ".join(words), names - OPTIONS_OF_MOST
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        path, _, anchor = link.partition("#")
+        if path.startswith("https:"):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.is_file() or (anchor and anchor not in headings(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_code_fence_is_closed(page: Path) -> None:
+    fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) % 2 == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    paths = NAMED_PATH.findall(page.read_text(encoding="utf-8"))
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_page_can_be_reached_from_the_readme(page: Path) -> None:
+    reached: set[Path] = set()
+    ahead = [ROOT / "README.md"]
+    while ahead:
+        here = ahead.pop()
+        if here in reached or here.suffix != ".md":
+            continue
+        reached.add(here)
+        for link in LINK.findall(FENCE.sub("", here.read_text(encoding="utf-8"))):
+            path = link.partition("#")[0]
+            if path and not path.startswith("https:"):
+                ahead.append((here.parent / path).resolve())
+    assert page in reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    missing = [
+        f"{path}::{test}"
+        for path, test in NAMED_TEST.findall(page.read_text(encoding="utf-8"))
+        if test not in TEST.findall((ROOT / path).read_text(encoding="utf-8"))
+    ]
+    assert missing == []
+
+
+def test_every_promise_has_its_heading() -> None:
+    text = (DOCS / "guarantees.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## G(\d+) ", text, re.MULTILINE) == [str(n) for n in range(1, 15)]
+
+
+def test_every_trap_that_is_held_has_a_test_of_its_number() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \|.*\| (\w+)[^|]*\|$", (DOCS / "traps.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert [number for number, _ in rows] == [str(n) for n in range(1, 35)]
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    held = [number for number, today in rows if today == "held"]
+    assert held
+    assert [n for n in held if not re.search(rf"def test_trap_0?{n}_", tests)] == []
+
+
+def test_the_page_of_the_command_line_has_exactly_the_verbs_there_are() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    described = {
+        verb: {option.strip(" `") for option in options.split(",")} - {""}
+        for verb, _, options in VERB.findall(text)
+    }
+    # ``-n`` has no long form.
+    assert described == dict(verbs(cli))
+
+
+def test_the_page_of_errors_has_exactly_the_codes_there_are() -> None:
+    text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE))
+    refusals = {error.code for error in AegisError.__subclasses__()}
+    assert described == refusals | {"cancelled", "internal"}
