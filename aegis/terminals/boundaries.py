@@ -6,7 +6,7 @@ Pure: no time, no I/O. ``Boundaries`` is a state machine of one shell. Its rules
 - A D with a number above the last ends the command that is open. Without one it ends a line that
   ran nothing: empty, a comment, not valid syntax, or interrupted.
 - A B while a command is open means that its end was lost. B comes again whenever the prompt is
-  drawn; otherwise it only says that the prompt stands.
+  drawn; otherwise it only says that the prompt stands, as does the line editor's paste mode.
 - A number may jump forward. A C or D with a number seen before, or a smaller one, is data.
 - ``s=1`` on a mark says that the line was submitted by the daemon. Without a submission under way
   it says nothing (somebody sent the submit key by hand); a C without it is still ours while a
@@ -182,7 +182,11 @@ class Boundaries:
 
     def paste_mode(self, on: bool) -> list[Happening]:
         """The line editor took the line (``on``) or let go of it; programs do so as well."""
-        if on or self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
+        if on:
+            # The prompt stands, even one that lost its mark for once: a D came, no command is open.
+            due = self.phase is Phase.RETURNING or (self.phase is Phase.STARTING and self._number)
+            return self._prompted() if due else []
+        if self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
             return []
         self._let_go = True
         return [AcceptedLine()]

@@ -18,6 +18,12 @@ SUBMIT_KEY = b"\x1b[8133;0~\x1b[8133;1~"
 PROBE_KEY = b"\x1b[8133;2~"
 """Asks the hook for a line report (``133;P;k=l``) and changes nothing."""
 
+INTERRUPT_LINE = b"\x03" + PROBE_KEY
+"""Drops a line that the shell is reading: Ctrl-C, and the probe key behind it.
+
+A Ctrl-C that comes while bash draws a prompt may be kept until the next key.
+"""
+
 _PASTE_BEGIN = b"\x1b[200~"
 _PASTE_END = b"\x1b[201~"
 _ENTER = b"\r"

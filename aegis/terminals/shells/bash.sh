@@ -7,6 +7,7 @@
 #   - No mark forks. Marks go where the prompt goes: to standard error.
 #   - What runs inside PROMPT_COMMAND never replaces or shortens that array (bash walks along it
 #     meanwhile): elements are only rewritten in place or appended.
+#   - PS0 changes inside PROMPT_COMMAND only: bash keeps a pointer to it while a line is edited.
 
 # Aliases would change how the functions below are read.
 builtin shopt -u expand_aliases
@@ -15,14 +16,14 @@ builtin shopt -u expand_aliases
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
 # prompts and PROMPT_COMMAND look with everything in place.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
-__aegis_event=('\!') __aegis_past=(0) __aegis_dir=("${BASH_SOURCE[0]%/*}")
-__aegis_armed=()
+__aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
+__aegis_armed=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
 # of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
 __aegis_ps0=(
-  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q+=1+__aegis_owed,__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a'
+  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a'
 )
 __aegis_ps1=(
   '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
@@ -36,11 +37,12 @@ __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]
 __aegis_first() {
   { local status=$? typed=; local -; builtin set +euvx; } 2>/dev/null
   local event=${__aegis_event@P}
-  __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
     __aegis_keep_typed && typed=";h=$event"
   fi
+  __aegis_q=$((__aegis_q + 1))
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
+  [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
   [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
   return "$status"
@@ -49,6 +51,14 @@ __aegis_first() {
 # Writes the newest entry of the history where the reader of the marks finds it.
 __aegis_keep_typed() {
   { HISTTIMEFORMAT='' builtin history 1 >|"$__aegis_dir/typed.$event"; } 2>/dev/null
+}
+
+# Whether the history has any entry: an empty one has the same number as one with a single entry.
+# Asked once, at the first prompt.
+__aegis_has_history() {
+  local entry= file=$__aegis_dir/typed.0
+  { builtin history 1 >|"$file" && IFS= builtin read -r entry <"$file"; } 2>/dev/null
+  [[ $entry ]]
 }
 
 # Prints the mark $1 with the parameters $2 behind secret and number.
@@ -68,8 +78,12 @@ __aegis_last() {
 __aegis_arm() {
   { local -; builtin set +euvx; } 2>/dev/null
   __aegis_in_order || __aegis_order
+  builtin shopt -q promptvars || __aegis_literal=1
+  [[ $__aegis_literal ]] && __aegis_keep_literal
   __aegis_arm_prompts
   __aegis_armed=${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-}
+  [[ $__aegis_literal ]] && __aegis_armed=
+  return 0
 }
 
 # Whether our functions are first and last in PROMPT_COMMAND. bash-preexec takes the command after
@@ -83,6 +97,12 @@ __aegis_in_order() {
 # padded with empty elements, none is removed.
 __aegis_order() {
   builtin printf -v PROMPT_COMMAND %s "${PROMPT_COMMAND-}" 2>/dev/null || return 0
+  if [[ ${PROMPT_COMMAND-} == *__bp_install* ]]; then
+    # bash-preexec will take itself out of the first element, and of no other, and arm itself.
+    [[ $PROMPT_COMMAND == *__aegis_first* ]] ||
+      PROMPT_COMMAND=$'__aegis_first\n__aegis_last\n'$PROMPT_COMMAND
+    return 0
+  fi
   local -a theirs=() last=(__aegis_last)
   __aegis_find_theirs
   if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)); then
@@ -124,6 +144,21 @@ __aegis_arm_prompts() {
   [[ ${PS2-} == *"$__aegis_ps2"* ]] || __aegis_set PS2 "$__aegis_ps2$PS2"
 }
 
+# The user switched promptvars off, which the marks need: it goes on, and the user's prompts are
+# shown through a variable that holds, anew at every prompt, how they look without it.
+__aegis_keep_literal() {
+  local prompts=(PS0 PS1 PS2) i shown text mark
+  builtin shopt -u promptvars
+  for i in 0 1 2; do
+    shown="\${__aegis_look[$i]-}" text=${!prompts[i]-}
+    for mark in "$__aegis_ps0" "${__aegis_ps1[@]}" "$__aegis_ps2"; do text=${text//"$mark"/}; done
+    __aegis_theirs[i]=${text//"$shown"/"${__aegis_theirs[i]-}"}
+    __aegis_look[i]=${__aegis_theirs[i]@P}
+    __aegis_set "${prompts[i]}" "$shown"
+  done
+  builtin shopt -s promptvars
+}
+
 # Sets the variable $1 to $2; leaves a readonly one alone.
 __aegis_set() {
   builtin printf -v "$1" %s "$2" 2>/dev/null || return 0
@@ -132,7 +167,7 @@ __aegis_set() {
 # The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
 __aegis_submit() {
   builtin set +H
-  [[ ${PROMPT_COMMAND[*]-} == *__aegis_first*__aegis_last* ]] || __aegis_arm
+  __aegis_in_order || __aegis_order
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
 
@@ -164,15 +199,17 @@ __aegis_bind_keys() {
   builtin bind 'set enable-bracketed-paste on'
 }
 
-# Without a secret (this file was started by hand) nothing is armed.
+# Fails without a secret (this file was started by hand): then nothing is armed.
 __aegis_begin() {
-  [[ ${__aegis_n-} ]] || return 0
+  { local -; builtin set +euvx; } 2>/dev/null
+  [[ ${__aegis_n-} ]] || return 1
   __aegis_arm
   __aegis_bind_keys 2>/dev/null
-  builtin set +H
+  return 0
 }
 
 IFS= builtin read -r __aegis_n <"$__aegis_dir/init.secret"
+builtin declare +x __aegis_n
 builtin command rm -f -- "$__aegis_dir/init.secret"
 builtin shopt -s expand_aliases
 
@@ -180,4 +217,4 @@ if [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
   builtin source ~/.bashrc
 fi
 
-__aegis_begin
+__aegis_begin && \builtin set +H

@@ -1,0 +1,213 @@
+"""A real bash on a real PTY, driven through the real hook, parser and boundaries."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+import attrs
+import pytest
+import trio
+
+from aegis.terminals.boundaries import (
+    AcceptedLine,
+    Boundaries,
+    Ended,
+    Happening,
+    LineReport,
+    NothingRan,
+    Phase,
+    Prompted,
+    Started,
+)
+from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
+from aegis.terminals.pty import PtyProcess, open_pty_process
+from aegis.terminals.reaper import end_processes
+from aegis.terminals.shells import bash
+from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
+
+T = TypeVar("T")
+
+HANG_S = 30.0
+"""A guard against hanging, far above what anything here takes."""
+
+
+@attrs.frozen
+class Outcome:
+    """How one submission ended: its last happening, and what was printed for it."""
+
+    end: Happening
+    output: str
+
+    @property
+    def exit(self) -> int | None:
+        assert isinstance(self.end, Ended | NothingRan)
+        return self.end.exit
+
+
+class LiveBash:
+    """What a shell's owner does, in small: pump, submit, type, and look at what happened."""
+
+    def __init__(self, process: PtyProcess, secret: bytes, directory: Path) -> None:
+        self.process = process
+        self.secret = secret
+        self.directory = directory
+        self.boundaries = Boundaries()
+        self.everything = b""
+        self.marks: list[Mark] = []
+        self._parser = MarkParser(secret)
+        self.output = ""
+        self._output = b""
+        self._grew = trio.Event()
+        self._send, self._receive = trio.open_memory_channel[Happening](100_000)
+
+    async def pump(self) -> None:
+        with suppress(trio.ClosedResourceError):
+            while data := await self.process.read():
+                for event in self._parser.feed(data):
+                    self._take(event)
+                self._grew.set()
+                self._grew = trio.Event()
+        self._send.close()
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Text):
+            self.everything += event.data
+            self._output += event.data
+        elif isinstance(event, PasteMode):
+            self._happened(self.boundaries.paste_mode(event.on))
+        else:
+            self.marks.append(event)
+            self._happened(self.boundaries.mark(event))
+
+    def _happened(self, happenings: list[Happening]) -> None:
+        for happening in happenings:
+            if isinstance(happening, Started | AcceptedLine):
+                self._output = b""
+            if isinstance(happening, Ended | NothingRan):
+                self.output = self._output.decode().replace("\r\n", "\n").lstrip("\r")
+            self._send.send_nowait(happening)
+
+    async def expect(self, *kinds: type[T]) -> T:
+        """The next happening of one of these kinds; others before it are passed over."""
+        with trio.fail_after(HANG_S):
+            while True:
+                happening = await self._receive.receive()
+                if isinstance(happening, kinds):
+                    return happening
+
+    def happened_so_far(self) -> list[Happening]:
+        happenings: list[Happening] = []
+        while True:
+            try:
+                happenings.append(self._receive.receive_nowait())
+            except trio.WouldBlock:
+                return happenings
+
+    async def submit(self, cmd: str) -> None:
+        self.boundaries.submitted()
+        await self._write(encode_submission(cmd))
+
+    async def run(self, cmd: str) -> Outcome:
+        """Submit ``cmd`` and wait for its end and the next prompt."""
+        await self.submit(cmd)
+        end: Ended | NothingRan = await self.expect(Ended, NothingRan)
+        while isinstance(end, NothingRan) and not end.submitted:
+            end = await self.expect(Ended, NothingRan)
+        outcome = Outcome(end, self.output)
+        await self.expect(Prompted)
+        return outcome
+
+    async def type(self, keys: str, writer: str = "human:ann") -> None:
+        self.boundaries.keys(writer, keys.encode())
+        await self._write(keys.encode())
+
+    async def probe(self) -> LineReport:
+        self.boundaries.probed()
+        await self._write(PROBE_KEY)
+        return await self.expect(LineReport)
+
+    async def settle(self) -> None:
+        """What an owner does before it submits after uncertain keys."""
+        while not self.boundaries.can_submit():
+            if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
+                self.boundaries.probed()
+                await self._write(PROBE_KEY)
+            await self.expect(Prompted, LineReport)
+        self.happened_so_far()
+
+    async def interrupt(self) -> None:
+        """What an owner does about text that the shell cannot finish reading."""
+        self.boundaries.probed()
+        await self._write(INTERRUPT_LINE)
+
+    async def _write(self, data: bytes) -> None:
+        with trio.fail_after(HANG_S):
+            await self.process.write(data)
+
+    async def seen(self, text: str) -> None:
+        """Wait until ``text`` came out of the terminal."""
+        with trio.fail_after(HANG_S):
+            while text.encode() not in self.everything:
+                await self._grew.wait()
+
+
+StartBash: TypeAlias = Callable[..., Awaitable[LiveBash]]
+
+
+@pytest.fixture
+async def start_bash(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[StartBash]:
+    """Starts a bash with the given ``.bashrc``; ends everything of it afterwards."""
+    started: list[LiveBash] = []
+
+    async def start(
+        bashrc: str = "PS1='$ '\n",
+        *,
+        env: dict[str, str] | None = None,
+        directory: str = "state",
+        hook: Callable[[str], str] | None = None,
+        prompt: bool = True,
+    ) -> LiveBash:
+        home = tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        (home / ".bashrc").write_text(bashrc)
+        state = tmp_path / directory
+        state.mkdir(mode=0o700)
+        secret = bash.write_startup(state)
+        if hook is not None:
+            init = state / bash.INIT_FILE
+            init.write_text(hook(init.read_text()))
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+        }
+        process = await open_pty_process(
+            bash.argv("bash", state), cwd=str(home), env=variables | (env or {}), rows=24, cols=80
+        )
+        shell = LiveBash(process, secret, state)
+        started.append(shell)
+        nursery.start_soon(shell.pump)
+        if prompt:
+            await shell.expect(Prompted)
+        return shell
+
+    yield start
+    for shell in started:
+        shell.process.close()
+        assert await end_processes([shell.process.pid], []) == []
+        await shell.process.wait()
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment without pip."""
+    directory = tmp_path / "a venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
+    return directory
