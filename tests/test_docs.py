@@ -123,7 +123,6 @@ def test_the_page_of_the_command_line_has_exactly_the_verbs_there_are() -> None:
         verb: {option.strip(" `") for option in options.split(",")} - {""}
         for verb, _, options in VERB.findall(text)
     }
-    # ``-n`` has no long form.
     assert described == dict(verbs(cli))
 
 
