@@ -19,6 +19,10 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 MAX_CMD_CHARS = 1_000_000
 MAX_KEYS_CHARS = 65_536
+MAX_VARIABLE_BYTES = 131_070
+"""Name, ``=`` and value of one variable: the longest string that execve(2) takes on Linux."""
+MAX_ENV_BYTES = 1024 * 1024
+"""All variables of one terminal; with the daemon's own they must fit what Linux takes in all."""
 DEFAULT_RUN_TIMEOUT_S = 50.0
 
 End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
@@ -122,6 +126,12 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
                 f"{attribute.name} holds {key[:80]!r}: a variable's name must not be empty or hold "
                 "'=', and neither name nor value may hold a NUL"
             )
+    sizes = [len(f"{key}={value}".encode()) for key, value in env.items()]
+    if max(sizes, default=0) > MAX_VARIABLE_BYTES or sum(sizes) > MAX_ENV_BYTES:
+        raise ValueError(
+            f"{attribute.name} is too long: a variable may take {MAX_VARIABLE_BYTES} bytes, name "
+            f"and value, and all together {MAX_ENV_BYTES}"
+        )
 
 
 _TERMINAL_NAME = described(f"The terminal's name: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")

@@ -24,7 +24,7 @@ def find_shell(asked: str | None) -> str:
     Raises ``InvalidRequest`` if there is none, or if it is another shell than bash.
     """
     default = os.environ.get("SHELL", "")
-    wanted = asked or (default if Path(default).name == "bash" else "bash")
+    wanted = (default if Path(default).name == "bash" else "bash") if asked is None else asked
     path = shutil.which(wanted)
     if path is None:
         raise InvalidRequest(
@@ -46,7 +46,9 @@ def find_directory(asked: str | None, root: Path) -> str:
     """
     path = root if asked is None else root / Path(asked).expanduser()
     problem = None
-    if "\0" in str(path):
+    if asked == "":
+        problem = "is empty"
+    elif "\0" in str(path):
         problem = "holds a NUL"
     elif not path.exists():
         problem = "does not exist"

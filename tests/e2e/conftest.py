@@ -29,6 +29,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
     try:
         yield running
     finally:
+        running.hang_up()
         code = running.stop()
     assert code == 0
     running.check_left_nothing()
@@ -41,6 +42,7 @@ def own_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     try:
         yield own
     finally:
+        own.hang_up()
         code = own.stop() if own.is_running else None
     assert code in (0, None)
     if code == 0:
@@ -67,6 +69,7 @@ def new_terminal(daemon: DaemonProcess, tmp_path: Path) -> Iterator[NewTerminal]
         return terminal
 
     yield spawn
+    daemon.hang_up()
     still_open = {info["name"] for info in daemon.call("term_list")["result"]}
     for terminal in spawned:
         if terminal.name in still_open:

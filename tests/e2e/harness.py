@@ -44,6 +44,7 @@ class DaemonProcess:
         self.banner = ""
         self._log = directory / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._sent: list[Pending] = []
 
     @property
     def environment(self) -> dict[str, str]:
@@ -117,7 +118,8 @@ class DaemonProcess:
         """After a stop in order: no process, no endpoint, no failure in the log."""
         assert self.shell_processes() == []
         assert not self.state.endpoint.exists()
-        assert self.failures() == []
+        failures = self.failures()
+        assert not failures, "\n".join(failures)
 
     def failures(self) -> list[str]:
         """The lines of the log that tell of an error inside the daemon."""
@@ -149,7 +151,13 @@ class DaemonProcess:
 
     def send(self, command: str, **arguments: object) -> Pending:
         """One command over a connection of its own, not waited for."""
-        return Pending(self.endpoint.socket, command, arguments)
+        self._sent.append(Pending(self.endpoint.socket, command, arguments))
+        return self._sent[-1]
+
+    def hang_up(self) -> None:
+        """Let go of what was sent and never waited for."""
+        while self._sent:
+            self._sent.pop().hang_up()
 
     def refusal(self, command: str, **arguments: object) -> CommandFailed:
         """The error that a command must end with."""
@@ -318,7 +326,7 @@ class Wakes:
 class Gate:
     """Lets a test decide how long a command runs, without looking at any clock.
 
-    ``hold`` is shell text that says that it runs and waits until ``open`` is called.
+    ``reach`` is shell text that says that it runs; ``hold`` waits for ``open`` after that.
     """
 
     _numbers = itertools.count()
@@ -331,7 +339,8 @@ class Gate:
         # Opened for both directions a pipe has always a reader and a writer: nobody blocks.
         self._reached, self._opened = (os.open(path, os.O_RDWR) for path in paths)
         reached, opened = (shlex.quote(str(path)) for path in paths)
-        self.hold = f"echo >{reached}; read -r _ <{opened}"
+        self.reach = f"echo >{reached}"
+        self.hold = f"{self.reach}; read -r _ <{opened}"
 
     def wait_reached(self) -> None:
         """Wait until the command runs."""
