@@ -48,7 +48,10 @@ class Switchboard:
         """Nothing yet: the actor comes with the first call."""
 
     def closed(self, caller: Caller) -> None:
-        """The caller is gone: its actor ends."""
+        """The caller is gone: its actor ends, as soon as it has begun."""
+        starting = self._starting.pop(caller.connection, None)
+        if starting is not None:
+            starting.set()
         ref = self._refs.pop(caller.connection, None)
         if ref is not None:
             ref.stop()
@@ -57,21 +60,31 @@ class Switchboard:
         while (starting := self._starting.get(caller.connection)) is not None:
             await starting.wait()
         ref = self._refs.get(caller.connection)
-        if ref is None or ref.is_stopped:
-            ref = self._refs[caller.connection] = await self._start(caller)
-        return ref
+        return await self._start(caller) if ref is None or ref.is_stopped else ref
 
     async def _start(self, caller: Caller) -> Ref[Invoke]:
         done = self._starting[caller.connection] = trio.Event()
+        try:
+            ref = await self._start_actor(caller)
+            if self._starting.get(caller.connection) is not done:  # closed meanwhile
+                ref.stop()
+                raise ActorStopped("this connection was closed")
+            self._refs[caller.connection] = ref
+            return ref
+        finally:
+            if self._starting.get(caller.connection) is done:
+                del self._starting[caller.connection]
+            done.set()
+
+    async def _start_actor(self, caller: Caller) -> Ref[Invoke]:
         name = _UNSAFE.sub("_", f"{caller.face}:{caller.connection}")[:128]
         supervisor = self._system.supervisor(self._supervisor)
         try:
-            ref: Ref[Invoke] = await supervisor.start_child(self._make_spec(name, caller))
+            # A start goes on without its caller, and then nobody would know of the actor.
+            with trio.CancelScope(shield=True):
+                ref: Ref[Invoke] = await supervisor.start_child(self._make_spec(name, caller))
         except MisuseError as error:
             raise ActorStopped(f"this connection is being ended; connect again: {error}") from error
-        finally:
-            del self._starting[caller.connection]
-            done.set()
         return ref
 
 

@@ -1,0 +1,108 @@
+"""The actors of connections come and go with their callers, however quickly those leave."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from actors import Actor, ActorStopped, ChildSpec, SupervisorSpec, System, open_system
+from aegis.protocol.table import BY_NAME
+from aegis.servers.calls import OPERATOR, Caller
+from aegis.servers.connection import Invoke
+from aegis.servers.switchboard import Switchboard
+
+CALLER = Caller(OPERATOR, "line", "c1")
+
+
+class Slow(Actor[Invoke]):
+    """A connection whose set-up waits for ``begin``; it answers with its arguments."""
+
+    def __init__(self, begin: trio.Event) -> None:
+        self._begin = begin
+
+    async def setup(self) -> None:
+        await self._begin.wait()
+
+    async def receive(self, message: Invoke) -> None:
+        self.reply(message, dict(message.arguments))
+
+
+class Board:
+    """A switchboard over a real system; ``begin`` lets connections come up."""
+
+    def __init__(self, system: System) -> None:
+        self.begin = trio.Event()
+        self._system = system
+        self.port = Switchboard(system, "root/connections", self._spec)
+
+    def _spec(self, name: str, caller: Caller) -> ChildSpec:
+        return ChildSpec(name=name, actor=Slow, arguments={"begin": self.begin})
+
+    @property
+    def actors(self) -> list[str]:
+        return self._system.supervisor("root/connections").names
+
+    async def call(self, **arguments: object) -> object:
+        given: Mapping[str, object] = arguments
+        return await self.port.call(CALLER, BY_NAME["term_list"], given)
+
+
+@asynccontextmanager
+async def open_board() -> AsyncIterator[Board]:
+    connections = SupervisorSpec(name="connections", dynamic=True)
+    async with open_system(SupervisorSpec(name="root", children=(connections,))) as system:
+        yield Board(system)
+
+
+async def test_a_caller_has_one_actor_for_all_its_calls() -> None:
+    async with open_board() as board:
+        board.begin.set()
+        assert [await board.call(number=n) for n in range(3)] == [{"number": n} for n in range(3)]
+        assert board.actors == ["line:c1"]
+        board.port.closed(CALLER)
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.actors == []
+        assert board.port.count == 0
+
+
+async def test_a_caller_that_leaves_during_its_first_call_leaves_no_actor() -> None:
+    async with open_board() as board, trio.open_nursery() as calls:
+        calls.start_soon(board.call)
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.actors == ["line:c1"]
+        calls.cancel_scope.cancel()
+        board.begin.set()
+        await trio.testing.wait_all_tasks_blocked()
+        board.port.closed(CALLER)
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.actors == []
+
+
+async def test_a_caller_closed_while_its_actor_starts_leaves_no_actor() -> None:
+    async with open_board() as board, trio.open_nursery() as calls:
+
+        async def call_in_vain() -> None:
+            with pytest.raises(ActorStopped, match="was closed"):
+                await board.call()
+
+        calls.start_soon(call_in_vain)
+        await trio.testing.wait_all_tasks_blocked()
+        board.port.closed(CALLER)
+        board.begin.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.actors == []
+        assert board.port.count == 0
+
+
+async def test_calls_that_wait_for_the_actor_share_it() -> None:
+    async with open_board() as board, trio.open_nursery() as calls:
+        for _ in range(5):
+            calls.start_soon(board.call)
+        await trio.testing.wait_all_tasks_blocked()
+        board.begin.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.actors == ["line:c1"]
