@@ -190,9 +190,9 @@ class PtyProcess:
     async def write(self, data: bytes) -> None:
         """Write all of ``data``, waiting for room while others read.
 
-        One writer at a time. Cancelled, it may have written a part. Raises
-        ``trio.BrokenResourceError`` when nobody holds the terminal any more and
-        ``trio.ClosedResourceError`` once closed.
+        One writer at a time. Cancelled, it may have written a part. When nobody holds the terminal
+        any more the bytes are lost, or ``trio.BrokenResourceError`` is raised, as the kernel has
+        it; ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         left = data[self.write_now(data) :]

@@ -1,0 +1,71 @@
+"""What a process's files in /proc say."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.terminals.process_table import ProcessInfo, cookie_of, has_cookie, parse_stat
+
+TAIL = b" 4 5 6 34816 7 4194304 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 100 18446744073709551615\n"
+
+
+@pytest.mark.parametrize(
+    "name", [b"bash", b"a) S 1 2 3 (b", b")", b"", b"two words", b"new\nline", b"((", b"\xff"]
+)
+def test_the_name_may_hold_anything(name: bytes) -> None:
+    info = parse_stat(b"42 (" + name + b") S" + TAIL)
+    assert info == ProcessInfo(
+        pid=42,
+        name=name.decode(errors="replace"),
+        state="S",
+        session=6,
+        threads=1,
+        start_time=12345,
+    )
+
+
+@pytest.mark.parametrize(
+    "stat", [b"", b"42", b"42 (bash", b"42 (bash) S 1 2", b"(bash) S" + TAIL, b"x (bash) S" + TAIL]
+)
+def test_what_is_no_stat_file_is_refused(stat: bytes) -> None:
+    with pytest.raises(ValueError, match=r"stat file must|invalid literal"):
+        parse_stat(stat)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_parsed_or_refused(stat: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert parse_stat(stat).pid >= 0
+
+
+@pytest.mark.parametrize(
+    ("state", "threads", "alive"),
+    [("S", 1, True), ("Z", 1, False), ("X", 1, False), ("Z", 3, True)],
+)
+def test_a_zombie_is_dead_unless_another_thread_lives(
+    state: str, threads: int, alive: bool
+) -> None:
+    info = ProcessInfo(pid=1, name="x", state=state, session=1, threads=threads, start_time=1)
+    assert info.is_alive is alive
+
+
+@pytest.mark.parametrize(
+    ("environ", "cookie"),
+    [
+        (b"", None),
+        (b"AEGIS_TERMINAL=/root/build/1", "/root/build/1"),
+        (b"A=1\0AEGIS_TERMINAL=/root/build/1\0B=2\0", "/root/build/1"),
+        (b"XAEGIS_TERMINAL=/root/build/1\0", None),
+        (b"A=AEGIS_TERMINAL=/root/build/1\0", None),
+        (b"AEGIS_TERMINALS=/root/build/1\0", None),
+        (b"AEGIS_TERMINAL=\0", ""),
+    ],
+)
+def test_a_cookie_is_one_whole_variable(environ: bytes, cookie: str | None) -> None:
+    assert cookie_of(environ) == cookie
+    assert has_cookie(environ, ["/root/build/1"]) is (cookie == "/root/build/1")
+    assert not has_cookie(environ, ["/root/build/11", "/root/build/"])
