@@ -22,16 +22,13 @@ from aegis.journal.ledger import encode_line
 from aegis.journal.note import InFlightNote
 from aegis.journal.raw_log import RawLog
 from aegis.journal.reader import LedgerReader
+from tests.bench.table import Row, print_rows
 
 RECORD = {"seq": 1, "cmd": "pytest -q", "exit": 0, "stdout": "x" * 300}
 LINE = encode_line(RECORD)
 ROUNDS = 400
 FILES = 64
 PER_FILE = 20
-
-
-def tell(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 def write_and_sync(fd: int) -> None:
@@ -53,7 +50,7 @@ async def seconds(work: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - start
 
 
-async def lone(directory: Path, flusher: Flusher) -> None:
+async def lone(directory: Path, flusher: Flusher) -> list[Row]:
     """One append at a time; the two kinds in turn, so that both meet the same weather."""
     limiter = trio.CapacityLimiter(MAX_THREADS)
     fd = os.open(directory / "raw", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -67,7 +64,10 @@ async def lone(directory: Path, flusher: Flusher) -> None:
         nursery.cancel_scope.cancel()
     os.close(fd)
     floor, ours = statistics.median(raw) * 1e6, statistics.median(ledger) * 1e6
-    tell(f"lone append: raw {floor:.0f} us, ledger {ours:.0f} us, ratio {ours / floor:.2f}")
+    return [
+        ("lone append / write and sync in a thread", ours / floor, "ratio"),
+        ("  lone append, µs", ours, f"write and sync {floor:.0f} µs"),
+    ]
 
 
 async def repeat(work: Callable[[], Awaitable[object]]) -> None:
@@ -81,7 +81,7 @@ async def all_at_once(works: Sequence[Callable[[], Awaitable[object]]]) -> None:
             nursery.start_soon(repeat, work)
 
 
-async def parallel(directory: Path, flusher: Flusher) -> None:
+async def parallel(directory: Path, flusher: Flusher) -> list[Row]:
     """Many files, each with one append after the other."""
     limiter = trio.CapacityLimiter(MAX_THREADS)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -101,38 +101,50 @@ async def parallel(directory: Path, flusher: Flusher) -> None:
         os.close(fd)
     count = FILES * PER_FILE
     floor, ours = count / statistics.median(raw), count / statistics.median(ledger)
-    tell(f"{FILES} files: raw {floor:.0f}/s, ledgers {ours:.0f}/s, time ratio {floor / ours:.2f}")
+    return [
+        (f"time of {FILES} ledgers / of {FILES} plain files", floor / ours, "ratio"),
+        (f"  {FILES} ledgers, appends/s", ours, f"plain files {floor:.0f}/s"),
+    ]
 
 
-async def shared(directory: Path, flusher: Flusher) -> None:
+async def shared(directory: Path, flusher: Flusher) -> list[Row]:
     """Many writers of one ledger, each waiting for its own line."""
     appender = await Appender.open(directory / "shared.jsonl", flusher)
     async with trio.open_nursery() as nursery:
         await nursery.start(appender.run)
         took = await seconds(lambda: all_at_once([partial(ledger_once, appender)] * FILES))
         nursery.cancel_scope.cancel()
-    tell(f"one ledger, {FILES} writers: {FILES * PER_FILE / took:.0f}/s")
+    return [(f"  one ledger, {FILES} writers, appends/s", FILES * PER_FILE / took, "group commit")]
 
 
-def on_the_loop(directory: Path, flusher: Flusher) -> None:
-    """What is done without a thread: encoding, notes, raw bytes, reading."""
-    tell(f"encode one line: {microseconds(lambda: encode_line(RECORD)):.1f} us")
+def writing(directory: Path, flusher: Flusher) -> list[Row]:
+    """What is written without a thread: lines encoded, notes, raw bytes."""
     note = InFlightNote.open(directory / "note", flusher)
     small = {"seq": 1, "cmd": "pytest -q", "writer": "agent:alice"}
-    tell(f"note: {microseconds(lambda: note.write(small)):.1f} us")
     large = {"seq": 1, "cmd": "x" * 1_000_000}
-    tell(f"note of 1 MB: {microseconds(lambda: note.write(large), 50):.0f} us")
-    note.close()
     raw = RawLog.open(directory)
     chunk = b"x" * 16_384
     took = microseconds(lambda: raw.write(chunk), 10_000)
-    tell(f"raw log: {len(chunk) / took:.0f} MB/s, {took:.1f} us per 16 KiB (rotations included)")
+    rows: list[Row] = [
+        ("  encode one line, µs", microseconds(lambda: encode_line(RECORD)), "mean"),
+        ("  note, µs", microseconds(lambda: note.write(small)), "mean"),
+        ("  note of 1 MB, µs", microseconds(lambda: note.write(large), 50), "mean"),
+        ("  raw log, MB/s", len(chunk) / took, "rotations included"),
+    ]
     raw.close()
+    note.close()
+    return rows
+
+
+def reading(directory: Path) -> list[Row]:
+    """The end of a long ledger."""
     path = directory / "big.jsonl"
     path.write_bytes(b"".join(encode_line(RECORD | {"seq": seq}) for seq in range(100_000)))
     reader = LedgerReader(path)
-    tell(f"last 5 of 100,000: {microseconds(lambda: reader.last_n(5)):.0f} us")
-    tell(f"the last 190 KiB: {microseconds(lambda: reader.last_n(500), 50):.0f} us")
+    return [
+        ("  last 5 records of 100,000, µs", microseconds(lambda: reader.last_n(5)), "mean"),
+        ("  last 500 records, µs", microseconds(lambda: reader.last_n(500), 50), "mean"),
+    ]
 
 
 def microseconds(work: Callable[[], object], rounds: int = 2000) -> float:
@@ -144,14 +156,22 @@ def microseconds(work: Callable[[], object], rounds: int = 2000) -> float:
     return (time.perf_counter() - start) / rounds * 1e6
 
 
-async def main(directory: Path) -> None:
+async def _measure(directory: Path) -> list[Row]:
     flusher = Flusher()
-    await lone(directory, flusher)
-    await parallel(directory, flusher)
-    await shared(directory, flusher)
-    on_the_loop(directory, flusher)
+    return [
+        *await lone(directory, flusher),
+        *await parallel(directory, flusher),
+        *await shared(directory, flusher),
+        *writing(directory, flusher),
+        *reading(directory),
+    ]
+
+
+def measure(where: str | None = None) -> list[Row]:
+    """All rows, on the disk that holds ``where``, by default the one for temporary files."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-", dir=where) as directory:
+        return trio.run(_measure, Path(directory))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
-        trio.run(main, Path(name))
+    print_rows(measure(sys.argv[1] if len(sys.argv) > 1 else None))

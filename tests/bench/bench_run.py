@@ -1,8 +1,8 @@
-"""What a command costs on a shared terminal, against what bash, the PTY and the disk cost alone.
+"""What a command costs on a shared terminal, against what bash, PTY and disk cost alone.
 
-The floor is one task that writes the submission to a PTY with the installed hooks and Debian's stock
-``.bashrc``, reads until the end mark, appends one record and waits for its sync: no actors, no
-parser, no capture. Both are measured in turn, in one process.
+The floor is one task that writes the submission to a PTY with the installed hooks and Debian's
+stock ``.bashrc``, reads until the end mark, appends one record and waits for its sync: no actors,
+no parser, no capture. Both are measured in turn, in one process.
 
 python tests/bench/bench_run.py
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -32,12 +31,11 @@ from aegis.terminals.directory import TerminalDirectory
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.shells import bash
 from aegis.terminals.submission import encode_submission
+from tests.bench.table import Row, print_rows
 
 ROUNDS = 400
 WARM_UP = 40
 STOCK_BASHRC = Path("/etc/skel/.bashrc")
-
-Row = tuple[str, float, str]
 
 
 class Floor:
@@ -66,11 +64,15 @@ class Floor:
         self._seen = self._seen.partition(mark)[2]
 
 
+def _prepare(directory: Path) -> None:
+    directory.mkdir(mode=0o700)
+    bash.write_startup(directory)
+
+
 @asynccontextmanager
 async def open_floor(directory: Path) -> AsyncIterator[Floor]:
     """A bash with the hooks, and an appender beside it."""
-    directory.mkdir(mode=0o700)
-    bash.write_startup(directory)
+    _prepare(directory)
     async with trio.open_nursery() as nursery:
         appender = await Appender.open(directory / "ledger.jsonl", Flusher())
         await nursery.start(appender.run)
@@ -144,12 +146,11 @@ def measure() -> list[Row]:
         finally:
             os.environ["HOME"] = home
     return [
-        ("run('true') / (PTY floor + one append)", run / floor, "goal ≤ 1.5"),
+        ("run('true') / (PTY floor + one append)", run / floor, "ratio, goal ≤ 1.5"),
         ("  run('true'), ms", run, "median"),
         ("  PTY floor + one append, ms", floor, "median"),
     ]
 
 
 if __name__ == "__main__":
-    for name, figure, note in measure():
-        sys.stdout.write(f"{name:<44} {figure:9.3f}  {note}\n")
+    print_rows(measure())

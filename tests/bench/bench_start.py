@@ -1,0 +1,124 @@
+"""How long a start takes: of the daemon, until it says that it is ready, and of a one-shot verb.
+
+What the daemon's start is compared with is Python importing the libraries that it cannot do
+without; what a verb's is compared with, is Python doing nothing. Measured in turn. A cold start is
+one without compiled bytecode, as the first one after an installation.
+
+python tests/bench/bench_start.py
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.bench.table import Row, print_rows
+from tests.e2e.harness import PROGRAM, DaemonProcess
+
+COLD_ROUNDS = 3
+WARM_ROUNDS = 7
+VERB_ROUNDS = 15
+LIBRARIES = "import mcp.server, hypercorn, trio"
+
+
+class FreshDaemon(DaemonProcess):
+    """A daemon with more variables in its environment."""
+
+    def __init__(self, directory: Path, variables: Mapping[str, str]) -> None:
+        super().__init__(directory)
+        self._variables = variables
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As a daemon's, with the variables."""
+        return {**super().environment, **self._variables}
+
+
+def up_s(variables: Mapping[str, str]) -> float:
+    """Seconds from starting the daemon's process to the line that says it is ready."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
+        daemon = FreshDaemon(Path(directory), variables)
+        begin = time.perf_counter()
+        daemon.start("--port", "0", "--log-level", "warning")
+        took = time.perf_counter() - begin
+        daemon.stop()
+        return took
+
+
+def python_s(code: str, variables: Mapping[str, str] | None = None) -> float:
+    """Seconds that Python takes for ``code``."""
+    return process_s([sys.executable, "-c", code], {**os.environ, **(variables or {})})
+
+
+def process_s(command: list[str], environment: Mapping[str, str]) -> float:
+    """Seconds from start to end of a process that must succeed."""
+    begin = time.perf_counter()
+    subprocess.run(command, env=dict(environment), check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def cold(work: Callable[[Mapping[str, str]], float]) -> float:
+    """Seconds of ``work``, given variables that make Python find no compiled bytecode."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
+        return work({"PYTHONPYCACHEPREFIX": directory})
+
+
+def in_turn(rounds: int, *works: Callable[[], float]) -> list[float]:
+    """The median seconds of each, measured in turn."""
+    taken = [[work() for work in works] for _ in range(rounds)]
+    return [statistics.median(column) for column in zip(*taken, strict=True)]
+
+
+def start_rows(name: str, floor_s: float, start_s: float, note: str) -> list[Row]:
+    """A start and its floor as rows."""
+    return [
+        (f"up to ready, {name} / import of its libraries", start_s / floor_s, "ratio"),
+        (f"  up to ready, {name}, s", start_s, note),
+        (f"  import of its libraries, {name}, s", floor_s, note),
+    ]
+
+
+def verb_rows() -> list[Row]:
+    """``status`` of a running daemon, against Python doing nothing."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
+        daemon = DaemonProcess(Path(directory))
+        daemon.start("--port", "0", "--log-level", "warning")
+        command = [str(PROGRAM), "status", "--root", str(daemon.root)]
+        try:
+            floor_s, verb_s = in_turn(
+                VERB_ROUNDS,
+                lambda: python_s("pass"),
+                lambda: process_s(command, daemon.environment),
+            )
+        finally:
+            daemon.stop()
+    return [
+        ("one-shot verb (status) / Python doing nothing", verb_s / floor_s, "ratio"),
+        ("  one-shot verb (status), s", verb_s, "median"),
+        ("  Python doing nothing, s", floor_s, "median"),
+    ]
+
+
+def measure() -> list[Row]:
+    """Cold start, warm start, and a verb; takes about half a minute."""
+    cold_floor_s, cold_up_s = in_turn(
+        COLD_ROUNDS,
+        lambda: cold(lambda variables: python_s(LIBRARIES, variables)),
+        lambda: cold(up_s),
+    )
+    warm_floor_s, warm_up_s = in_turn(WARM_ROUNDS, lambda: python_s(LIBRARIES), lambda: up_s({}))
+    return [
+        *start_rows("warm", warm_floor_s, warm_up_s, "median"),
+        *start_rows("cold", cold_floor_s, cold_up_s, "median, without compiled bytecode"),
+        *verb_rows(),
+    ]
+
+
+if __name__ == "__main__":
+    print_rows(measure())
