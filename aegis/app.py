@@ -138,6 +138,8 @@ def daemon_tree(
                     "stop": stop,
                     "url": lambda: address.url,
                     "session_url": lambda handle: _session_url(address, keys, handle),
+                    "handles": "root/inbox-router",
+                    "handle_seen": HandleSeen,
                 },
             ),
             ChildSpec(

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import trio
 
-from actors import Actor, Node, count
+from actors import Actor, Node, Ref, count
 from aegis.names import check_handle
 from aegis.protocol.daemon import (
     DaemonStatus,
@@ -27,7 +27,10 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
-    """Answers for the daemon. ``url`` and ``session_url`` are asked when they are needed."""
+    """Answers for the daemon. ``url`` and ``session_url`` are asked when they are needed.
+
+    The actor at ``handles`` (a path) is told with ``handle_seen`` who was given a session.
+    """
 
     def __init__(
         self,
@@ -37,17 +40,22 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
         stop: trio.Event,
         url: Callable[[], str],
         session_url: Callable[[str], str],
+        handles: str,
+        handle_seen: type[Any],
     ) -> None:
         self._root = root
         self._version = version
         self._stop = stop
         self._url = url
         self._session_url = session_url
+        self._handles_path = handles
+        self._handle_seen = handle_seen
         self._began = trio.current_time()
 
     async def setup(self) -> None:
         """Be found by its name."""
         self.context.register("service", "daemon")
+        self._handles: Ref[Any] = self.context.system.ref(self._handles_path)
 
     async def receive(self, message: GetStatus | GetTree | NewSession | StopDaemon) -> None:
         """Answer one of the daemon's own commands."""
@@ -58,6 +66,7 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
                 self.reply(message, tree_node(self.context.system.tree()))
             case NewSession(handle=handle):
                 check_handle(handle)
+                self._handles.tell(self._handle_seen(handle=handle))
                 self.reply(message, Session(handle=handle, url=self._session_url(handle)))
             case StopDaemon():
                 self.reply(message, Stopping(pid=os.getpid()))

@@ -57,6 +57,11 @@ class DaemonProcess:
         }
 
     @property
+    def program(self) -> list[str]:
+        """``aegis-actors``, as it was installed."""
+        return [str(PROGRAM)]
+
+    @property
     def process(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
         return self._process
@@ -79,7 +84,7 @@ class DaemonProcess:
         """Start it, by default on a free port, and wait until it says that it is ready."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, "up", "--root", self.root, *(options or ("--port", "0"))],
+                [*self.program, "up", "--root", str(self.root), *(options or ("--port", "0"))],
                 env=self.environment,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
@@ -170,7 +175,7 @@ class DaemonProcess:
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``aegis-actors`` with these words, in the root."""
         return subprocess.run(
-            [PROGRAM, *words],
+            [*self.program, *words],
             env=self.environment,
             cwd=self.root,
             stdin=subprocess.DEVNULL,
