@@ -20,12 +20,9 @@ from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
-from aegis.terminals.submission import PROBE_KEY, encode_submission
+from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
 
 log = structlog.get_logger("aegis.terminals")
-
-INTERRUPT_LINE = b"\x03" + PROBE_KEY
-"""Drops a line half read. A Ctrl-C that bash hears while it draws waits for the key behind it."""
 
 
 class ShellSide(Protocol):
