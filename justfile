@@ -1,0 +1,58 @@
+# What is done with this checkout. Nothing needs to be installed first:
+#
+#     .ci/uv run just             lists the verbs
+#     .ci/uv run just check
+#
+# Each verb goes through .ci/uv, which makes or updates the environment in .venv/.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+set positional-arguments
+
+run := ".ci/uv run"
+
+_verbs:
+    @{{ run }} just --list --unsorted
+
+# Style, format, types, and the import law.
+check:
+    {{ run }} ruff check
+    {{ run }} ruff format --check
+    {{ run }} mypy --strict
+    {{ run }} pytest -q tests/test_architecture.py
+
+# All tests; arguments go to pytest.
+test *arguments:
+    {{ run }} pytest -n auto "$@"
+
+# The property tests with many examples, ROUNDS times, each round with a seed of its own.
+sim rounds="3":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for ((round = 1; round <= {{ rounds }}; round++)); do
+        seed=$((RANDOM * 32768 + RANDOM))
+        echo "round $round of {{ rounds }}, seed $seed"
+        if ! just replay "$seed"; then
+            echo "again with: .ci/uv run just replay $seed" >&2
+            exit 1
+        fi
+    done
+
+# One round of sim, with the seed that it had.
+replay seed:
+    {{ run }} pytest -q -n auto -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
+
+# The tests that kill processes with -9 and look at what is left.
+crash *arguments:
+    {{ run }} pytest -n auto -k "kill or killed" tests/aegis/journal tests/e2e "$@"
+
+# Speed and memory, as ratios in one run; --check compares with the stored ones.
+bench *arguments:
+    {{ run }} python tests/bench/run.py "$@"
+
+# The documentation: links, examples, and that what is generated is up to date.
+docs:
+    {{ run }} pytest -q tests/test_docs.py tests/aegis/protocol/test_document.py
+
+# The worked example, by command line, on a daemon of its own; it ends by itself.
+demo:
+    {{ run }} .ci/demo
