@@ -19,6 +19,9 @@ SOCKET_NAME = "aegis.sock"
 MAX_SOCKET_PATH_BYTES = 107
 """What fits into ``sockaddr_un`` with its closing NUL (unix(7))."""
 
+BACKLOG = 1_024
+"""Clients that may knock at the Unix socket at once: it turns more away instead of letting wait."""
+
 _PEER = struct.Struct("3i")
 
 
@@ -74,7 +77,7 @@ def unix_listener(path: Path) -> trio.SocketListener:
         # The inode takes its mode from the unbound socket, so it is never open to others.
         os.fchmod(listening.fileno(), 0o600)
         listening.bind(bytes(path))
-        listening.listen(128)
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         raise StartupError(f"cannot listen on {path}: {_reason(error)}") from error

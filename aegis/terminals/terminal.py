@@ -407,10 +407,16 @@ class Terminal(Front):
             cols=self._settings.cols,
             rows=self._settings.rows,
             integration=self._integration,
-            state=self._state,
+            state=self._shown_state(),
             last_cmd_at=None if last is None else last.started_at,
             last_exit=None if last is None else last.exit,
             subscribers=self._wakes.subscribers,
             restarts=max(0, self._shells - 1),
             node="local",
         )
+
+    def _shown_state(self) -> api.State:
+        """Idle as soon as nothing is in flight: the prompt may be a moment behind the end mark."""
+        if self._state in ("idle", "running"):
+            return "idle" if self._flight.is_free else "running"
+        return self._state
