@@ -1,0 +1,212 @@
+"""Every bad argument of every tool is refused with one sentence, and nothing is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import mcp_types as types
+import pytest
+import trio
+
+from aegis.protocol.table import COMMANDS, Entry
+from tests.e2e.conftest import Connect
+from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
+
+pytestmark = [
+    pytest.mark.real,
+    # The client's event streams of the older era are left to the garbage collector on Trio.
+    pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
+]
+
+MAX_SENTENCE_CHARS = 400
+
+GOOD: dict[str, dict[str, object]] = {
+    "name": {"name": "{terminal}"},
+    "cmd": {"cmd": "echo bad-arguments"},
+    "keys": {"keys": "bad-arguments"},
+    "target_handle": {"target_handle": "somebody"},
+    "context": {"context": "bad-arguments"},
+    "handle": {"handle": "somebody"},
+}
+"""What each argument that cannot be left out may be."""
+
+BAD: dict[str, list[tuple[object, str]]] = {
+    "name": [("", "1 to 64"), ("a b", "1 to 64"), ("x" * 65, "1 to 64"), (5, "text"), (None, "")],
+    "cmd": [("a\0b", "NUL"), ("x" * 1_000_001, "1000000"), (["ls"], "text"), (None, "")],
+    "timeout": [
+        (-1, "from"),
+        (86_401, "from"),
+        ("soon", "number"),
+        (True, "number"),
+        ([1], "number"),
+    ],
+    "keys": [("x" * 65_537, "65536"), (7, "text"), (None, "")],
+    "last_n": [(0, "from 1 to 1000"), (1001, "from 1"), ("5", "whole number"), (2.5, "whole")],
+    "since_seq": [(-2, "from -1"), ("0", "whole number"), (True, "whole number")],
+    "shell": [("/no/such/shell", "program"), (5, "text"), ("x" * 4097, "4096")],
+    "cwd": [("/no/such/directory", "does not exist"), ({}, "text"), ("x" * 4097, "4096")],
+    "env": [({"": "x"}, "empty"), ({"a": 5}, "text"), ([], "object"), ("a=b", "object")],
+    "cols": [(1, "2 to 1000"), (1001, "2 to 1000"), ("80", "whole number"), (80.5, "whole")],
+    "rows": [(0, "1 to 1000"), (-5, "1 to 1000"), (True, "whole number")],
+    "purge": [("yes", "true or false"), (1, "true or false")],
+    "after": [("no such message", "after"), (5, "text"), ("x" * 513, "512")],
+    "unread": [("no", "true or false"), (0, "true or false")],
+    "limit": [(0, "1 to 1000"), (1001, "1 to 1000"), ("9", "whole number")],
+    "target_handle": [("a b", "1 to 64"), ("nobody-here", "nobody"), (None, ""), (3, "text")],
+    "context": [("x" * 262_145, "262144"), (None, ""), (3, "text")],
+    "handle": [("human", "reserved"), ("a/b", "1 to 64"), (None, ""), (False, "text")],
+    "from_handle": [
+        ("a b", "1 to 64"),
+        ("all", "reserved"),
+        ("substrate", "reserved"),
+        (1, "text"),
+    ],
+}
+"""For each argument: what it must not be, and what the sentence says of it."""
+
+
+@attrs.frozen
+class Bad:
+    """Arguments that one command must refuse, and a word of why."""
+
+    entry: Entry
+    argument: str
+    value: object
+    reason: str
+
+    def arguments(self, terminal: str) -> dict[str, object]:
+        given: dict[str, object] = {}
+        for field in attrs.fields(self.entry.command):
+            given |= GOOD.get(field.name, {})
+        if "name" in given:
+            # A spawn that is refused for another reason must not be refused for its name.
+            given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
+        if self.value is None:
+            del given[self.argument]
+        else:
+            given[self.argument] = self.value
+        return given
+
+    def __str__(self) -> str:
+        return f"{self.entry.name}-{self.argument}-{self.value!r:.30}"
+
+
+def every_bad_argument() -> Iterator[Bad]:
+    for entry in COMMANDS:
+        for field in attrs.fields(entry.command):
+            for value, reason in BAD[field.name]:
+                yield Bad(entry, field.name, value, reason)
+        yield Bad(entry, "no_such_argument", 1, "no_such_argument")
+
+
+EVERY = list(every_bad_argument())
+
+
+@pytest.fixture(scope="module")
+def target(daemon: DaemonProcess) -> LiveTerminal:
+    """A terminal that must stay as it is."""
+    terminal = LiveTerminal(daemon, "target", daemon.call("term_spawn", name="target"))
+    terminal.run("echo first")
+    daemon.call("inbox_read")  # whoever reads an inbox has one from then on
+    return terminal
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(target: LiveTerminal) -> Iterator[None]:
+    """No directory, no process, no record, no terminal, no byte for the shell."""
+    before = whole_state(target)
+    yield
+    assert whole_state(target) == before
+
+
+def whole_state(target: LiveTerminal) -> dict[str, Any]:
+    daemon = target.daemon
+    return {
+        "terminals": daemon.call("term_list"),
+        "records": target.records(),
+        "typed": b"bad-arguments" in target.raw(),
+        "files": sorted(daemon.state.directory.rglob("*")),
+        "processes": sorted(daemon.shell_processes()),
+    }
+
+
+def sentence_of(result: types.CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+def check_sentence(sentence: str, reason: str) -> None:
+    assert reason in sentence
+    assert "\n" not in sentence
+    assert "Traceback" not in sentence
+    assert "internal" not in sentence
+    assert len(sentence) <= MAX_SENTENCE_CHARS
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_the_line_protocol_refuses_every_bad_argument(target: LiveTerminal, entry: Entry) -> None:
+    for bad in EVERY:
+        if bad.entry is entry:
+            error = target.daemon.refusal(entry.name, **bad.arguments(target.name))
+            assert error.code in ("invalid_request", "not_found"), bad
+            check_sentence(str(error), bad.reason)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_mcp_refuses_every_bad_argument(
+    target: LiveTerminal, connect_mcp: Connect, mode: str
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with connect_mcp(target.daemon, mode) as client:
+            for bad in EVERY:
+                result = await client.call_tool(bad.entry.tool, bad.arguments(target.name))
+                assert result.is_error, str(bad)
+                assert result.structured_content is None
+                text = sentence_of(result)
+                assert text.startswith(f"{bad.entry.tool}: "), text
+                check_sentence(text, bad.reason)
+            assert not (await client.call_tool("aegis_term_list", {})).is_error
+
+
+async def test_mcp_refuses_a_tool_that_does_not_exist(
+    target: LiveTerminal, connect_mcp: Connect
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with connect_mcp(target.daemon, "auto") as client:
+            result = await client.call_tool("aegis_term_runn", {"name": "target"})
+    assert result.is_error
+    check_sentence(sentence_of(result), "did you mean 'aegis_term_run'")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["term", "run", "target"], "COMMAND"),
+        (["term", "run", "--timeout", "x", "target", "true"], "not a valid float"),
+        (["term", "read", "-n", "0", "target"], "1 to 1000"),
+        (["term", "read", "-n", "1", "--since", "1", "target"], "not both"),
+        (["term", "spawn", "a b"], "1 to 64"),
+        (["term", "spawn", "new", "--env", "novalue"], "NAME=VALUE"),
+        (["term", "spawn", "new", "--cols", "1"], "2 to 1000"),
+        (["term", "keys", "target", r"\q"], "escape"),
+        (["term", "close", "no-such"], "no terminal 'no-such'"),
+        (["--as", "a b", "term", "list"], "1 to 64"),
+        (["session", "new", "--handle", "all"], "reserved"),
+        (["inbox", "send", "nobody-here", "x"], "nobody"),
+        (["inbox", "read", "--limit", "0"], "1 to 1000"),
+        (["up", "--port", "70000"], "65535"),
+        (["--root", "/no/such/root", "status"], "does not exist"),
+    ],
+)
+def test_the_command_line_refuses_in_one_line(
+    target: LiveTerminal, words: list[str], reason: str
+) -> None:
+    done = target.daemon.cli(*words)
+    assert done.returncode in (1, 2, 125)
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith("aegis-actors: ")
+    assert reason in line
