@@ -1,0 +1,105 @@
+"""The project as it is handed out: its metadata, its wheel, its pins, its scripts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aegis
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "aegis-actors"
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def canonical(name: str) -> str:
+    """A distribution's name as it is compared (the packaging guide's rule for names)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_version_is_the_same_everywhere(project: dict[str, Any]) -> None:
+    assert project["project"]["version"] == aegis.__version__
+    assert metadata.version(NAME) == aegis.__version__
+
+
+def test_the_program_is_an_entry_point() -> None:
+    [script] = metadata.entry_points(group="console_scripts", name=NAME)
+    assert callable(script.load())
+
+
+def test_every_installed_distribution_is_pinned_to_its_version(project: dict[str, Any]) -> None:
+    pins = dict(pin.split("==") for pin in project["tool"]["uv"]["constraint-dependencies"])
+    installed = {canonical(each.name): each.version for each in metadata.distributions()}
+    assert installed.pop(NAME) == aegis.__version__
+    wrong = {name: version for name, version in installed.items() if pins.get(name) != version}
+    assert wrong == {}
+
+
+def test_no_pin_stands_twice_and_each_name_is_canonical(project: dict[str, Any]) -> None:
+    pins = [pin.split("==")[0] for pin in project["tool"]["uv"]["constraint-dependencies"]]
+    assert len(set(pins)) == len(pins)
+    assert pins == [canonical(pin) for pin in pins]
+
+
+def test_no_lock_file_and_nothing_that_is_generated_is_tracked() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True
+    )
+    tracked = listed.stdout.splitlines()
+    assert "pyproject.toml" in tracked
+    assert [name for name in tracked if re.search(r"(^|/)(uv\.lock|\.venv/|.*\.pyc$)", name)] == []
+
+
+def test_the_scripts_of_the_checkout_can_be_run() -> None:
+    scripts = sorted((ROOT / ".ci").iterdir())
+    assert {"demo", "run", "uv"} <= {script.name for script in scripts}
+    assert [script for script in scripts if not os.access(script, os.X_OK)] == []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The names of the files in the wheel that uv builds."""
+    uv = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".uv" / "bin"))
+    if uv is None:
+        pytest.skip("uv is not installed")
+    directory = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [uv, "build", "--quiet", "--wheel", "--out-dir", str(directory), str(ROOT)], check=True
+    )
+    [built] = directory.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return archive.namelist()
+
+
+@pytest.mark.real
+def test_the_wheel_holds_the_packages_with_their_types_and_the_hook(wheel: list[str]) -> None:
+    wanted = {"actors/py.typed", "aegis/py.typed", "aegis/terminals/shells/bash.sh"}
+    assert wanted <= set(wheel)
+    sources = {
+        str(path.relative_to(ROOT))
+        for package in ("actors", "aegis")
+        for path in (ROOT / package).rglob("*.py")
+    }
+    assert sources <= set(wheel)
+
+
+@pytest.mark.real
+def test_the_wheel_holds_nothing_else(wheel: list[str]) -> None:
+    tops = {name.split("/")[0] for name in wheel}
+    assert tops == {"actors", "aegis", f"aegis_actors-{aegis.__version__}.dist-info"}
+    assert any(name.endswith("licenses/LICENSE") for name in wheel)
