@@ -8,6 +8,7 @@ that stops reading, so at the end every socket is closed under it.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 
@@ -205,6 +206,7 @@ class _Gateway:
 def _http_config() -> hypercorn.config.Config:
     config = hypercorn.config.Config()
     config.keep_alive_timeout = KEEP_ALIVE_S
+    config.keep_alive_max_requests = sys.maxsize  # an agent keeps its connection for days
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.include_server_header = False
     # Its logs would show addresses, and a session's address is its key.

@@ -151,6 +151,15 @@ async def test_the_connection_serves_one_request_after_another(daemon: Any, resp
         assert (await response(stream))[0] == status
 
 
+async def test_a_connection_is_not_closed_for_having_served_many_requests(
+    daemon: Any, response: Any
+) -> None:
+    stream = await daemon.connect()
+    for _ in range(1100):
+        await stream.send_all(daemon.http(path="/health", method="GET"))
+        assert (await response(stream))[0] == 200
+
+
 async def test_a_websocket_on_a_connection_that_served_http_is_refused(
     daemon: Any, response: Any
 ) -> None:
