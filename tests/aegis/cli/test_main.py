@@ -142,9 +142,10 @@ def test_what_stands_behind_the_verb_counts_more(server: LineServer, invoke: Inv
 def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
+    # -P: like the installed program, it does not look for modules in the directory that is gone.
     code = "import os, sys; os.rmdir(os.getcwd()); from aegis.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "status"],
+        [sys.executable, "-P", "-c", code, "status"],
         cwd=gone,
         env=ENVIRONMENT,
         capture_output=True,
