@@ -12,9 +12,9 @@ root (one_for_one)
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
 
 import structlog
 import trio
@@ -32,7 +32,7 @@ from actors import (
 from aegis import __version__
 from aegis.daemon import Daemon
 from aegis.errors import StartupError
-from aegis.inboxes.router import HandleSeen, InboxRouter
+from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.process import (
     configure_logs,
@@ -163,22 +163,33 @@ async def _serve(
     settings: DaemonSettings, state: State, keys: Keys, address: Address, shell_file_limit: int
 ) -> None:
     stop = trio.Event()
+    _stop_on_signals(stop)
     tree = daemon_tree(settings, state, keys, address, stop, shell_file_limit)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with open_system(tree, observer=_log_life) as system, trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, signals, stop)
-            _announce(state, keys, address)
-            try:
-                await stop.wait()
-            finally:
-                remove_endpoint(state)
-            nursery.cancel_scope.cancel()
-            await _end_terminals(system)
+    async with open_system(tree, observer=_log_life) as system:
+        _announce(state, keys, address)
+        try:
+            await stop.wait()
+        finally:
+            remove_endpoint(state)
+        await _end_terminals(system)
+        system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
 
 
-async def _stop_on_signal(signals: AsyncIterator[int], stop: trio.Event) -> None:
-    async for number in signals:
+def _stop_on_signals(stop: trio.Event) -> None:
+    """From now to the end of the process both signals mean "stop", however often they come."""
+    token = trio.lowlevel.current_trio_token()
+
+    def on_signal(number: int, _: object) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(_begin_stop, stop, number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def _begin_stop(stop: trio.Event, number: int) -> None:
+    if not stop.is_set():
         log.info("stopping", signal=signal.Signals(number).name)
         stop.set()
 
@@ -216,20 +227,24 @@ def _session_url(address: Address, keys: Keys, handle: str) -> str:
 
 
 def _log_life(event: LifeEvent) -> None:
-    if event.error is not None:
-        log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
-    else:
+    if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
+    elif isinstance(_root_cause(event.error), StartupError):
+        log.debug(event.kind, actor=event.path, error=describe(event.error))
+    else:
+        log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
 
 
 def _startup_error(error: BaseException) -> StartupError:
     """The reason, as one sentence, why the tree did not come up."""
-    cause: BaseException = error
-    while True:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        elif isinstance(cause, StartFailed) and cause.__cause__ is not None:
-            cause = cause.__cause__
-        else:
-            break
+    cause = _root_cause(error)
     return cause if isinstance(cause, StartupError) else StartupError(describe(cause))
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """The error at the bottom: one that could not start names its child's, and so on."""
+    if isinstance(error, BaseExceptionGroup):
+        return _root_cause(error.exceptions[0])
+    if isinstance(error, StartFailed) and error.__cause__ is not None:
+        return _root_cause(error.__cause__)
+    return error

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from actors import Actor, Reply, Timer
-from aegis.errors import StorageError
+from aegis.errors import StorageError, Unavailable
 from aegis.inboxes.rules import MAX_UNREAD_BYTES, InboxState, message_line, message_of, read_line
 from aegis.journal.appender import Appender, Position
 from aegis.journal.flusher import Flusher
@@ -35,6 +35,11 @@ class WaitDeadline:
     wait: int
 
 
+@attrs.frozen(kw_only=True)
+class EndWait:
+    """The daemon stops: whoever waits is told."""
+
+
 @attrs.define(eq=False)
 class _Waiter:
     number: int
@@ -54,7 +59,7 @@ class _Write:
     reader: Reply[MessageList] | None = None
 
 
-class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
+class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
     """The inbox of one handle; its ledger is ``path``."""
 
     def __init__(self, *, handle: str, path: Path, flusher: Flusher) -> None:
@@ -75,7 +80,9 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
         await self.context.start(self._appender.run)
         self.context.register("inbox", self._handle.lower())
 
-    async def receive(self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline) -> None:
+    async def receive(
+        self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait
+    ) -> None:
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():
@@ -85,6 +92,9 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
                     self._end_wait()
+            case EndWait():
+                if self._waiter is not None:
+                    self._waiter.reply.fail(stopping())
 
     # Delivering.
 
@@ -218,6 +228,11 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline]):
                 write.reader.fail(error)
         self._writes.clear()
         self._arriving.clear()
+
+
+def stopping() -> Unavailable:
+    """What somebody is told who would wait for ever: nothing comes any more."""
+    return Unavailable("aegis_inbox_wait: the daemon is stopping; what came is kept")
 
 
 def _receipt(message_id: str, *, landed: bool, position: int) -> Receipt:

@@ -6,6 +6,7 @@ makes its inbox, so the files in the directory are the handles there are.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import attrs
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Restart
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, StorageError, Unavailable
-from aegis.inboxes.inbox import Inbox
+from aegis.inboxes.inbox import EndWait, Inbox, stopping
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
@@ -36,7 +37,12 @@ class HandleSeen:
     handle: str
 
 
-class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen]):
+@attrs.frozen(kw_only=True)
+class EndWaits:
+    """The daemon stops: nobody waits any more."""
+
+
+class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits]):
     """Routes messages to inboxes below ``supervisor`` (a path); ``directory`` has their files."""
 
     def __init__(self, *, directory: Path, supervisor: str, flusher: Flusher) -> None:
@@ -45,6 +51,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen])
         self._flusher = flusher
         self._handles: dict[str, str] = {}
         self._waiting: dict[str, list[tuple[InboxRequest, Reply[Any]]]] = {}
+        self._ending = False
 
     async def setup(self) -> None:
         """Be found; learn the handles there are."""
@@ -55,7 +62,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen])
                     self._handles[name_key(path.stem)] = path.stem
 
     async def receive(
-        self, message: Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen
+        self, message: Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits
     ) -> None:
         """Pass a message on to the inbox it is for."""
         match message:
@@ -63,10 +70,22 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen])
                 self._route(message, handle)
             case Handoff():
                 self._hand_off(message)
+            case WaitInbox() if self._ending:
+                raise stopping()
             case ReadInbox() | WaitInbox():
                 self._route(message, message.from_handle or "human")
             case HandleSeen(handle=handle):
                 self._see(handle)
+            case EndWaits():
+                self._end_waits()
+
+    def _end_waits(self) -> None:
+        self._ending = True
+        for handle in self._handles.values():
+            inbox = self._inbox(handle)
+            if inbox is not None:
+                with contextlib.suppress(ActorError):
+                    inbox.tell(EndWait())
 
     def _hand_off(self, handoff: Handoff) -> None:
         target = self._handles.get(name_key(handoff.target_handle))

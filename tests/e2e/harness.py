@@ -228,6 +228,13 @@ class Pending:
         result: dict[str, Any] = frame["result"]
         return result
 
+    def outcome(self) -> tuple[str, str]:
+        """How it ended: "reply", "error" with its code, or "lost" with the connection."""
+        line = self._lines.readline()
+        self.hang_up()
+        frame = json.loads(line or '{"type": "lost"}')
+        return frame["type"], frame.get("code", "")
+
     def cancel(self) -> None:
         """Tell the daemon that the request is given up; it confirms that."""
         self._send(type="cancel", id=1)

@@ -1,0 +1,297 @@
+"""The daemon as a process: how it starts, what it leaves on disk, how it ends, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+
+from aegis.settings import DEFAULT_PORT
+from tests.e2e.conftest import Connect
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+
+pytestmark = [
+    pytest.mark.real,
+    # The client's event streams of the older era are left to the garbage collector on Trio.
+    pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
+]
+
+
+def spawn(daemon: DaemonProcess, name: str, **arguments: object) -> LiveTerminal:
+    return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
+
+
+def test_a_second_daemon_of_one_root_is_refused_and_told_who_holds_it(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    second = own_daemon.cli("up", "--port", "0")
+    assert (second.returncode, second.stdout) == (1, "")
+    [line] = second.stderr.splitlines()
+    assert f"(pid {own_daemon.process.pid})" in line
+    assert "aegis-actors down" in line
+    assert own_daemon.call("status")["pid"] == own_daemon.process.pid
+
+
+def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    endpoint, banner = own_daemon.endpoint, own_daemon.banner
+    session = own_daemon.call("session_new", handle="alice")["url"]
+    assert endpoint.url in banner
+    assert "claude mcp add" in banner
+    assert "session new" in banner
+    terminal = spawn(own_daemon, "build")
+    environment = terminal.run("env; cat /proc/self/environ /proc/$PPID/environ")["stdout"]
+    words = terminal.run(f"tr '\\0' ' ' </proc/{own_daemon.process.pid}/cmdline")["stdout"]
+    for secret in (endpoint.token, session.rpartition("/")[2]):
+        assert len(secret) >= 16
+        for text in (banner, environment, words, own_daemon.log):
+            assert secret not in text
+
+
+def test_the_endpoint_file_is_private_whole_and_removed_at_the_end(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    path = own_daemon.state.endpoint
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    document = json.loads(path.read_text())
+    url = document["url"]
+    assert document.keys() == {"version", "pid", "url", "mcp", "ws", "socket", "token"}
+    assert (document["version"], document["pid"]) == (1, own_daemon.process.pid)
+    assert (document["mcp"], document["ws"]) == (f"{url}/mcp", f"ws{url[4:]}/ws")
+    assert own_daemon.stop() == 0
+    assert not path.exists()
+    gone = own_daemon.cli("status")
+    assert gone.returncode == 1
+    assert "start one with: aegis-actors up" in gone.stderr
+
+
+def test_what_it_keeps_is_readable_by_its_user_alone(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    terminal = spawn(own_daemon, "build")
+    terminal.subscribe("alice")
+    own_daemon.call("session_new", handle="bob")
+    terminal.keys("echo typed\r")
+    terminal.run("umask 0; echo run")
+    directory = own_daemon.state.directory
+    modes = {
+        path: stat.S_IMODE(path.lstat().st_mode) for path in [directory, *directory.rglob("*")]
+    }
+    assert terminal.directory / "ledger.jsonl" in modes
+    open_to_others = {
+        str(path.relative_to(directory)): oct(mode)
+        for path, mode in modes.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+        # The shell writes these, with the umask of its user, for the moment until they are read.
+        and not path.name.startswith("typed.")
+    }
+    assert open_to_others == {}
+
+
+def by_down(daemon: DaemonProcess) -> None:
+    done = daemon.cli("down")
+    assert (done.returncode, done.stdout) == (0, f"stopped (pid {daemon.process.pid})\n")
+
+
+STOPS: dict[str, Callable[[DaemonProcess], object]] = {
+    "SIGTERM": lambda daemon: daemon.process.send_signal(signal.SIGTERM),
+    "SIGINT": lambda daemon: daemon.process.send_signal(signal.SIGINT),
+    "down": by_down,
+}
+
+
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
+def test_it_stops_in_order_with_everything_under_way(
+    own_daemon: DaemonProcess, gate: Gate, stop: Callable[[DaemonProcess], object]
+) -> None:
+    own_daemon.start()
+    terminals = [spawn(own_daemon, f"t{number}") for number in range(4)]
+    running: list[Pending] = []
+    for terminal in terminals:
+        terminal.run("echo before")
+        running.append(terminal.start(f"echo begun; {gate.reach}; nohup sleep 1000"))
+        gate.wait_reached()
+    queued = terminals[0].start("echo never").has_arrived()
+    timed_out = terminals[1].refusal("echo never", timeout=0.1)
+    waiting = own_daemon.send("inbox_wait", from_handle="alice", timeout=1000).has_arrived()
+    stop(own_daemon)
+    records = [each.result() for each in running]
+    for record in records:
+        assert (record["killed_by_restart"], record["end"]) == (True, "killed_by_restart")
+        assert (record["exit"], record["seq"]) == (None, 1)
+        assert record["stdout"].startswith("begun\n")
+    assert queued.outcome() == ("error", "unavailable")
+    assert timed_out.code == "busy"
+    assert waiting.outcome() == ("error", "unavailable")
+    assert own_daemon.wait_stopped() == 0
+    own_daemon.check_left_nothing()
+    own_daemon.start()
+    for terminal, record in zip(terminals, records, strict=True):
+        before, last = terminal.records()
+        assert (before["stdout"], last) == ("before\n", record)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_of_mcp_gets_its_record_when_the_daemon_stops(
+    own_daemon: DaemonProcess, connect_mcp: Connect, gate: Gate, mode: str
+) -> None:
+    own_daemon.start()
+    spawn(own_daemon, "build")
+    results: list[Any] = []
+    with trio.fail_after(GUARD_S):
+        async with connect_mcp(own_daemon, mode, "alice") as client, trio.open_nursery() as nursery:
+
+            async def run() -> None:
+                arguments = {"name": "build", "cmd": f"echo begun; {gate.hold}"}
+                results.append(await client.call_tool("aegis_term_run", arguments))
+
+            nursery.start_soon(run)
+            await trio.to_thread.run_sync(gate.wait_reached)
+            own_daemon.process.send_signal(signal.SIGTERM)
+    assert own_daemon.wait_stopped() == 0
+    own_daemon.check_left_nothing()
+    [result] = results
+    assert not result.is_error
+    assert result.structured_content["killed_by_restart"] is True
+    assert result.structured_content["stdout"] == "begun\n"
+
+
+def test_it_stops_while_a_terminal_still_starts(own_daemon: DaemonProcess, gate: Gate) -> None:
+    (own_daemon.home / ".bashrc").write_text(f"{gate.reach}; sleep 1000\n")
+    own_daemon.start()
+    spawning = own_daemon.send("term_spawn", name="slow")
+    gate.wait_reached()
+    assert own_daemon.stop() == 0
+    own_daemon.check_left_nothing()
+    assert spawning.outcome()[0] in ("reply", "error")
+
+
+def test_a_second_signal_does_not_disturb_the_stop(own_daemon: DaemonProcess, gate: Gate) -> None:
+    own_daemon.start()
+    running = spawn(own_daemon, "build").start(f"trap '' HUP TERM; {gate.reach}; sleep 1000")
+    gate.wait_reached()
+    for _ in range(3):
+        own_daemon.process.send_signal(signal.SIGTERM)
+        own_daemon.process.send_signal(signal.SIGINT)
+    assert running.result()["killed_by_restart"] is True
+    assert own_daemon.wait_stopped() == 0
+    own_daemon.check_left_nothing()
+
+
+def test_after_a_kill_the_command_in_flight_is_recorded_at_the_next_spawn(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    own_daemon.start()
+    terminal = spawn(own_daemon, "build")
+    first = terminal.run("echo first", from_handle="alice")
+    running = terminal.start(
+        f"nohup setsid sleep 1000 & echo begun; {gate.hold}", from_handle="bob"
+    )
+    gate.wait_reached()
+    # Raw bytes are in the file after 100 ms at most: this call takes longer.
+    assert terminal.refusal("echo never", timeout=0.3).code == "busy"
+    own_daemon.kill()
+    assert running.outcome()[0] == "lost"
+    own_daemon.start()
+    assert own_daemon.call("term_list") == {"result": []}
+    assert terminal.records() == [first]
+    assert any("sleep 1000" in each for each in own_daemon.shell_processes("build/"))
+    again = spawn(own_daemon, "build")
+    assert (again.info["state"], again.info["last_exit"]) == ("idle", None)
+    assert not any("sleep 1000" in each for each in own_daemon.shell_processes("build/"))
+    [_, killed] = terminal.records()
+    assert (killed["seq"], killed["writer"], killed["cmd"]) == (1, "agent:bob", killed["cmd"])
+    assert killed["cmd"].startswith("nohup setsid")
+    assert (killed["killed_by_restart"], killed["end"]) == (True, "killed_by_restart")
+    assert (killed["exit"], killed["duration_s"]) == (None, None)
+    assert killed["finished_at"] > killed["started_at"]
+    assert "begun\n" in killed["stdout"]
+    record = again.run("echo again")
+    assert (record["seq"], record["stdout"]) == (2, "again\n")
+    assert record["raw_start"] >= killed["raw_end"]
+
+
+def test_after_a_kill_what_was_shown_is_still_there(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    terminal = spawn(own_daemon, "build")
+    wakes = terminal.subscribe("alice")
+    records = [terminal.run(f"echo {number}") for number in range(10)]
+    message = wakes.next()
+    timed_out = terminal.run("echo so far; read x", timeout=0.2)
+    own_daemon.kill()
+    own_daemon.start()
+    assert terminal.read(last_n=10) == records
+    inbox = own_daemon.call("inbox_read", from_handle="alice")
+    assert inbox["messages"][0] == message
+    spawn(own_daemon, "build")
+    [last] = terminal.read(last_n=1)
+    assert (last["seq"], last["timed_out"], last["killed_by_restart"]) == (
+        timed_out["seq"],
+        True,
+        True,
+    )
+    assert last["stdout"] == "so far\n"
+
+
+def test_after_a_kill_keys_sessions_and_port_are_the_same(own_daemon: DaemonProcess) -> None:
+    own_daemon.start("--log-level", "info")
+    before, session = own_daemon.endpoint, own_daemon.call("session_new", handle="alice")
+    own_daemon.kill()
+    stale = own_daemon.cli("status")
+    assert (stale.returncode, "start one with: aegis-actors up" in stale.stderr) == (1, True)
+    own_daemon.start("--log-level", "info")
+    after = own_daemon.endpoint
+    assert after._replace(pid=before.pid) == before
+    assert own_daemon.call("session_new", handle="Alice")["url"] == session["url"]
+    assert own_daemon.stop() == 0
+    own_daemon.start("--log-level", "info")
+    assert own_daemon.endpoint.url == before.url
+
+
+def test_a_taken_default_port_falls_back_to_another_that_is_remembered(
+    own_daemon: DaemonProcess,
+) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", DEFAULT_PORT))
+        except OSError:
+            pytest.skip(f"port {DEFAULT_PORT} is taken by somebody else")
+        taken.listen()
+        own_daemon.start("--log-level", "info")
+        url = own_daemon.endpoint.url
+        assert not url.endswith(f":{DEFAULT_PORT}")
+        assert url in own_daemon.banner
+    assert own_daemon.stop() == 0
+    own_daemon.start("--log-level", "info")
+    assert own_daemon.endpoint.url == url
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_refused(own_daemon: DaemonProcess) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = own_daemon.cli("up", "--port", str(port))
+    assert refused.returncode == 1
+    assert refused.stdout == ""
+    [line] = [line for line in refused.stderr.splitlines() if line.startswith("aegis-actors: ")]
+    assert f"127.0.0.1:{port}" in line
+    assert "Traceback" not in refused.stderr
+    assert not own_daemon.state.endpoint.exists()
+
+
+def test_a_state_of_a_newer_version_is_refused(own_daemon: DaemonProcess) -> None:
+    own_daemon.state.directory.mkdir(parents=True)
+    (own_daemon.state.directory / "version").write_text("2\n")
+    refused = own_daemon.cli("up", "--port", "0")
+    assert refused.returncode == 1
+    [line] = refused.stderr.splitlines()
+    assert "newer" in line
