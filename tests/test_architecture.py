@@ -58,7 +58,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
                 "aegis.protocol",
                 "aegis.errors",
                 "aegis.clock",
-    "aegis.names",
+                "aegis.names",
                 "aegis.clock",
                 f"aegis.{primitive}",
             ),
