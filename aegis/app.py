@@ -76,6 +76,8 @@ def run_daemon(settings: DaemonSettings) -> int:
             trio.run(_serve, settings, state, keys, address, shell_file_limit)
         except StartFailed as error:
             raise _startup_error(error) from error
+        finally:
+            _ignore_signals()
     return 0
 
 
@@ -186,6 +188,12 @@ def _stop_on_signals(stop: trio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
+
+
+def _ignore_signals() -> None:
+    """The process ends by itself now; Python would give these signals their deadly meaning back."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _begin_stop(stop: trio.Event, number: int) -> None:

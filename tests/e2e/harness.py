@@ -20,8 +20,8 @@ from aegis.root import Endpoint, State, read_endpoint
 GUARD_S = 30.0
 """A guard against hanging, far above what anything here takes."""
 
-STOP_S = 5.0
-"""What a stop may take on a busy machine; on a free one it is two seconds at most."""
+STOP_S = 15.0
+"""A guard: on a free machine a stop takes two seconds at most, on one that is overloaded longer."""
 
 PROGRAM = Path(sys.executable).with_name("aegis-actors")
 
