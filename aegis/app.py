@@ -33,6 +33,7 @@ from aegis import __version__
 from aegis.daemon import Daemon
 from aegis.errors import StartupError
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
+from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.process import (
     configure_logs,
@@ -231,7 +232,11 @@ def _announce(state: State, keys: Keys, address: Address) -> None:
 
 
 def _session_url(address: Address, keys: Keys, handle: str) -> str:
-    return f"{address.url}{SESSION_PREFIX}{keys.session_secret(handle)}"
+    """The address of the handle's session; may write and sync. Raises ``AegisError``."""
+    try:
+        return f"{address.url}{SESSION_PREFIX}{keys.session_secret(handle)}"
+    except OSError as error:
+        raise storage_error("write", keys.path, error) from error
 
 
 def _log_life(event: LifeEvent) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import trio
 
-from actors import Actor, Node, Ref, count
+from actors import Actor, Node, Ref, Reply, count
+from aegis.errors import AegisError
 from aegis.names import check_handle
 from aegis.protocol.daemon import (
     DaemonStatus,
@@ -66,11 +67,20 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
                 self.reply(message, tree_node(self.context.system.tree()))
             case NewSession(handle=handle):
                 check_handle(handle)
-                self._handles.tell(self._handle_seen(handle=handle))
-                self.reply(message, Session(handle=handle, url=self._session_url(handle)))
+                self.context.start_soon(self._answer_session, handle, self.defer(message))
             case StopDaemon():
                 self.reply(message, Stopping(pid=os.getpid()))
                 self._stop.set()
+
+    async def _answer_session(self, handle: str, reply: Reply[Session]) -> None:
+        """A new session is written and synced, so in a thread."""
+        try:
+            url = await trio.to_thread.run_sync(self._session_url, handle)
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            self._handles.tell(self._handle_seen(handle=handle))
+            reply.send(Session(handle=handle, url=url))
 
     def _status(self) -> DaemonStatus:
         system = self.context.system

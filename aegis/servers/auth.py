@@ -70,14 +70,14 @@ class Keys:
     """The keys of a root, looked up by secret. Safe to use from several threads."""
 
     def __init__(self, path: Path, held: Secrets) -> None:
-        self._path = path
+        self.path = path
         self._held = held
         self._writing = threading.Lock()
         self._operator_digest = _digest(held.operator)
         self._by_digest = {_digest(secret): name for name, secret in held.sessions.items()}
 
     def __repr__(self) -> str:
-        return f"Keys({str(self._path)!r}, {len(self._by_digest)} sessions)"
+        return f"Keys({str(self.path)!r}, {len(self._by_digest)} sessions)"
 
     @property
     def operator_token(self) -> str:
@@ -120,7 +120,7 @@ class Keys:
             raise Unavailable(f"there are {MAX_SESSIONS} sessions already; no more are made")
         secret = new_secret()
         held = attrs.evolve(self._held, sessions={**self._held.sessions, handle: secret})
-        replace_file(self._path, encode(held))
+        replace_file(self.path, encode(held))
         self._held = held
         self._by_digest = {**self._by_digest, _digest(secret): handle}
         return secret
