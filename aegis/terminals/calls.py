@@ -16,7 +16,10 @@ MAX_WAITING = 256
 
 @attrs.define(eq=False)
 class Call:
-    """One call of ``run``: ``number`` is unique within the life of the front."""
+    """One call of ``run``: ``number`` is unique within the life of the front.
+
+    ``is_late``: its time was up while its command was with the shell.
+    """
 
     number: int
     cmd: str
@@ -24,6 +27,7 @@ class Call:
     timeout_s: float
     reply: Reply[CommandRecord]
     timer: Timer
+    is_late: bool = False
 
     def settle(self, outcome: CommandRecord | Exception) -> None:
         """Give the caller its record, or the reason why there is none."""

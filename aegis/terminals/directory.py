@@ -30,6 +30,7 @@ from actors import (
     describe,
 )
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
+from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol import terminals as api
@@ -168,7 +169,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         except Exception as error:
             if is_new:
                 shutil.rmtree(files.directory, ignore_errors=True)
-            raise _spawn_failure(request.name, error) from error
+            raise _spawn_failure(request.name, files, error) from error
 
     async def _start_actors(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
         shared = {"files": files, "flusher": self._flusher}
@@ -318,13 +319,16 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         return None
 
 
-def _spawn_failure(name: str, error: Exception) -> AegisError:
+def _spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
     """What the caller is told when a terminal could not be started."""
     cause = _root_cause(error)
     if isinstance(cause, AegisError):
         return cause
-    sentence = f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
-    return StorageError(sentence) if isinstance(cause, OSError) else Unavailable(sentence)
+    if isinstance(cause, OSError):
+        return storage_error("use", files.directory, cause)
+    return Unavailable(
+        f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
+    )
 
 
 def _root_cause(error: BaseException) -> BaseException:

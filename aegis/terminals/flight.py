@@ -8,11 +8,13 @@ on their way to the ledger, so that a crash in between finds them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import attrs
 
 from aegis.clock import utc_now
+from aegis.errors import StorageError
 from aegis.journal.note import InFlightNote
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
@@ -56,27 +58,22 @@ class Flight:
 
     def submit(self, call: Call, cwd: str | None, cursor: int, moment_s: float) -> None:
         """The command of ``call`` goes to the shell now; not if this raises ``StorageError``."""
-        command = InFlight(
-            seq=self._next_seq,
-            cmd=call.cmd,
-            writer=call.writer,
-            cwd=cwd,
-            started_at=utc_now(),
-            moment_s=moment_s,
-            raw_start=cursor,
-        )
+        command = self._submitted(call, cwd, cursor, moment_s)
         self._write(command)
-        self._next_seq += 1
-        self.command, self.call, self.begun = command, call, False
+        self._take(command, call)
 
     def take_back(self) -> Call | None:
-        """The submission did not run, so its number is free again. The call, if somebody waits."""
+        """The submission did not run, so its number is free again. The call, if somebody waits.
+
+        Should the disk refuse, the note goes on naming it until another one takes its place.
+        """
         assert not self.begun
         call = self.call or self._displaced
         if self.command is not None:
             self._next_seq = self.command.seq
         self.command = self.call = self._displaced = None
-        self._write(None)
+        with contextlib.suppress(StorageError):
+            self._write(None)
         return call
 
     def begin(self, news: CommandStarted) -> None:
@@ -107,7 +104,10 @@ class Flight:
         """A submission that had to make way for a typed command has its turn."""
         call, self._displaced = self._displaced, None
         if call is not None and self.command is None:
-            self.submit(call, None, 0, 0.0)
+            command = self._submitted(call, None, 0, 0.0)
+            with contextlib.suppress(StorageError):  # its text went to the shell long ago
+                self._write(command)
+            self._take(command, call)
 
     def mark_timed_out(self) -> InFlight:
         """The caller's time is up: the command goes on without one. Raises ``StorageError``."""
@@ -146,6 +146,21 @@ class Flight:
     def _claim(self) -> int:
         self._next_seq += 1
         return self._next_seq - 1
+
+    def _submitted(self, call: Call, cwd: str | None, cursor: int, moment_s: float) -> InFlight:
+        return InFlight(
+            seq=self._next_seq,
+            cmd=call.cmd,
+            writer=call.writer,
+            cwd=cwd,
+            started_at=utc_now(),
+            moment_s=moment_s,
+            raw_start=cursor,
+        )
+
+    def _take(self, command: InFlight, call: Call) -> None:
+        self._next_seq = command.seq + 1
+        self.command, self.call, self.begun = command, call, False
 
     def _make_way(self) -> None:
         """A command typed ahead of our submission ran before it: it takes the number."""

@@ -182,7 +182,7 @@ class ShellEnded:
 
 @attrs.frozen(kw_only=True)
 class ShellFailed:
-    """No shell could be kept running; ``why`` is one sentence with its last output."""
+    """No shell could be kept running; ``why`` says what to do, too. One may still be started."""
 
     why: str
 

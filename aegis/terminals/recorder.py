@@ -23,6 +23,7 @@ class Recorder:
         self._records: dict[int, CommandRecord] = {}
         self._callers: dict[int, Call] = {}
         self._trouble = ""
+        self._retry_is_due = False
 
     @property
     def is_settled(self) -> bool:
@@ -39,7 +40,10 @@ class Recorder:
         if call is not None:
             self._callers[record.seq] = call
         self._records[record.seq] = record
-        self._writer.tell(AppendRecord(record=record))
+        if self._trouble:
+            self.send_again()  # the writer takes it only behind those that were refused
+        else:
+            self._writer.tell(AppendRecord(record=record))
 
     def confirmed(self, news: RecordAppended) -> CommandRecord | None:
         """The record is in the ledger: its caller is answered. None if that was known."""
@@ -52,15 +56,21 @@ class Recorder:
         return record
 
     def refused(self, news: AppendFailed) -> None:
-        """The disk refused: the caller is told, the record is tried again."""
+        """The disk refused: this record and those behind it are tried again, their callers told."""
         if news.seq not in self._records:
             return
-        if not self._trouble:
+        if not self._retry_is_due:
+            self._retry_is_due = True
             self._retry_soon()
         self._trouble = news.why
-        call = self._callers.pop(news.seq, None)
-        if call is not None:
-            call.settle(StorageError(news.why))
+        for seq in [seq for seq in self._callers if seq >= news.seq]:
+            self._callers.pop(seq).settle(StorageError(news.why))
+
+    def retry(self) -> None:
+        """The time has come that ``retry_soon`` asked for."""
+        self._retry_is_due = False
+        if self._trouble:
+            self.send_again()
 
     def send_again(self) -> None:
         """Send everything that is not confirmed, in order; the writer knows what it has."""

@@ -18,6 +18,7 @@ import trio
 from actors import Actor
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.journal.disk import storage_error
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -46,6 +47,11 @@ MAX_OUTGOING_BYTES = 1024 * 1024
 
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
+
+RETRY_START_S = 1.0
+"""Seconds before a shell that the disk or the system refused is tried again."""
+
+SPAWN_ANEW = "close it and spawn it anew"
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 """What writing raises once the shell has gone: what was sent to it goes with it."""
@@ -200,11 +206,12 @@ class Shell(Actor[ShellMessage]):
                 self._running = await self._start_fresh(ended)
 
     async def _start(self) -> _Running:
+        """A shell. Raises ``AegisError``; then nothing of it is left."""
         self._shells += 1
         assert self._raw_log is not None
         cookie = self._settings.cookie(self.context.incarnation, self._shells)
         self._cwd = _first_directory(self._cwd, self._settings.root)
-        secret = bash.write_startup(self._files.directory)
+        secret = self._write_startup(cookie)
         process = await open_pty_process(
             bash.argv(self._settings.shell, self._files.directory),
             cwd=self._cwd,
@@ -213,10 +220,23 @@ class Shell(Actor[ShellMessage]):
             cols=self._settings.cols,
             open_files=self._file_limit,
         )
-        save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
         running = _Running(process, cookie, Tracker(secret, self._raw_log, self, self._front.tell))
+        try:
+            save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
+        except OSError as error:
+            await self._clean_up(running)
+            raise storage_error("write", self._files.shell, error) from error
         self._tell_started(running)
         return running
+
+    def _write_startup(self, cookie: str) -> bytes:
+        """What the shell reads, and the note that it comes; gives its secret."""
+        try:
+            secret = bash.write_startup(self._files.directory)
+            save_shell(self._files.shell, ShellNote(sid=None, cookie=cookie))
+        except OSError as error:
+            raise storage_error("write", self._files.directory, error) from error
+        return secret
 
     async def _run(self, running: _Running) -> int:
         """Read and write until the process has ended; gives its status."""
@@ -275,18 +295,30 @@ class Shell(Actor[ShellMessage]):
         return tuple(f"{each.name} (pid {each.pid})" for each in left)
 
     async def _start_fresh(self, ended: _Running) -> _Running | None:
-        """The next shell; None if too many ended before a first prompt, or none can be started."""
+        """The next shell; None if too many ended before a first prompt, or none can be started.
+
+        What the disk or the system refuses now is tried again: a fault of theirs may pass.
+        """
         self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
         if self._promptless >= len(FRESH_SHELL_DELAYS_S):
             last = ended.tracker.output_so_far().text.strip()[-500:]
-            self._fail(f"{self._promptless} shells in a row ended before a prompt: {last!r}")
+            self._fail(
+                f"{self._promptless} shells in a row ended before a prompt: {last!r}; {SPAWN_ANEW}"
+            )
             return None
-        await trio.sleep(FRESH_SHELL_DELAYS_S[self._promptless])
-        try:
-            return await self._start()
-        except AegisError as error:
-            self._fail(str(error))
-            return None
+        delay_s = FRESH_SHELL_DELAYS_S[self._promptless]
+        while True:
+            await trio.sleep(delay_s)
+            if self._ending:
+                return None
+            try:
+                return await self._start()
+            except (StorageError, Unavailable) as error:
+                self._fail(f"it has no shell now, and tries each second to start one: {error}")
+                delay_s = RETRY_START_S
+            except AegisError as error:
+                self._fail(f"{error}; {SPAWN_ANEW}")
+                return None
 
     def _fail(self, why: str) -> None:
         self._front.tell(msg.ShellFailed(why=why))

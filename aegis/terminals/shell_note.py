@@ -14,15 +14,18 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @attrs.frozen(kw_only=True)
 class ShellNote:
-    """A shell's session id (its pid), the cookie of its processes, and the boot it belongs to."""
+    """A shell's session id (its pid), the cookie of its processes, and the boot it belongs to.
 
-    sid: int
+    ``sid`` is None in the note that is written before the shell is started.
+    """
+
+    sid: int | None
     cookie: str
     boot_id: str = attrs.field(factory=lambda: current_boot())
 
     def live_sids(self) -> list[int]:
         """The session id, if the machine was not restarted since: else it is somebody else's."""
-        return [self.sid] if self.boot_id == current_boot() else []
+        return [] if self.sid is None or self.boot_id != current_boot() else [self.sid]
 
 
 def current_boot() -> str:
@@ -42,7 +45,7 @@ def load_shell(path: Path) -> ShellNote | None:
     except (OSError, ValueError):
         return None
     match fields:
-        case {"sid": int(sid), "cookie": str(cookie), "boot_id": str(boot_id)}:
+        case {"sid": int() | None as sid, "cookie": str(cookie), "boot_id": str(boot_id)}:
             return ShellNote(sid=sid, cookie=cookie, boot_id=boot_id)
         case _:
             return None

@@ -15,7 +15,7 @@ import trio
 
 from actors import Down, Ref, Reply
 from aegis.clock import utc_now
-from aegis.errors import Busy, StorageError, Unavailable
+from aegis.errors import AegisError, Busy, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import InFlightNote
 from aegis.protocol import terminals as api
@@ -137,8 +137,9 @@ class Terminal(Front):
                 self._record_appended(message)
             case msg.AppendFailed():
                 self._recorder.refused(message)
+                self._check_ended()
             case msg.RetryAppends():
-                self._recorder.send_again()
+                self._recorder.retry()
             case msg.RunDeadline(call=call):
                 self._run_deadline(call)
             case msg.PromptDeadline(call=call):
@@ -186,9 +187,7 @@ class Terminal(Front):
         if self._ending is not None:
             raise Unavailable(f"terminal {name!r} is being closed")
         if self._state == "failed":
-            raise Unavailable(
-                f"terminal {name!r} has failed: {self._failure}; close it and spawn it anew"
-            )
+            raise Unavailable(f"terminal {name!r} has failed: {self._failure}")
         self._recorder.check(name)
 
     def _advance(self) -> None:
@@ -209,10 +208,16 @@ class Terminal(Front):
         call = self._flight.take_back()
         if news.at_prompt:
             self._state = "idle"
-        if call is not None:
+        if call is not None and call.is_late:
+            call.settle(self._why_not_typed(call))
+        elif call is not None:
             self._queue.put_back(call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
+        command = self._flight.command
+        if command is not None and command.timed_out:
+            self._give_up(command)
+            return
         call = self._flight.take_back()
         if call is None:
             return
@@ -224,25 +229,33 @@ class Terminal(Front):
     def _run_deadline(self, number: int) -> None:
         call = self._queue.remove(number)
         if call is not None:
-            call.settle(
-                not_typed(self._settings.name, call.timeout_s, self._flight.command, self._typing)
-            )
+            call.settle(self._why_not_typed(call))
         elif self._flight.call is not None and self._flight.call.number == number:
+            self._flight.call.is_late = True
             self._shell.tell(msg.ReportOutput(call=number))
+
+    def _why_not_typed(self, call: Call) -> AegisError:
+        return not_typed(self._settings.name, call.timeout_s, self._flight.command, self._typing)
 
     def _output_so_far(self, news: msg.OutputSoFar) -> None:
         call = self._flight.call
-        if call is not None and call.number == news.call:
-            self.context.start_soon(self._answer_timed_out, call, news)
-
-    async def _answer_timed_out(self, call: Call, news: msg.OutputSoFar) -> None:
+        if call is None or call.number != news.call:
+            return
         try:
             command = self._flight.mark_timed_out()
+        except StorageError as error:
+            call.settle(error)
+        else:
+            record = unfinished_record(command, news.output, news.raw_end)
+            self.context.start_soon(self._answer_timed_out, call, record)
+
+    async def _answer_timed_out(self, call: Call, record: api.CommandRecord) -> None:
+        try:
             await self._flight.sync()
         except StorageError as error:
             call.settle(error)
         else:
-            call.settle(unfinished_record(command, news.output, news.raw_end))
+            call.settle(record)
 
     # News of the shell.
 
@@ -323,6 +336,20 @@ class Terminal(Front):
             raw_end=news.raw_end,
         )
         self._recorder.append(record, call)
+
+    def _give_up(self, command: InFlight) -> None:
+        """A submission whose number was shown did not run after all: no other may have it."""
+        self._flight.end()
+        record = final_record(
+            command,
+            msg.NO_OUTPUT,
+            end="lost",
+            exit_code=None,
+            finished_at=utc_now(),
+            moment_s=trio.current_time(),
+            raw_end=command.raw_start,
+        )
+        self._recorder.append(record)
 
     # Records on their way to the ledger.
 

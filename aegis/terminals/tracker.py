@@ -98,7 +98,10 @@ class Tracker:
             self._tell(msg.Prompted(cwd=self._cwd))
 
     def report(self, call: int) -> None:
-        """Say what the command in flight printed so far."""
+        """Say what the command in flight printed so far; one not typed yet is refused instead."""
+        if self._pending is not None and self._pending.call == call:
+            self._refuse(self._pending)
+            return
         self._flush()
         self._tell(
             msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._raw_log.position)

@@ -1,0 +1,91 @@
+"""Shells, programs and clients that do what they should not: stopped, deaf, gone, half spoken."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+from tests.e2e.conftest import NewTerminal
+from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal, Pending
+
+pytestmark = pytest.mark.real
+
+
+def test_a_number_that_was_shown_is_never_given_to_another_command(
+    terminal: LiveTerminal,
+) -> None:
+    os.kill(terminal.info["pid"], signal.SIGSTOP)
+    shown = terminal.run('echo "', timeout=0.3)
+    assert (shown["seq"], shown["timed_out"], shown["end"]) == (0, True, None)
+    os.kill(terminal.info["pid"], signal.SIGCONT)
+    assert terminal.run("echo next")["seq"] == 1
+    first, second = terminal.records()
+    assert (first["cmd"], first["end"], first["exit"]) == ('echo "', "lost", None)
+    assert (second["cmd"], second["stdout"]) == ("echo next", "next\n")
+
+
+def test_a_run_that_waits_for_a_probe_of_a_stopped_shell_is_not_typed_later(
+    terminal: LiveTerminal,
+) -> None:
+    terminal.run("true")
+    terminal.keys("\x03")  # perhaps kept by bash: the next run asks with a key that changes nothing
+    os.kill(terminal.info["pid"], signal.SIGSTOP)
+    terminal.keys("\x03")
+    error = terminal.refusal("echo late", timeout=0.3)
+    assert (error.code, "was not typed" in str(error)) == ("unavailable", True)
+    os.kill(terminal.info["pid"], signal.SIGCONT)
+    assert terminal.run("echo next")["seq"] == 1
+    assert [record["cmd"] for record in terminal.records()] == ["true", "echo next"]
+
+
+@pytest.mark.parametrize("how", ["stopped", "deaf"])
+def test_closing_ends_what_is_stopped_or_ignores_signals(
+    how: str, daemon: DaemonProcess, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    child = "setsid -f bash -c 'trap \"\" HUP TERM INT; sleep 1000 & wait; sleep 1000'"
+    terminal.run(f"{child}; trap '' HUP TERM")
+    if how == "stopped":
+        os.kill(terminal.info["pid"], signal.SIGSTOP)
+    terminal.close()
+    assert daemon.shell_processes(f"{terminal.name}/") == []
+
+
+def test_clients_that_hang_up_during_their_first_call_leave_no_actor(
+    daemon: DaemonProcess,
+) -> None:
+    for _ in range(100):
+        Pending(daemon.endpoint.socket, "term_list", {}).hang_up()
+    with daemon.connect() as client:
+        # Connections end in the order of the loop: some calls later all of them are over.
+        for _ in range(50):
+            count = client.call("status", {})["connections"]
+    assert count == 1
+
+
+def test_many_requests_of_one_client_are_each_answered_once(daemon: DaemonProcess) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(GUARD_S)
+        client.connect(daemon.endpoint.socket)
+        waits = [_frame(number, "inbox_wait", from_handle=f"w{number}") for number in range(64)]
+        client.sendall(b"".join([*waits, _frame(64, "status"), _frame(0, "status")]))
+        lines = client.makefile("rb")
+        over, same = json.loads(lines.readline()), json.loads(lines.readline())
+        assert (over["id"], over["code"]) == (64, "busy")
+        assert (same["id"], same["code"]) == (None, "invalid_request")
+        cancels = [json.dumps({"type": "cancel", "id": n}).encode() + b"\n" for n in range(64)]
+        client.sendall(b"".join(cancels))
+        answers = [json.loads(lines.readline()) for _ in range(64)]
+        assert {answer["code"] for answer in answers} == {"cancelled"}
+        assert sorted(answer["id"] for answer in answers) == list(range(64))
+        client.sendall(_frame("after", "status"))
+        assert json.loads(lines.readline())["type"] == "reply"
+
+
+def _frame(number: int | str, command: str, **arguments: object) -> bytes:
+    frame = {"type": "request", "id": number, "command": command, "arguments": arguments}
+    return json.dumps(frame).encode() + b"\n"
