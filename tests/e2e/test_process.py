@@ -248,7 +248,7 @@ def test_after_a_kill_what_was_shown_is_still_there(own_daemon: DaemonProcess) -
 
 
 def test_after_a_kill_keys_sessions_and_port_are_the_same(own_daemon: DaemonProcess) -> None:
-    own_daemon.start("--log-level", "info")
+    own_daemon.start()  # not on the usual port: daemons of other tests may take that meanwhile
     before, session = own_daemon.endpoint, own_daemon.call("session_new", handle="alice")
     own_daemon.kill()
     stale = own_daemon.cli("status")
