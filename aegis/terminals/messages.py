@@ -192,9 +192,14 @@ class ShellFailed:
 
 @attrs.frozen(kw_only=True)
 class AppendRecord:
-    """Put this record into the ledger; ``RecordAppended`` or ``AppendFailed`` follows."""
+    """Put this record into the ledger; ``RecordAppended`` or ``AppendFailed`` follows.
+
+    ``after`` is the record that must be there before it, -1 if none is on its way: numbers between
+    it and this one were lost, with a ledger that was damaged or removed.
+    """
 
     record: CommandRecord
+    after: int
 
 
 @attrs.frozen(kw_only=True)

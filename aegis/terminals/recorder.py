@@ -43,7 +43,7 @@ class Recorder:
         if self._trouble:
             self.send_again()  # the writer takes it only behind those that were refused
         else:
-            self._writer.tell(AppendRecord(record=record))
+            self._send(record)
 
     def confirmed(self, news: RecordAppended) -> CommandRecord | None:
         """The record is in the ledger: its caller is answered. None if that was known."""
@@ -76,4 +76,8 @@ class Recorder:
         """Send everything that is not confirmed, in order; the writer knows what it has."""
         self._trouble = ""
         for seq in sorted(self._records):
-            self._writer.tell(AppendRecord(record=self._records[seq]))
+            self._send(self._records[seq])
+
+    def _send(self, record: CommandRecord) -> None:
+        after = max((seq for seq in self._records if seq < record.seq), default=-1)
+        self._writer.tell(AppendRecord(record=record, after=after))

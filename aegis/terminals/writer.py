@@ -1,7 +1,7 @@
 """``LedgerWriter``: the one who writes a terminal's ledger. What it confirms is synced.
 
-Records come in the order of their ``seq``, without gaps. One that is in the ledger already is
-confirmed and not written again, one that comes too early is left for its sender to send again: so
+Records come in the order of their ``seq``. One that is in the ledger already is confirmed and not
+written again, one that comes before the one it follows is left for its sender to send again: so
 after a crash the front may simply repeat whatever was not confirmed.
 """
 
@@ -48,7 +48,7 @@ class LedgerWriter(Actor[AppendRecord]):
         record = message.record
         if record.seq <= self._confirmed_seq:
             self._front.tell(RecordAppended(seq=record.seq, end=self._appender.synced))
-        elif record.seq == self._last_seq + 1:
+        elif message.after <= self._last_seq < record.seq:
             await self._append(record)
 
     async def _append(self, record: CommandRecord) -> None:

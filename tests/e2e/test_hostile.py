@@ -89,3 +89,17 @@ def test_many_requests_of_one_client_are_each_answered_once(daemon: DaemonProces
 def _frame(number: int | str, command: str, **arguments: object) -> bytes:
     frame = {"type": "request", "id": number, "command": command, "arguments": arguments}
     return json.dumps(frame).encode() + b"\n"
+
+
+@pytest.mark.parametrize("left", [0, 10])
+def test_a_terminal_goes_on_without_a_number_twice_after_its_ledger_was_lost(
+    left: int, terminal: LiveTerminal
+) -> None:
+    assert [terminal.run(f"echo {number}")["seq"] for number in range(3)] == [0, 1, 2]
+    terminal.close()
+    os.truncate(terminal.directory / "ledger.jsonl", left)
+    terminal.daemon.call("term_spawn", name=terminal.name)
+    assert [terminal.run(f"echo {number}")["seq"] for number in range(2)] == [3, 4]
+    # The note of what was in flight still tells of the last command that was lost.
+    ends = [(record["seq"], record["end"]) for record in terminal.records()]
+    assert ends == [(2, "killed_by_restart"), (3, "exited"), (4, "exited")]
