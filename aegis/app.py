@@ -43,6 +43,7 @@ from aegis.process import (
     remembered_port,
 )
 from aegis.root import Endpoint, State, remove_endpoint, write_endpoint
+from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
 from aegis.servers.http import SESSION_PREFIX
 from aegis.servers.serving import Address, Gateway
@@ -63,6 +64,10 @@ aegis-actors is ready for {root}
   Claude Code      claude mcp add --transport http aegis "$(aegis-actors session new --handle NAME)"
   from a shell     aegis-actors term spawn build && aegis-actors term run build 'echo hello'
   stop it with     Ctrl-C, or aegis-actors down"""
+
+BEYOND_LOOPBACK = """\
+  BEWARE           other machines can reach this address: whoever has the token or a session URL
+                   runs commands as you, and nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
 def run_daemon(settings: DaemonSettings) -> int:
@@ -228,7 +233,10 @@ def _announce(state: State, keys: Keys, address: Address) -> None:
         ),
     )
     remember_port(state, address.port)
-    print(READY.format(url=address.url, root=state.root), flush=True)  # noqa: T201
+    text = READY.format(url=address.url, root=state.root)
+    if not is_loopback(address.host):
+        text = f"{text}\n{BEYOND_LOOPBACK}"
+    print(text, flush=True)  # noqa: T201
 
 
 def _session_url(address: Address, keys: Keys, handle: str) -> str:

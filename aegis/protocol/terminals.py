@@ -157,7 +157,9 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     shell: str | None = attrs.field(
         default=None,
         validator=at_most_chars(4096),
-        metadata=described("Path or name of the shell; default: $SHELL of the daemon, else bash."),
+        metadata=described(
+            "Path or name of a bash; default: $SHELL of the daemon if that is one, else bash."
+        ),
     )
     cwd: str | None = attrs.field(
         default=None,

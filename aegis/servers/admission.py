@@ -7,6 +7,7 @@ foreign ``Origin``, the second a foreign ``Host``. Clients that are not browsers
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit
 
@@ -77,6 +78,16 @@ def bearer_token(headers: Headers) -> str | None:
 def may_connect(peer_uid: int, own_uid: int) -> bool:
     """Whether a process of ``peer_uid`` is served on the Unix socket: the same user, or root."""
     return peer_uid in (own_uid, 0)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on ``host``, a name or an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def values(headers: Headers, name: bytes) -> list[str]:

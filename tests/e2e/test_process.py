@@ -57,6 +57,15 @@ def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -
             assert secret not in text
 
 
+def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProcess) -> None:
+    own_daemon.start("--port", "0")
+    assert "BEWARE" not in own_daemon.banner
+    assert own_daemon.stop() == 0
+    own_daemon.start("--host", "0.0.0.0", "--port", "0")
+    assert "BEWARE" in own_daemon.banner
+    assert "nothing is encrypted" in own_daemon.banner
+
+
 def test_the_endpoint_file_is_private_whole_and_removed_at_the_end(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -9,6 +9,7 @@ from aegis.servers.admission import (
     bearer_token,
     host_name,
     host_refusal,
+    is_loopback,
     may_connect,
     origin_refusal,
     query_refusal,
@@ -155,3 +156,21 @@ def test_no_text_makes_the_rules_fail(text: str) -> None:
     host_name(text)
     refusal = origin_refusal([text], ["localhost"])
     assert (refusal is None) == (text.lower() in ("http://localhost", "http://localhost:80"))
+
+
+@pytest.mark.parametrize(
+    ("host", "only_here"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("localhost", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.7", False),
+        ("build.example", False),
+    ],
+)
+def test_what_other_machines_can_reach_is_not_loopback(host: str, only_here: bool) -> None:
+    assert is_loopback(host) is only_here
