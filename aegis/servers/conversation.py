@@ -42,6 +42,9 @@ from aegis.servers.requests import (
 )
 
 MAX_IN_FLIGHT = 64
+MAX_ANSWERS = 2 * MAX_IN_FLIGHT
+"""Requests in flight and answers that the client has not taken yet, together."""
+
 MAX_STRIKES = 8
 HELLO_LIMIT_S = 10.0
 
@@ -115,6 +118,7 @@ class _Conversation:
         self._identity = identity
         self._caller: Caller | None = None
         self._in_flight: dict[RequestId, trio.CancelScope] = {}
+        self._answers = 0
         self._strikes = 0
         self._reading = trio.CancelScope()
         stranger_s = HELLO_LIMIT_S if identity is None else math.inf
@@ -184,10 +188,11 @@ class _Conversation:
     async def _start(self, request: Request, caller: Caller, nursery: trio.Nursery) -> None:
         if request.id in self._in_flight:
             raise InvalidRequest(f"request {request.id!r} is still in flight; use another id")
-        if len(self._in_flight) >= MAX_IN_FLIGHT:
+        if len(self._in_flight) >= MAX_IN_FLIGHT or self._answers >= MAX_ANSWERS:
             await self._wire.send(error_frame(request.id, TOO_MANY))
             return
         scope = self._in_flight[request.id] = trio.CancelScope()
+        self._answers += 1
         nursery.start_soon(self._answer, request, caller, scope)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -205,6 +210,7 @@ class _Conversation:
         finally:
             del self._in_flight[request.id]
         await self._wire.send(answer)
+        self._answers -= 1
 
     async def _outcome(self, request: Request, caller: Caller) -> str:
         try:

@@ -1,0 +1,81 @@
+"""A client that asks and never reads: what waits for it is bounded, and then it is not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import trio
+import trio.testing
+
+from aegis.protocol.table import Entry
+from aegis.protocol.terminals import TerminalList
+from aegis.servers.auth import open_keys
+from aegis.servers.calls import OPERATOR, Caller
+from aegis.servers.conversation import MAX_ANSWERS, Desk, End, WireClosed, converse
+
+
+class CountingPort:
+    """Answers at once, and counts the calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
+        self.calls += 1
+        return TerminalList(result=[])
+
+    def opened(self, caller: Caller) -> None:
+        pass
+
+    def closed(self, caller: Caller) -> None:
+        pass
+
+
+class DeafWire:
+    """A client that sends ``requests``, one after the other, and takes answers once ``reads``."""
+
+    def __init__(self, requests: int) -> None:
+        self.left = requests
+        self.reads = trio.Event()
+        self.codes: list[str] = []
+
+    async def receive(self) -> str:
+        # Everything that was asked for is answered, as far as it can be, before the next request.
+        await trio.testing.wait_all_tasks_blocked()
+        if self.left == 0:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            raise WireClosed
+        self.left -= 1
+        return json.dumps({"type": "request", "id": self.left, "command": "term_list"})
+
+    async def send(self, text: str) -> None:
+        await self.reads.wait()
+        frame = json.loads(text)
+        self.codes.append(frame.get("code", "reply"))
+
+    def trust(self) -> None:
+        pass
+
+
+async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_path: Path) -> None:
+    port, wire = CountingPort(), DeafWire(3 * MAX_ANSWERS)
+    desk = Desk(port=port, keys=open_keys(tmp_path), server="test")
+    ends: list[End] = []
+
+    async def serve() -> None:
+        ends.append(await converse(wire, desk, "line", OPERATOR, trio.Event()))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        while wire.left > 2 * MAX_ANSWERS - 1:
+            await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+        assert port.calls == MAX_ANSWERS
+        assert wire.left == 2 * MAX_ANSWERS - 1
+        wire.reads.set()
+    assert ends == [End.CLIENT_GONE]
+    assert port.calls == 3 * MAX_ANSWERS - 1
+    assert sorted(set(wire.codes)) == ["busy", "reply"]
+    assert wire.codes.count("busy") == 1
