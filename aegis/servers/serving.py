@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from aegis.errors import StartupError
 from aegis.servers.admission import allowed_hosts
 from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
-from aegis.servers.gateway import Routes, serve_gateway
+from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
 from aegis.servers.http import HttpApp
 from aegis.servers.lines import serve_lines
 from aegis.servers.mcp import McpFace
@@ -120,6 +121,18 @@ class Gateway(Actor[None]):
         task_status: trio.TaskStatus[None],
     ) -> None:
         try:
-            await serve_gateway(listeners, routes, stop=self._stop, task_status=task_status)
+            await serve_gateway(
+                listeners,
+                routes,
+                stop=self._stop,
+                max_connections=most_connections(),
+                task_status=task_status,
+            )
         finally:
             self._stopped.set()
+
+
+def most_connections() -> int:
+    """How many clients may be connected: they take an eighth of the open files at most."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(MAX_CONNECTIONS, limit // 8))

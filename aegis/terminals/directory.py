@@ -42,7 +42,7 @@ from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.reaper import look_at_all
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
-from aegis.terminals.spawning import make_settings, save_settings
+from aegis.terminals.spawning import check_descriptors, make_settings, save_settings
 from aegis.terminals.terminal import Terminal
 from aegis.terminals.writer import LedgerWriter
 
@@ -135,6 +135,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 f"aegis_term_spawn: a terminal named {self._open[key]!r} is open already; use it, "
                 "or choose another name"
             )
+        check_descriptors()
         self._busy[key] = "spawned"
         self.context.start_soon(self._spawn_and_answer, request, self.defer(request))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import shutil
 from pathlib import Path
 
 from aegis.clock import utc_now
-from aegis.errors import InvalidRequest
+from aegis.errors import InvalidRequest, Unavailable
 from aegis.journal.disk import OsDisk, make_directory, read_file, replace_file
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line
 from aegis.names import shorten
@@ -62,6 +63,21 @@ def find_directory(asked: str | None, root: Path) -> str:
             "that exists, or leave it out for the root"
         )
     return os.path.realpath(path)
+
+
+def check_descriptors() -> None:
+    """Raise ``Unavailable`` unless enough files may still be opened for another terminal.
+
+    A quarter of what this process may open is kept for what runs already, and for new clients:
+    with none left nobody could even come to close a terminal.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    if in_use > limit - limit // 4:
+        raise Unavailable(
+            f"aegis_term_spawn: the daemon has {in_use} of at most {limit} files open, and keeps "
+            "the rest for what runs; close terminals, or raise the limit (ulimit -n) and restart it"
+        )
 
 
 def make_settings(request: SpawnTerminal, root: Path, files: TerminalFiles) -> TerminalSettings:
