@@ -23,6 +23,7 @@ When the disk refuses (a write or a sync), the appender has *failed*:
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
 from functools import partial
@@ -68,6 +69,8 @@ class Appender:
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
         self._demand = trio.Event()
         self._recovering = trio.Lock()
+        # Some file systems never count names: there a removed file cannot be noticed.
+        self._counts_names = not flusher.disk.is_removed(opened.fd)
         self.on_outcome: Callable[[], None] | None = None
         """Called when a sync has ended or the disk has refused: ask ``is_synced`` again."""
         self._running = False
@@ -197,10 +200,21 @@ class Appender:
             return
         try:
             await self._flusher.fdatasync(epoch.fd)
+            self._check_is_there(epoch, target)
         except OSError as error:
             self._fail(epoch, storage_error("sync", self.path, error))
+        except StorageError as error:
+            self._fail(epoch, error)
         else:
             self._acknowledge(epoch, target)
+
+    def _check_is_there(self, epoch: _Epoch, target: int) -> None:
+        """Nothing is acknowledged that somebody has taken away from outside."""
+        disk = self._flusher.disk
+        if self._counts_names and disk.is_removed(epoch.fd):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if disk.size(epoch.fd) < target:
+            raise self._shortened()
 
     def _acknowledge(self, epoch: _Epoch, target: int) -> None:
         if epoch.error is None:  # a write that failed meanwhile has cut off what was synced here
@@ -216,8 +230,10 @@ class Appender:
         if epoch.error is not None:
             return
         epoch.error = error
+        disk = self._flusher.disk
         with contextlib.suppress(OSError):  # recovery cuts it off in any case
-            self._flusher.disk.ftruncate(epoch.fd, epoch.synced)
+            if disk.size(epoch.fd) > epoch.synced:
+                disk.ftruncate(epoch.fd, epoch.synced)
         self._tell(epoch)
 
     async def _reopened(self, acknowledged: int) -> int:
@@ -234,10 +250,7 @@ class Appender:
     def _verify(self, fd: int, acknowledged: int) -> None:
         disk = self._flusher.disk
         if disk.size(fd) < acknowledged:
-            raise StorageError(
-                f"{shown(self.path)} is shorter than what was acknowledged; "
-                "restart the daemon to go on with what is left"
-            )
+            raise self._shortened()
         if acknowledged == self.opened.length:
             return  # what stood there before was judged when the ledger was opened
         pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
@@ -247,6 +260,12 @@ class Appender:
                 f"the last acknowledged line of {shown(self.path)} is damaged; "
                 "restart the daemon to go on without it"
             )
+
+    def _shortened(self) -> StorageError:
+        return StorageError(
+            f"{shown(self.path)} is shorter than what was acknowledged; "
+            "restart the daemon to go on with what is left"
+        )
 
     def _check_open(self) -> None:
         if self._closed:

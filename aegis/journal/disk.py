@@ -41,6 +41,9 @@ class Disk(Protocol):
     def size(self, fd: int) -> int:
         """The length of the file in bytes."""
 
+    def is_removed(self, fd: int) -> bool:
+        """Whether no name leads to the file any more: what is written to it is lost."""
+
     def pread(self, fd: int, size: int, offset: int) -> bytes:
         """Up to ``size`` bytes from ``offset`` on; empty at the end of the file."""
 
@@ -87,6 +90,10 @@ class OsDisk:
     def size(self, fd: int) -> int:
         """See ``Disk``."""
         return os.fstat(fd).st_size
+
+    def is_removed(self, fd: int) -> bool:
+        """See ``Disk``."""
+        return os.fstat(fd).st_nlink == 0
 
     def pread(self, fd: int, size: int, offset: int) -> bytes:
         """See ``Disk``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 
@@ -103,3 +104,19 @@ def test_a_terminal_goes_on_without_a_number_twice_after_its_ledger_was_lost(
     # The note of what was in flight still tells of the last command that was lost.
     ends = [(record["seq"], record["end"]) for record in terminal.records()]
     assert ends == [(2, "killed_by_restart"), (3, "exited"), (4, "exited")]
+
+
+def test_a_terminal_whose_files_were_removed_acknowledges_nothing_and_can_be_spawned_anew(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    info = own_daemon.call("term_spawn", name="bare")
+    terminal = LiveTerminal(own_daemon, "bare", info)
+    terminal.run("true")
+    shutil.rmtree(terminal.directory)
+    error = terminal.refusal("echo lost")
+    assert (error.code, "removed from outside" in str(error)) == ("storage", True)
+    terminal.close()
+    own_daemon.call("term_spawn", name="bare")
+    assert terminal.run("echo again")["seq"] == 0
+    assert [record["cmd"] for record in terminal.records()] == ["echo again"]
