@@ -65,9 +65,12 @@ class Flight:
     def take_back(self) -> Call | None:
         """The submission did not run, so its number is free again. The call, if somebody waits.
 
-        Should the disk refuse, the note goes on naming it until another one takes its place.
+        What somebody typed before it stays in flight. Should the disk refuse, the note goes on
+        naming the submission until another one takes its place.
         """
-        assert not self.begun
+        if self.begun:
+            call, self._displaced = self._displaced, None
+            return call
         call = self.call or self._displaced
         if self.command is not None:
             self._next_seq = self.command.seq

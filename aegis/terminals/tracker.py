@@ -228,9 +228,9 @@ class Tracker:
         self._capture = self._set_aside = None
         self._cwd = self._shell.working_directory()
         self._tell(msg.Prompted(cwd=self._cwd))
-        if self._pending is not None:
+        if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
-            self.submit(self._pending)
+            self._send(self._pending)
 
     def _line_reported(self) -> None:
         pending = self._pending

@@ -212,6 +212,11 @@ class Pending:
         assert (frame["id"], frame["type"]) == (2, "reply")
         return self
 
+    def has_arrived_or_answered(self) -> None:
+        """Wait until the daemon has taken the request, or has even answered it."""
+        self._send(type="request", id=2, command="term_list", arguments={})
+        self._next_frame()
+
     def _next_frame(self) -> dict[str, Any]:
         line = self._lines.readline()
         assert line, "the daemon closed the connection"

@@ -181,6 +181,7 @@ REARMING = [
     "PS1='$ '; PROMPT_COMMAND='echo noise >/dev/null'",
     "exec bash",
     "exec bash --norc",
+    "shopt -u promptvars",
     "stty -echo",
     "bind -u self-insert",
 ]

@@ -70,9 +70,10 @@ __aegis_print() {
   fi
 }
 
-# Last in PROMPT_COMMAND: puts back what was overwritten since the last prompt.
+# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt.
 __aegis_last() {
-  [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] || __aegis_arm
+  [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] &&
+    builtin shopt -q promptvars || __aegis_arm
 }
 
 __aegis_arm() {
