@@ -170,12 +170,14 @@ def test_output_beyond_64_kib_is_cut_between_characters(terminal: LiveTerminal, 
 @pytest.mark.parametrize("histcontrol", ["", "ignoreboth", "ignorespace", "ignoredups"])
 @pytest.mark.parametrize("typed", ["echo typed", " echo typed", "echo  typed  "])
 def test_a_typed_command_is_recorded_with_its_writer_and_text(
-    new_terminal: NewTerminal, histcontrol: str, typed: str
+    new_terminal: NewTerminal, handle: str, histcontrol: str, typed: str
 ) -> None:
     terminal = new_terminal(f"HISTCONTROL={histcontrol}; PS1='$ '")
     terminal.run("echo before")
+    wakes = terminal.subscribe(handle)
     for _ in range(2):
         terminal.keys(f"{typed}\r", from_handle="ann")
+        wakes.next()
     assert terminal.run("echo after")["seq"] == 3
     records = terminal.records()[1:3]
     for record in records:
