@@ -1,7 +1,8 @@
 """What a command costs over MCP, against a tool call that does nothing, in both eras of MCP.
 
-A real daemon in a process of its own, Debian's stock ``.bashrc``, and a client that is one socket
-kept open, so that next to nothing of what is measured is the client. The empty call is
+A real daemon in a process of its own and Debian's stock ``.bashrc``. Two clients: one socket kept
+open, so that next to nothing of what is measured is the client; and the official client, which is
+what people have. The empty call is
 ``aegis_term_unsubscribe`` of a handle that is not subscribed: it goes the whole way to the
 terminal's actor and back, and changes nothing there. A run and an empty call are measured in turn;
 between them goes an empty call that is not measured, so that the prompt that bash prints after a
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import trio
+from mcp import Client
+
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 
@@ -30,6 +34,9 @@ WARM_UP = 40
 STOCK_BASHRC = Path("/etc/skel/.bashrc")
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
+
+RUN: tuple[str, dict[str, Any]] = ("aegis_term_run", {"name": "bench", "cmd": "true"})
+EMPTY: tuple[str, dict[str, Any]] = ("aegis_term_unsubscribe", {"name": "bench"})
 
 _CLIENT_INFO = {"name": "bench", "version": "1"}
 _MODERN_META = {
@@ -157,8 +164,7 @@ def _rpc(method: str, params: Mapping[str, Any]) -> bytes:
 
 def in_turn(client: McpClient) -> tuple[float, float]:
     """Medians in milliseconds of a run of ``true`` and of an empty call."""
-    run = client.prepared("aegis_term_run", name="bench", cmd="true")
-    empty = client.prepared("aegis_term_unsubscribe", name="bench")
+    run, empty = client.prepared(RUN[0], **RUN[1]), client.prepared(EMPTY[0], **EMPTY[1])
     runs, empties = [], []
     for number in range(WARM_UP + ROUNDS):
         run_s = client.call(run)
@@ -170,8 +176,25 @@ def in_turn(client: McpClient) -> tuple[float, float]:
     return statistics.median(runs) * 1000, statistics.median(empties) * 1000
 
 
+async def in_turn_officially(url: str) -> tuple[float, float]:
+    """The same with the official client."""
+    runs, empties = [], []
+    async with Client(url) as client:
+        for number in range(WARM_UP + ROUNDS):
+            times = []
+            for tool, arguments in (RUN, EMPTY, EMPTY):
+                begin = time.perf_counter()
+                result = await client.call_tool(tool, arguments)
+                times.append(time.perf_counter() - begin)
+                assert not result.is_error, result
+            if number >= WARM_UP:
+                runs.append(times[0])
+                empties.append(times[2])
+    return statistics.median(runs) * 1000, statistics.median(empties) * 1000
+
+
 def measure() -> list[Row]:
-    """Four rows for each era; takes some seconds."""
+    """Four rows for each client; takes some seconds."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
         daemon = DaemonProcess(Path(directory), STOCK_BASHRC.read_text())
@@ -181,16 +204,20 @@ def measure() -> list[Row]:
             url = daemon.call("session_new", handle="bench")["url"]
             for era, client in (("sessionless", ModernClient), ("sessions", LegacyClient)):
                 with HttpSocket(url) as http:
-                    run, empty = in_turn(client(http))
-                rows += [
-                    (f"MCP, {era}: run('true') / empty call", run / empty, "ratio, goal ≤ 1.8"),
-                    (f"MCP, {era}: run('true'), ms", run, "median"),
-                    (f"MCP, {era}: empty call, ms", empty, "median"),
-                    (f"MCP, {era}: run less empty call, ms", run - empty, "of the medians"),
-                ]
+                    rows += _rows(era, *in_turn(client(http)))
+            rows += _rows("official client", *trio.run(in_turn_officially, url))
         finally:
             daemon.stop()
     return rows
+
+
+def _rows(client: str, run: float, empty: float) -> list[Row]:
+    return [
+        (f"MCP, {client}: run('true') / empty call", run / empty, "ratio, goal ≤ 1.8"),
+        (f"MCP, {client}: run('true'), ms", run, "median"),
+        (f"MCP, {client}: empty call, ms", empty, "median"),
+        (f"MCP, {client}: run less empty call, ms", run - empty, "of the medians"),
+    ]
 
 
 if __name__ == "__main__":
