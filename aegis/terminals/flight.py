@@ -52,6 +52,11 @@ class Flight:
         return self.command is None and self._displaced is None
 
     @property
+    def submitted(self) -> Call | None:
+        """The call whose command is with the shell; perhaps behind one that was typed ahead."""
+        return self.call or self._displaced
+
+    @property
     def last_seq(self) -> int:
         """The number given last; -1 if none was."""
         return self._next_seq - 1

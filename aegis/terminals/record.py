@@ -97,6 +97,19 @@ def final_record(
     )
 
 
+def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
+    """The final record of a submission that was shown as running and never began."""
+    return final_record(
+        command,
+        CapturedOutput(text="", total_bytes=0, truncated=False),
+        end="lost",
+        exit_code=None,
+        finished_at=finished_at,
+        moment_s=moment_s,
+        raw_end=command.raw_start,
+    )
+
+
 def _record(
     command: InFlight,
     output: CapturedOutput,

@@ -28,6 +28,14 @@ def not_typed(
     )
 
 
+def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:
+    """``cmd`` was typed, but what somebody had typed ahead of it runs first."""
+    return Busy(
+        f"terminal {terminal!r} was busy: what was typed ahead still ran after {timeout_s:g} s; "
+        f"your command was typed and runs next, read its record later: {shown(cmd)}"
+    )
+
+
 def incomplete(cmd: str, became: str) -> IncompleteInput:
     """The shell could not finish reading ``cmd``; ``became`` says what happened to it."""
     return IncompleteInput(

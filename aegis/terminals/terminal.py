@@ -28,13 +28,14 @@ from aegis.terminals.history import History
 from aegis.terminals.record import (
     InFlight,
     final_record,
+    lost_record,
     shell_exit_code,
     unfinished_record,
     writer_tag,
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recover_output
-from aegis.terminals.sentences import incomplete, not_typed, swallowed
+from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.submission import check_command
@@ -227,19 +228,22 @@ class Terminal(Front):
             call.settle(swallowed(self._settings.name, call.cmd))
 
     def _run_deadline(self, number: int) -> None:
-        call = self._queue.remove(number)
+        call, submitted = self._queue.remove(number), self._flight.submitted
         if call is not None:
             call.settle(self._why_not_typed(call))
-        elif self._flight.call is not None and self._flight.call.number == number:
-            self._flight.call.is_late = True
+        elif submitted is not None and submitted.number == number:
+            submitted.is_late = True
             self._shell.tell(msg.ReportOutput(call=number))
 
     def _why_not_typed(self, call: Call) -> AegisError:
         return not_typed(self._settings.name, call.timeout_s, self._flight.command, self._typing)
 
     def _output_so_far(self, news: msg.OutputSoFar) -> None:
-        call = self._flight.call
+        call = self._flight.submitted
         if call is None or call.number != news.call:
+            return
+        if call is not self._flight.call:
+            call.settle(typed_behind(self._settings.name, call.timeout_s, call.cmd))
             return
         try:
             command = self._flight.mark_timed_out()
@@ -340,16 +344,7 @@ class Terminal(Front):
     def _give_up(self, command: InFlight) -> None:
         """A submission whose number was shown did not run after all: no other may have it."""
         self._flight.end()
-        record = final_record(
-            command,
-            msg.NO_OUTPUT,
-            end="lost",
-            exit_code=None,
-            finished_at=utc_now(),
-            moment_s=trio.current_time(),
-            raw_end=command.raw_start,
-        )
-        self._recorder.append(record)
+        self._recorder.append(lost_record(command, utc_now(), trio.current_time()))
 
     # Records on their way to the ledger.
 

@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from tests.e2e.conftest import NewTerminal
-from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal, Pending
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
 
 pytestmark = pytest.mark.real
 
@@ -41,6 +41,22 @@ def test_a_run_that_waits_for_a_probe_of_a_stopped_shell_is_not_typed_later(
     os.kill(terminal.info["pid"], signal.SIGCONT)
     assert terminal.run("echo next")["seq"] == 1
     assert [record["cmd"] for record in terminal.records()] == ["true", "echo next"]
+
+
+def test_a_run_behind_a_lot_of_type_ahead_ends_with_its_timeout(
+    terminal: LiveTerminal, gate: Gate
+) -> None:
+    run = terminal.start(gate.hold)
+    gate.wait_reached()
+    terminal.keys("sleep 0.2\n" * 20, from_handle="alice")
+    gate.open()
+    run.result()
+    error = terminal.refusal("echo late", timeout=0.5)
+    assert (error.code, "was not typed" in str(error)) == ("busy", True)
+    assert terminal.run("echo next")["stdout"] == "next\n"
+    cmds = [record["cmd"] for record in terminal.records()]
+    assert "echo late" not in cmds
+    assert cmds.count("sleep 0.2") == 20
 
 
 @pytest.mark.parametrize("how", ["stopped", "deaf"])
