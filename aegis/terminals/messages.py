@@ -59,6 +59,11 @@ class FlushRawLog:
     """Raw bytes have waited long enough in memory: the shell's timer."""
 
 
+@attrs.frozen(kw_only=True)
+class ReleaseKeys:
+    """Keys have waited long enough for a submission to be read: the shell's timer."""
+
+
 # From the shell to the front.
 
 

@@ -57,7 +57,13 @@ GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 """What writing raises once the shell has gone: what was sent to it goes with it."""
 
 ShellMessage = (
-    msg.Introduce | msg.Submit | msg.TypeKeys | msg.ReportOutput | msg.EndShell | msg.FlushRawLog
+    msg.Introduce
+    | msg.Submit
+    | msg.TypeKeys
+    | msg.ReportOutput
+    | msg.EndShell
+    | msg.FlushRawLog
+    | msg.ReleaseKeys
 )
 
 
@@ -134,9 +140,15 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.report(call)
             case msg.EndShell():
                 self._end()
-            case msg.FlushRawLog():
-                self._flush_is_due = False
-                self._flush()
+            case msg.FlushRawLog() | msg.ReleaseKeys():
+                self._timer_rang(message)
+
+    def _timer_rang(self, message: msg.FlushRawLog | msg.ReleaseKeys) -> None:
+        if isinstance(message, msg.FlushRawLog):
+            self._flush_is_due = False
+            self._flush()
+        elif self._running is not None:
+            self._running.tracker.release_keys()
 
     # What the tracker needs (``ShellSide``).
 
@@ -152,6 +164,10 @@ class Shell(Actor[ShellMessage]):
             running.outgoing.append(data)
             running.outgoing_size += len(data)
             running.has_outgoing.set()
+
+    def release_keys_after(self, seconds: float) -> None:
+        """Let keys that wait for a submission to be read wait no longer than this."""
+        self.context.after(seconds, msg.ReleaseKeys())
 
     def working_directory(self) -> str | None:
         """Where the shell is now; the last that was known if that cannot be told."""
@@ -179,10 +195,11 @@ class Shell(Actor[ShellMessage]):
                 f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
             )
         data = request.keys.encode("utf-8", "surrogatepass")
-        if running.outgoing_size + len(data) > MAX_OUTGOING_BYTES:
+        waiting = running.outgoing_size + running.tracker.held_bytes
+        if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(
                 f"the program on terminal {self._settings.name!r} does not read its input: "
-                f"{running.outgoing_size} bytes wait already; nothing of yours was sent"
+                f"{waiting} bytes wait already; nothing of yours was sent"
             )
         running.tracker.keys(request.writer, data)
         self.reply(request, Done())

@@ -25,11 +25,22 @@ from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submiss
 log = structlog.get_logger("aegis.terminals")
 
 
+READING_S = 1.0
+READING_BYTES_PER_S = 50_000
+"""How long the shell may take to read a submission before keys are no longer held back for it.
+
+Readline on a slow machine takes a fifth of that.
+"""
+
+
 class ShellSide(Protocol):
     """What a tracker needs of the shell it follows."""
 
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
+
+    def release_keys_after(self, seconds: float) -> None:
+        """Call ``Tracker.release_keys`` then at the latest."""
 
     def working_directory(self) -> str | None:
         """Where the shell is now."""
@@ -53,6 +64,8 @@ class Tracker:
         self._set_aside: OutputCapture | None = None
         self._call: int | None = None
         self._pending: msg.Submit | None = None
+        self._held: list[tuple[str, bytes]] = []
+        self._reading_s = READING_S
         self._incomplete = False
         self._cwd: str | None = None
         self._told_typing: str | None = None
@@ -71,6 +84,8 @@ class Tracker:
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
+        if self._held and not self._is_being_read():
+            self.release_keys()
         self._tell_typing()
 
     def submit(self, submission: msg.Submit) -> None:
@@ -85,10 +100,35 @@ class Tracker:
             self._refuse(submission)
 
     def keys(self, writer: str, data: bytes) -> None:
-        """Somebody sends keys."""
+        """Somebody sends keys; while the shell reads a submission they wait until it has.
+
+        A Ctrl-C among them would cut the submitted text in two, and other keys would join it.
+        """
+        if self._is_being_read():
+            self._held.append((writer, data))
+            self._shell.release_keys_after(self._reading_s)
+        else:
+            self._send_keys(writer, data)
+        self._tell_typing()
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of keys wait for a submission to be read."""
+        return sum(len(data) for _, data in self._held)
+
+    def release_keys(self) -> None:
+        """Send the keys that waited. Also when a submission takes too long: a program has it."""
+        held, self._held = self._held, []
+        for writer, data in held:
+            self._send_keys(writer, data)
+
+    def _send_keys(self, writer: str, data: bytes) -> None:
         self._boundaries.keys(writer, data)
         self._shell.write(data)
-        self._tell_typing()
+
+    def _is_being_read(self) -> bool:
+        """Whether the shell has the text of a submission, and has not said what became of it."""
+        return self._boundaries.phase is bd.Phase.SUBMITTED or self._incomplete
 
     def introduce(self) -> None:
         """Say again how things stand, to a front that has just begun."""
@@ -124,7 +164,9 @@ class Tracker:
     def _send(self, submission: msg.Submit) -> None:
         self._call, self._incomplete, self._pending = submission.call, False, None
         self._boundaries.submitted()
-        self._shell.write(encode_submission(submission.cmd))
+        data = encode_submission(submission.cmd)
+        self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
+        self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
         self._pending = None
