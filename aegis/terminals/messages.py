@@ -60,8 +60,8 @@ class FlushRawLog:
 
 
 @attrs.frozen(kw_only=True)
-class ReleaseKeys:
-    """Keys have waited long enough for a submission to be read: the shell's timer."""
+class LookAgain:
+    """A probe or a submission may have been read by a program meanwhile: the shell's timer."""
 
 
 # From the shell to the front.

@@ -63,7 +63,7 @@ ShellMessage = (
     | msg.ReportOutput
     | msg.EndShell
     | msg.FlushRawLog
-    | msg.ReleaseKeys
+    | msg.LookAgain
 )
 
 
@@ -140,15 +140,15 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.report(call)
             case msg.EndShell():
                 self._end()
-            case msg.FlushRawLog() | msg.ReleaseKeys():
+            case msg.FlushRawLog() | msg.LookAgain():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.ReleaseKeys) -> None:
+    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain) -> None:
         if isinstance(message, msg.FlushRawLog):
             self._flush_is_due = False
             self._flush()
         elif self._running is not None:
-            self._running.tracker.release_keys()
+            self._running.tracker.look_again()
 
     # What the tracker needs (``ShellSide``).
 
@@ -165,9 +165,9 @@ class Shell(Actor[ShellMessage]):
             running.outgoing_size += len(data)
             running.has_outgoing.set()
 
-    def release_keys_after(self, seconds: float) -> None:
-        """Let keys that wait for a submission to be read wait no longer than this."""
-        self.context.after(seconds, msg.ReleaseKeys())
+    def look_again_after(self, seconds: float) -> None:
+        """Let the tracker look again then whether it still waits."""
+        self.context.after(seconds, msg.LookAgain())
 
     def working_directory(self) -> str | None:
         """Where the shell is now; the last that was known if that cannot be told."""

@@ -25,6 +25,9 @@ from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submiss
 log = structlog.get_logger("aegis.terminals")
 
 
+PROBE_S = 0.5
+"""A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
+
 READING_S = 1.0
 READING_BYTES_PER_S = 50_000
 """How long the shell may take to read a submission before keys are no longer held back for it.
@@ -39,8 +42,8 @@ class ShellSide(Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
 
-    def release_keys_after(self, seconds: float) -> None:
-        """Call ``Tracker.release_keys`` then at the latest."""
+    def look_again_after(self, seconds: float) -> None:
+        """Call ``Tracker.look_again`` then."""
 
     def working_directory(self) -> str | None:
         """Where the shell is now."""
@@ -65,6 +68,7 @@ class Tracker:
         self._call: int | None = None
         self._pending: msg.Submit | None = None
         self._held: list[tuple[str, bytes]] = []
+        self._held_until = 0.0
         self._reading_s = READING_S
         self._incomplete = False
         self._cwd: str | None = None
@@ -85,7 +89,7 @@ class Tracker:
                 case Mark():
                     self._follow_mark(event)
         if self._held and not self._is_being_read():
-            self.release_keys()
+            self._release_keys()
         self._tell_typing()
 
     def submit(self, submission: msg.Submit) -> None:
@@ -94,8 +98,7 @@ class Tracker:
             self._send(submission)
         elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
             self._pending = submission
-            self._boundaries.probed()
-            self._shell.write(PROBE_KEY)
+            self._probe()
         else:
             self._refuse(submission)
 
@@ -105,8 +108,10 @@ class Tracker:
         A Ctrl-C among them would cut the submitted text in two, and other keys would join it.
         """
         if self._is_being_read():
+            if not self._held:
+                self._held_until = trio.current_time() + self._reading_s
+                self._shell.look_again_after(self._reading_s)
             self._held.append((writer, data))
-            self._shell.release_keys_after(self._reading_s)
         else:
             self._send_keys(writer, data)
         self._tell_typing()
@@ -116,8 +121,23 @@ class Tracker:
         """How many bytes of keys wait for a submission to be read."""
         return sum(len(data) for _, data in self._held)
 
-    def release_keys(self) -> None:
-        """Send the keys that waited. Also when a submission takes too long: a program has it."""
+    def look_again(self) -> None:
+        """Time has passed. What is still not answered was read by a program.
+
+        Keys that waited for a submission to be read go out; a probe is sent once more.
+        """
+        if self._held and trio.current_time() >= self._held_until:
+            self._release_keys()
+            self._tell_typing()
+        if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
+            self._probe()
+
+    def _probe(self) -> None:
+        self._boundaries.probed()
+        self._shell.write(PROBE_KEY)
+        self._shell.look_again_after(PROBE_S)
+
+    def _release_keys(self) -> None:
         held, self._held = self._held, []
         for writer, data in held:
             self._send_keys(writer, data)
@@ -273,6 +293,10 @@ class Tracker:
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
             self._send(self._pending)
+        elif self._pending is not None:
+            # Not another probe at once: the answer to the first may still come, and say nothing
+            # of what was typed behind it.
+            self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self) -> None:
         pending = self._pending
