@@ -19,6 +19,7 @@ from actors.errors import (
     Refusal,
     RestartsExhausted,
     StartFailed,
+    SupervisorFailed,
     WrongMessage,
 )
 from actors.mailbox import MailboxSpec, OnRestart, Overflow
@@ -27,8 +28,8 @@ from actors.policy import describe
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.reply import Reply
-from actors.spec import Backoff, ChildSpec, Restart, SupervisorSpec
-from actors.supervisor import SupervisorRef
+from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
+from actors.supervisor_ref import SupervisorRef
 from actors.system import LifeEvent, System, open_system
 from actors.timers import Timer
 from actors.tree import Node, count
@@ -41,6 +42,7 @@ __all__ = [
     "AskCycle",
     "AskDeadline",
     "AskError",
+    "AutoShutdown",
     "Backoff",
     "ChildSpec",
     "CodecError",
@@ -62,6 +64,8 @@ __all__ = [
     "Restart",
     "RestartsExhausted",
     "StartFailed",
+    "Strategy",
+    "SupervisorFailed",
     "SupervisorRef",
     "SupervisorSpec",
     "System",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,7 +16,8 @@ from actors.policy import Exit, ExitKind
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.spec import AnySpec, SupervisorSpec
-from actors.supervisor import Supervisor, SupervisorRef
+from actors.supervisor import Supervisor
+from actors.supervisor_ref import SupervisorRef
 from actors.tree import Node, snapshot
 
 
@@ -40,10 +42,17 @@ Observer = Callable[[LifeEvent], None]
 class System:
     """A running tree. ``dead_letters`` counts messages to actors that had stopped for good."""
 
-    def __init__(self, spec: SupervisorSpec, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        spec: SupervisorSpec,
+        observer: Observer | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
         self.registry = Registry()
+        self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
         self._observer = observer
+        self._stopped = trio.Event()
         self._cells: dict[str, Cell] = {}
         self._supervisors: dict[str, Supervisor] = {}
         self._root = self.make_cell(None, spec)
@@ -62,6 +71,10 @@ class System:
     def tree(self) -> Node:
         """The whole tree as it is now."""
         return snapshot(self._root)
+
+    async def wait_stopped(self) -> None:
+        """Wait until the whole tree has ended: stopped, or finished with significant children."""
+        await self._stopped.wait()
 
     def _cell(self, path: str) -> Cell:
         cell = self._cells.get(path)
@@ -109,6 +122,7 @@ class System:
             ended = await self.run_supervisor(self._root, on_started)
         finally:
             self._root.make_final(ended)
+            self._stopped.set()
         if ended.error is not None:
             raise ended.error
 
@@ -133,14 +147,17 @@ class System:
 
 @asynccontextmanager
 async def open_system(
-    spec: SupervisorSpec, *, observer: Observer | None = None
+    spec: SupervisorSpec,
+    *,
+    observer: Observer | None = None,
+    chance: random.Random | None = None,
 ) -> AsyncIterator[System]:
     """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
 
     Raises ``StartFailed`` if it does not come up. If the root gives up while the body runs, the
     body is cancelled and ``RestartsExhausted`` is raised.
     """
-    system = System(spec, observer)
+    system = System(spec, observer, chance)
     up = trio.Event()
     root_failure: ActorError | None = None
     body_failure: Exception | None = None
