@@ -113,6 +113,7 @@ class Cell:
         for child in list(self.children.values()):
             child.make_final(Exit(ExitKind.STOPPED))
         self.state = State.STOPPED
+        self.mailbox.refuse_senders(ActorStopped(f"{self.path} has stopped; it takes no messages"))
         self._fail_waiting(ended)
         self.system.forget(self)
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:

@@ -1,4 +1,10 @@
-"""A bounded, class-checked mailbox with two lanes: signals of the runtime go before messages.
+"""A bounded, class-checked mailbox with two lanes: control goes before messages.
+
+The control lane holds ``Signal``s, which only the runtime puts: a stop (``Ref.stop``, or the
+supervisor's) and ``Context.finish``. Everything else lies in the user lane, in one order: messages,
+and the runtime's own news (timers, ``Down``). ``Down`` must not overtake what the monitored actor
+had sent, and a timer not what came before it was due; news is privileged only in that it always
+finds room.
 
 Putting is synchronous: a schedule point per message (what a channel's ``send`` costs) is an order
 of magnitude slower than a deque. The mailbox belongs to the address, not to one life of the actor.
@@ -8,13 +14,14 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import attrs
+import outcome
 import trio
 
 from actors.errors import MailboxFull, MisuseError, WrongMessage
+from actors.faults import DELIVER_AFTER, DELIVER_BEFORE
 from actors.reply import Reply
 
 
@@ -27,6 +34,11 @@ class Overflow(enum.Enum):
     """The oldest waiting message goes; if it was a request, its asker gets ``MailboxFull``.
 
     News of the runtime (timers, ``Down``) is never dropped for room.
+    """
+    WAIT = "wait"
+    """``Ref.send`` and ``Ref.ask`` wait for room, first come, first served.
+
+    A ``tell``, which cannot wait, gets ``MailboxFull``.
     """
 
 
@@ -97,7 +109,7 @@ class News(Envelope):
 
 
 class Signal(enum.Enum):
-    """What is said to a life ahead of all messages."""
+    """What is said to a life in the control lane, ahead of all messages. Not public."""
 
     STOP = "stop"
     """Its supervisor, or whoever holds its ``Ref``, ends it."""
@@ -105,14 +117,22 @@ class Signal(enum.Enum):
     """The actor itself ends it."""
 
 
+class _Sender(NamedTuple):
+    """A task that waits until there is room for its message."""
+
+    task: trio.lowlevel.Task
+    envelope: Envelope
+
+
 class Mailbox:
-    """The queue of one address; one task at a time may wait on it."""
+    """The queue of one address; one task at a time may wait on it, and any number for room."""
 
     __slots__ = (
         "_accepts",
         "_for_requests",
         "_messages",
         "_owner",
+        "_senders",
         "_signals",
         "_waiter",
         "dropped",
@@ -128,6 +148,7 @@ class Mailbox:
         self._messages: deque[Envelope] = deque()
         self._signals: deque[Signal] = deque()
         self._waiter: trio.lowlevel.Task | None = None
+        self._senders: deque[_Sender] = deque()
 
     def __len__(self) -> int:
         """How many messages wait; signals are not counted."""
@@ -135,12 +156,61 @@ class Mailbox:
 
     def put(self, envelope: Envelope) -> None:
         """Queue a message. Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects."""
+        if DELIVER_BEFORE.plan is not None:
+            DELIVER_BEFORE.hit()
         self._check_class(envelope.message)
-        capacity = self.spec.capacity
-        if len(self._messages) >= (capacity if envelope.reply is None else self._for_requests):
+        if not self._has_room(envelope):
             self._make_room()
         self._messages.append(envelope)
         self._wake()
+        if DELIVER_AFTER.plan is not None:
+            DELIVER_AFTER.hit()
+
+    async def put_when_room(self, envelope: Envelope) -> None:
+        """Queue a message, after those of earlier senders; where the policy is to wait, wait.
+
+        A checkpoint only if it waits. Cancelled, the message is not queued. Raises what ``put``
+        raises, and what ``refuse_senders`` is given.
+        """
+        if not self.must_wait(envelope):
+            self.put(envelope)
+            return
+        DELIVER_BEFORE.hit()
+        self._check_class(envelope.message)
+        await self._wait_for_room(_Sender(trio.lowlevel.current_task(), envelope))
+        DELIVER_AFTER.hit()
+
+    def must_wait(self, envelope: Envelope) -> bool:
+        """Whether a sender that can wait must: there is no room, or others wait already."""
+        return self.spec.overflow is Overflow.WAIT and not (
+            self._has_room(envelope) and not self._senders
+        )
+
+    async def _wait_for_room(self, sender: _Sender) -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._senders.remove(sender)
+            self._admit()  # it may have stood before one that there is room for
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._senders.append(sender)
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def refuse_senders(self, error: Exception) -> None:
+        """Raise ``error`` at everybody who waits for room."""
+        while self._senders:
+            trio.lowlevel.reschedule(self._senders.popleft().task, outcome.Error(error))
+
+    def _has_room(self, envelope: Envelope) -> bool:
+        room = self.spec.capacity if envelope.reply is None else self._for_requests
+        return len(self._messages) < room
+
+    def _admit(self) -> None:
+        """Let in who waits, in order, as far as there is room."""
+        while self._senders and self._has_room(self._senders[0].envelope):
+            sender = self._senders.popleft()
+            self._messages.append(sender.envelope)
+            trio.lowlevel.reschedule(sender.task)
+            self._wake()
 
     def put_always(self, message: object) -> None:
         """Queue a message of the runtime (a timer, a monitor's news) even when there is no room.
@@ -162,13 +232,18 @@ class Mailbox:
         if self._signals:
             return self._signals.popleft()
         if self._messages:
-            return self._messages.popleft()
+            envelope = self._messages.popleft()
+            if self._senders:
+                self._admit()
+            return envelope
         return None
 
-    def take_all(self) -> Iterator[Envelope]:
-        """Remove and give all waiting messages, oldest first."""
-        while self._messages:
-            yield self._messages.popleft()
+    def take_all(self) -> list[Envelope]:
+        """Remove and give all waiting messages, oldest first; who waits for room gets it."""
+        taken = list(self._messages)
+        self._messages.clear()
+        self._admit()
+        return taken
 
     def drop_signals(self) -> None:
         """Forget signals meant for a life that is over."""
@@ -200,7 +275,7 @@ class Mailbox:
             )
 
     def _make_room(self) -> None:
-        if self.spec.overflow is Overflow.REJECT:
+        if self.spec.overflow is not Overflow.DROP_OLDEST:
             raise MailboxFull(
                 f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
             )

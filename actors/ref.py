@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import trio
 
 from actors.errors import ActorStopped, AskCycle, AskDeadline, MisuseError
-from actors.mailbox import Asker, Envelope, Handling
+from actors.mailbox import Asker, Envelope, Handling, Overflow
 from actors.messages import Request
 from actors.reply import Reply
 
@@ -54,15 +54,41 @@ class Ref(Generic[M]):
             return
         cell.mailbox.put(Envelope(message))
 
+    async def send(self, message: M) -> None:
+        """Send, and where the receiver's mailbox is full and its policy is ``wait``, wait for room.
+
+        Who waits gets its turn in the order of coming; the order between one sender and one
+        receiver is kept. Cancelled, the message is not sent. There is no time limit: put one
+        around it. With other policies it is a ``tell``. Always a checkpoint. Raises
+        ``ActorStopped`` if nobody is there any more, also while it waits; ``AskCycle`` if there can
+        be no room because the receiver itself waits for the sender; ``MailboxFull``;
+        ``WrongMessage``.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._cell.is_final:
+            raise ActorStopped(f"{self.path} has stopped; it takes no messages")
+        mailbox, envelope = self._cell.mailbox, Envelope(message)
+        if mailbox.must_wait(envelope):
+            self._check_cycle("sending", message, _chain_of_askers(Reply()))
+        await mailbox.put_when_room(envelope)
+
     async def ask(self, request: Request[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
         """Send a request and wait for its answer, at most ``timeout`` seconds.
 
+        Where the mailbox is full and its policy is ``wait``, the time includes the wait for room.
         Ends in exactly one way: the value; the handler's ``Refusal``; or an ``AskError``:
         ``ActorCrashed``, ``ActorStopped``, ``MailboxFull``, ``AskDeadline``, ``AskCycle``,
         ``NoReply``.
         """
         with trio.move_on_after(timeout):
-            return await self.send_request(request).wait()
+            reply: Reply[T] = Reply()
+            envelope = self._request(request, reply, _chain_of_askers(reply))
+            mailbox = self._cell.mailbox
+            if mailbox.spec.overflow is Overflow.WAIT:
+                await mailbox.put_when_room(envelope)
+            else:
+                mailbox.put(envelope)
+            return await reply.wait()
         raise AskDeadline(
             f"{self.path} did not answer {type(request).__name__} within {timeout:g} s"
         )
@@ -70,11 +96,7 @@ class Ref(Generic[M]):
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""
         reply: Reply[T] = Reply()
-        handling = current_handling.get()
-        if handling is None or not handling.active:
-            self._put_request(Envelope(request, reply))
-        else:
-            self._put_request(Envelope(request, reply, (*handling.chain, Asker(handling, reply))))
+        self._cell.mailbox.put(self._request(request, reply, _chain_of_askers(reply)))
         return reply
 
     def forward(self, request: Request[T], reply: Reply[T]) -> None:
@@ -82,11 +104,11 @@ class Ref(Generic[M]):
 
         Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
         """
-        self.pass_on(request, Envelope(request, reply))
+        self._cell.mailbox.put(self._request(request, reply, ()))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
         """Hand over the reply owed for ``envelope`` together with ``request``."""
-        self._put_request(Envelope(request, envelope.reply, envelope.chain))
+        self._cell.mailbox.put(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:
         """End the actor in order and for good: the message in hand is finished, teardown runs.
@@ -96,15 +118,19 @@ class Ref(Generic[M]):
         """
         self._cell.system.stop_cell(self._cell)
 
-    def _put_request(self, envelope: Envelope) -> None:
-        cell = self._cell
-        if cell.is_final:
+    def _request(
+        self, request: object, reply: Reply[Any] | None, chain: tuple[Asker, ...]
+    ) -> Envelope:
+        if self._cell.is_final:
             raise ActorStopped(f"{self.path} has stopped; it cannot answer")
-        if any(asker.is_waiting and asker.handling.path == self.path for asker in envelope.chain):
-            path = " -> ".join([*(asker.handling.path for asker in envelope.chain), self.path])
-            request = type(envelope.message).__name__
-            raise AskCycle(f"asking {request} would wait for itself: {path}")
-        cell.mailbox.put(envelope)
+        if chain:
+            self._check_cycle("asking", request, chain)
+        return Envelope(request, reply, chain)
+
+    def _check_cycle(self, doing: str, message: object, chain: tuple[Asker, ...]) -> None:
+        if any(asker.is_waiting and asker.handling.path == self.path for asker in chain):
+            path = " -> ".join([*(asker.handling.path for asker in chain), self.path])
+            raise AskCycle(f"{doing} {type(message).__name__} would wait for itself: {path}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ref) and other.path == self.path
@@ -117,3 +143,11 @@ class Ref(Generic[M]):
 
     def __reduce__(self) -> str:
         raise MisuseError("a Ref is a live address: send its path instead")
+
+
+def _chain_of_askers(reply: Reply[Any]) -> tuple[Asker, ...]:
+    """The handlers that wait for what the present task does next, itself last."""
+    handling = current_handling.get()
+    if handling is None or not handling.active:
+        return ()
+    return (*handling.chain, Asker(handling, reply))

@@ -7,8 +7,10 @@ import pytest
 import trio
 import trio.testing
 
+import actors
 from actors.errors import MailboxFull, MisuseError, WrongMessage
 from actors.mailbox import Envelope, Mailbox, MailboxSpec, Overflow, Signal
+from actors.messages import message_classes
 from actors.reply import Reply
 
 
@@ -51,6 +53,32 @@ def test_a_signal_overtakes_every_message() -> None:
     box.put_signal(Signal.STOP)
     assert box.take() is Signal.STOP
     assert isinstance(box.take(), Envelope)
+
+
+def test_news_of_the_runtime_overtakes_nothing() -> None:
+    box = mailbox()
+    box.put(Envelope(Number(1)))
+    box.put_always(Tick())
+    box.put(Envelope(Number(2)))
+    assert taken(box) == [Number(1), Tick(), Number(2)]
+
+
+async def test_a_stop_overtakes_a_full_mailbox_and_all_who_wait_for_room() -> None:
+    box = mailbox(capacity=1, overflow=Overflow.WAIT)
+    box.put(Envelope(Number(1)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(box.put_when_room, Envelope(Number(2)))
+        await trio.testing.wait_all_tasks_blocked()
+        box.put_signal(Signal.STOP)
+        assert box.take() is Signal.STOP
+        assert [envelope.message for envelope in box.take_all()] == [Number(1)]
+    assert taken(box) == [Number(2)]
+
+
+def test_the_control_lane_is_the_runtimes_own() -> None:
+    assert "Signal" not in actors.__all__
+    with pytest.raises(MisuseError, match="not a message"):
+        message_classes(Signal)
 
 
 def test_the_same_signal_twice_is_one() -> None:
