@@ -32,7 +32,7 @@ from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, Sup
 from actors.supervisor_ref import SupervisorRef
 from actors.system import LifeEvent, System, open_system
 from actors.timers import Timer
-from actors.tree import Node, count
+from actors.tree import Change, Gap, Node, TreeWatch, View, count, mailbox_depths
 
 __all__ = [
     "Actor",
@@ -44,10 +44,12 @@ __all__ = [
     "AskError",
     "AutoShutdown",
     "Backoff",
+    "Change",
     "ChildSpec",
     "CodecError",
     "Context",
     "Down",
+    "Gap",
     "LifeEvent",
     "MailboxFull",
     "MailboxSpec",
@@ -70,8 +72,11 @@ __all__ = [
     "SupervisorSpec",
     "System",
     "Timer",
+    "TreeWatch",
+    "View",
     "WrongMessage",
     "count",
     "describe",
+    "mailbox_depths",
     "open_system",
 ]

@@ -56,7 +56,7 @@ class Cell:
         self.path: str = spec.name if parent is None else f"{parent.path}/{spec.name}"
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
-        self.state = State.DOWN
+        self._state = State.DOWN
         self.incarnation = 0
         self.began_at = trio.current_time()
         self.scope = trio.CancelScope()
@@ -68,6 +68,17 @@ class Cell:
         if isinstance(self.spec, ChildSpec):
             return Mailbox(self.path, self.spec.actor.accepts(), self.spec.mailbox)
         return Mailbox(self.path, frozenset(), MailboxSpec(capacity=1))
+
+    @property
+    def state(self) -> State:
+        """What this place is doing; watchers of the tree hear of every change."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        if state is not self._state:
+            self._state = state
+            self.system.views.changed(self)
 
     @property
     def is_supervisor(self) -> bool:

@@ -7,9 +7,11 @@ from typing import Any
 
 import trio
 
+from actors import faults
 from actors.actor import Actor, Context
 from actors.cell import Cell, State, gone
 from actors.errors import NoReply, Refusal
+from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
 from actors.mailbox import Envelope, Handling, Signal
 from actors.policy import Exit, ExitKind
 from actors.ref import current_handling
@@ -52,7 +54,9 @@ class _Life:
         async with trio.open_nursery() as nursery:
             actor.context = self._context = Context(self._cell, nursery)
             try:
+                await faults.SETUP_BEFORE.reach()
                 await actor.setup()
+                await faults.SETUP_AFTER.reach()
                 if self._cell.state is State.STARTING:
                     self._cell.state = State.RUNNING
                 on_started()
@@ -88,7 +92,9 @@ class _Life:
         cell = self._cell
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
             try:
+                await faults.TEARDOWN_BEFORE.reach()
                 await actor.teardown()
+                await faults.TEARDOWN_AFTER.reach()
             except Exception as error:
                 self.crashes.append(error)
         if scope.cancelled_caught:
@@ -121,7 +127,11 @@ class _Life:
         current_handling.set(handling)
         context.current = envelope
         try:
+            if RECEIVE_BEFORE.plan is not None:
+                await RECEIVE_BEFORE.reach()
             await actor.receive(envelope.message)
+            if RECEIVE_AFTER.plan is not None:
+                await RECEIVE_AFTER.reach()
         except Refusal as refusal:
             if envelope.reply is None:
                 raise

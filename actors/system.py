@@ -18,7 +18,7 @@ from actors.registry import Registry
 from actors.spec import AnySpec, SupervisorSpec
 from actors.supervisor import Supervisor
 from actors.supervisor_ref import SupervisorRef
-from actors.tree import Node, snapshot
+from actors.tree import QUEUED_AT_MOST, Node, TreeWatch, Views, snapshot
 
 
 @attrs.frozen
@@ -51,6 +51,7 @@ class System:
         self.registry = Registry()
         self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
+        self.views = Views()
         self._observer = observer
         self._stopped = trio.Event()
         self._cells: dict[str, Cell] = {}
@@ -72,6 +73,14 @@ class System:
         """The whole tree as it is now."""
         return snapshot(self._root)
 
+    def watch_tree(self, capacity: int = QUEUED_AT_MOST) -> TreeWatch:
+        """The tree as it changes, the whole of it first; at most ``capacity`` changes are kept.
+
+        with system.watch_tree() as watch:
+            async for view in watch:  # a Node, then Changes; after a Gap a Node again
+        """
+        return self.views.watch(self.tree, capacity)
+
     async def wait_stopped(self) -> None:
         """Wait until the whole tree has ended: stopped, or finished with significant children."""
         await self._stopped.wait()
@@ -88,6 +97,7 @@ class System:
         """A new place in the tree."""
         cell = Cell(self, parent, spec)
         self._cells[cell.path] = cell
+        self.views.changed(cell)
         return cell
 
     def forget(self, cell: Cell) -> None:
@@ -123,6 +133,7 @@ class System:
         finally:
             self._root.make_final(ended)
             self._stopped.set()
+            self.views.close()
         if ended.error is not None:
             raise ended.error
 
