@@ -100,7 +100,10 @@ class Context:
 
     def deliver_due(self) -> None:
         """Put what is due into the mailbox. For the runtime."""
+        tracer = self._cell.system.tracer
         for message in self.timers.take_due():
+            if tracer is not None:
+                tracer("timer", self._cell.path, repr(message))
             self._cell.mailbox.put_always(message)
 
     async def _ring_for_ever(self) -> None:

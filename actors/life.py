@@ -45,6 +45,7 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
 class _Life:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
+        self._tracer = cell.system.tracer
         self._context: Context | None = None
         self.crashes: list[Exception] = []
 
@@ -75,6 +76,8 @@ class _Life:
             cell.system.observe(
                 "crashed", cell.path, incarnation=cell.incarnation, error=ended.error
             )
+        elif self._tracer is not None:
+            self._tracer("ended", cell.path, f"life {cell.incarnation} {ended.reason}")
         for reply in self._owed():
             if not reply.is_settled:
                 reply.fail(gone(cell.path, ended))
@@ -126,6 +129,8 @@ class _Life:
         handling = Handling(self._cell.path, envelope.chain)
         current_handling.set(handling)
         context.current = envelope
+        if self._tracer is not None:
+            self._tracer("message", self._cell.path, repr(envelope.message))
         try:
             if RECEIVE_BEFORE.plan is not None:
                 await RECEIVE_BEFORE.reach()

@@ -12,7 +12,7 @@ import trio
 
 from actors.cell import Cell, Down
 from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
-from actors.policy import Exit, ExitKind
+from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.spec import AnySpec, SupervisorSpec
@@ -39,6 +39,10 @@ Observer = Callable[[LifeEvent], None]
 """Called within the runtime's own tasks: it must be quick and must not raise."""
 
 
+Tracer = Callable[[str, str, str], None]
+"""Gets a kind, a path and a detail for everything that happens; likewise quick, never raising."""
+
+
 class System:
     """A running tree. ``dead_letters`` counts messages to actors that had stopped for good."""
 
@@ -47,10 +51,12 @@ class System:
         spec: SupervisorSpec,
         observer: Observer | None = None,
         chance: random.Random | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.registry = Registry()
         self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
+        self.tracer = tracer
         self.views = Views()
         self._observer = observer
         self._stopped = trio.Event()
@@ -152,6 +158,9 @@ class System:
         self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
     ) -> None:
         """Tell the observer."""
+        if self.tracer is not None:
+            told = "" if error is None else f" {describe(error)}"
+            self.tracer(kind, path, f"life {incarnation}{told}")
         if self._observer is not None:
             self._observer(LifeEvent(kind, path, incarnation, error))
 
@@ -162,13 +171,15 @@ async def open_system(
     *,
     observer: Observer | None = None,
     chance: random.Random | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[System]:
     """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
 
     Raises ``StartFailed`` if it does not come up. If the root gives up while the body runs, the
-    body is cancelled and ``RestartsExhausted`` is raised.
+    body is cancelled and ``RestartsExhausted`` is raised. ``chance`` is what the jitter of pauses
+    is drawn from, if it is to be known; ``tracer`` hears of every life, message and timer.
     """
-    system = System(spec, observer, chance)
+    system = System(spec, observer, chance, tracer)
     up = trio.Event()
     root_failure: ActorError | None = None
     body_failure: Exception | None = None
