@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
+from actors.envelope import Envelope
 from actors.errors import ActorCrashed, ActorStopped
 from actors.mailbox import Mailbox, MailboxSpec, OnRestart, Signal
 from actors.policy import Exit, ExitKind
@@ -57,6 +58,7 @@ class Cell:
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
         self._state = State.DOWN
+        self.is_final = False  # whether no life will ever follow
         self.incarnation = 0
         self.began_at = trio.current_time()
         self.scope = trio.CancelScope()
@@ -84,11 +86,6 @@ class Cell:
     def is_supervisor(self) -> bool:
         """Whether a supervisor sits here."""
         return not isinstance(self.spec, ChildSpec)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether no life will ever follow."""
-        return self.state is State.STOPPED
 
     @property
     def restarts(self) -> int:
@@ -123,6 +120,7 @@ class Cell:
             return
         for child in list(self.children.values()):
             child.make_final(Exit(ExitKind.STOPPED))
+        self.is_final = True
         self.state = State.STOPPED
         self.mailbox.refuse_senders(ActorStopped(f"{self.path} has stopped; it takes no messages"))
         self._fail_waiting(ended)
@@ -155,9 +153,9 @@ class Cell:
         self.watched.clear()
 
     def _fail_waiting(self, ended: Exit) -> None:
-        for envelope in self.mailbox.take_all():
-            if envelope.reply is not None:
-                envelope.reply.fail(gone(self.path, ended))
+        for item in self.mailbox.take_all():
+            if isinstance(item, Envelope) and item.reply is not None:
+                item.reply.fail(gone(self.path, ended))
 
 
 def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:

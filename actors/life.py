@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -10,11 +10,11 @@ import trio
 from actors import faults
 from actors.actor import Actor, Context
 from actors.cell import Cell, State, gone
+from actors.envelope import Envelope, Handler, current_turn
 from actors.errors import NoReply, Refusal
 from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
-from actors.mailbox import Envelope, Handling, Signal
+from actors.mailbox import Signal
 from actors.policy import Exit, ExitKind
-from actors.ref import current_handling
 from actors.spec import ChildSpec
 
 BATCH = 64
@@ -45,6 +45,8 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
 class _Life:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
+        self._handler = Handler(cell.path)
+        self._turns = 0
         self._tracer = cell.system.tracer
         self._context: Context | None = None
         self.crashes: list[Exception] = []
@@ -87,12 +89,13 @@ class _Life:
         context = self._context
         if context is None:
             return []
-        current = None if context.current is None else context.current.reply
+        current = context.current.reply if isinstance(context.current, Envelope) else None
         return context.owed if current is None else [*context.owed, current]
 
     async def _tear_down(self, actor: Actor[Any]) -> None:
         """What it raises is kept aside: it must not hide why the life ended."""
         cell = self._cell
+        self._handler.turn = 0
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
             try:
                 await faults.TEARDOWN_BEFORE.reach()
@@ -104,39 +107,46 @@ class _Life:
             cell.system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
 
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
-        mailbox = self._cell.mailbox
-        handled = 0
+        """Handle what comes. All that a bare message costs is written out here, in one place."""
+        mailbox, handler, receive = self._cell.mailbox, self._handler, actor.receive
+        turn = handled = 0
         while True:
             item = mailbox.take()
-            if item is Signal.STOP:
-                return ExitKind.STOPPED
-            if item is Signal.FINISH:
-                return ExitKind.FINISHED
             if item is None:
                 handled = 0
                 await mailbox.wait()
+                continue
+            if isinstance(item, Signal):
+                return ExitKind.STOPPED if item is Signal.STOP else ExitKind.FINISHED
+            turn += 1
+            handler.turn, handler.chain = turn, ()
+            current_turn.set((handler, turn))
+            context.current = item
+            if (
+                isinstance(item, Envelope)
+                or self._tracer is not None
+                or RECEIVE_BEFORE.plan is not None
+            ):
+                await self._handle(receive, item)
             else:
-                assert isinstance(item, Envelope)
-                await self._handle(actor, context, item)
-                handled += 1
-                if handled == BATCH:
-                    handled = 0
-                    context.deliver_due()
-                    await trio.lowlevel.checkpoint()
+                await receive(item)
+            handler.turn, context.current = 0, None
+            handled += 1
+            if handled == BATCH:
+                handled = 0
+                context.deliver_due()
+                await trio.lowlevel.checkpoint()
 
-    async def _handle(self, actor: Actor[Any], context: Context, envelope: Envelope) -> None:
+    async def _handle(self, receive: Callable[[Any], Awaitable[None]], item: object) -> None:
         """A handler that is cancelled leaves its request to the end of the life to answer."""
-        handling = Handling(self._cell.path, envelope.chain)
-        current_handling.set(handling)
-        context.current = envelope
+        envelope = item if isinstance(item, Envelope) else Envelope(item)
+        self._handler.chain = envelope.chain
         if self._tracer is not None:
             self._tracer("message", self._cell.path, repr(envelope.message))
         try:
-            if RECEIVE_BEFORE.plan is not None:
-                await RECEIVE_BEFORE.reach()
-            await actor.receive(envelope.message)
-            if RECEIVE_AFTER.plan is not None:
-                await RECEIVE_AFTER.reach()
+            await RECEIVE_BEFORE.reach()
+            await receive(envelope.message)
+            await RECEIVE_AFTER.reach()
         except Refusal as refusal:
             if envelope.reply is None:
                 raise
@@ -145,9 +155,6 @@ class _Life:
             if envelope.reply is not None:
                 envelope.reply.fail(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
             raise
-        finally:
-            handling.active = False
-        context.current = None
         self._check_answered(envelope)
 
     def _check_answered(self, envelope: Envelope) -> None:

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import attrs
 import outcome
 import trio
 
+from actors.envelope import Envelope, News
 from actors.errors import MailboxFull, MisuseError, WrongMessage
 from actors.faults import DELIVER_AFTER, DELIVER_BEFORE
-from actors.reply import Reply
 
 
 class Overflow(enum.Enum):
@@ -62,52 +62,6 @@ class MailboxSpec:
     on_restart: OnRestart = OnRestart.KEEP
 
 
-class Handling:
-    """One message being handled by the actor at ``path``; ``active`` until its handler ends."""
-
-    __slots__ = ("active", "chain", "path")
-
-    def __init__(self, path: str, chain: tuple[Asker, ...]) -> None:
-        self.path = path
-        self.chain = chain
-        self.active = True
-
-
-class Asker(NamedTuple):
-    """A link of the chain of askers: a handler, and the reply that it asked for."""
-
-    handling: Handling
-    reply: Reply[Any]
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether that handler cannot end before the reply came."""
-        return self.handling.active and not self.reply.is_settled
-
-
-class Envelope:
-    """A message on its way: with the reply somebody waits for, if any, and the chain of askers.
-
-    ``deferred`` says that the handler may end without an answer.
-    """
-
-    __slots__ = ("chain", "deferred", "message", "reply")
-
-    def __init__(
-        self, message: object, reply: Reply[Any] | None = None, chain: tuple[Asker, ...] = ()
-    ) -> None:
-        self.message = message
-        self.reply = reply
-        self.chain = chain
-        self.deferred = False
-
-
-class News(Envelope):
-    """A message of the runtime itself: a timer, a ``Down``."""
-
-    __slots__ = ()
-
-
 class Signal(enum.Enum):
     """What is said to a life in the control lane, ahead of all messages. Not public."""
 
@@ -118,19 +72,23 @@ class Signal(enum.Enum):
 
 
 class _Sender(NamedTuple):
-    """A task that waits until there is room for its message."""
+    """A task that waits until there is room for its message, which is bare or in an envelope."""
 
     task: trio.lowlevel.Task
-    envelope: Envelope
+    item: object
 
 
 class Mailbox:
-    """The queue of one address; one task at a time may wait on it, and any number for room."""
+    """The queue of one address; one task at a time may wait on it, and any number for room.
+
+    Items are requests in an ``Envelope``, ``News``, and bare messages.
+    """
 
     __slots__ = (
         "_accepts",
+        "_capacity",
         "_for_requests",
-        "_messages",
+        "_items",
         "_owner",
         "_senders",
         "_signals",
@@ -143,57 +101,82 @@ class Mailbox:
         self._owner = owner
         self._accepts = accepts
         self.spec = spec
+        self._capacity = spec.capacity
         self._for_requests = spec.capacity - spec.capacity // 4
         self.dropped = 0
-        self._messages: deque[Envelope] = deque()
-        self._signals: deque[Signal] = deque()
+        self._items: deque[object] = deque()
+        self._signals: list[Signal] = []
+        self._senders: deque[_Sender] | None = None  # made when needed: an empty one takes 0.7 KiB
         self._waiter: trio.lowlevel.Task | None = None
-        self._senders: deque[_Sender] = deque()
 
     def __len__(self) -> int:
         """How many messages wait; signals are not counted."""
-        return len(self._messages)
+        return len(self._items)
 
-    def put(self, envelope: Envelope) -> None:
-        """Queue a message. Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects."""
+    def put(self, message: object) -> None:
+        """Queue a message that nobody waits for.
+
+        Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects.
+        """
         if DELIVER_BEFORE.plan is not None:
             DELIVER_BEFORE.hit()
-        self._check_class(envelope.message)
-        if not self._has_room(envelope):
+        if type(message) not in self._accepts:
+            self._refuse_class(message)
+        if len(self._items) >= self._capacity:
             self._make_room()
-        self._messages.append(envelope)
-        self._wake()
+        self._items.append(message)
+        if self._waiter is not None:
+            self._wake()
         if DELIVER_AFTER.plan is not None:
             DELIVER_AFTER.hit()
 
-    async def put_when_room(self, envelope: Envelope) -> None:
-        """Queue a message, after those of earlier senders; where the policy is to wait, wait.
+    def put_request(self, envelope: Envelope) -> None:
+        """Queue a request, likewise; it must leave a quarter of the room."""
+        DELIVER_BEFORE.hit()
+        if type(envelope.message) not in self._accepts:
+            self._refuse_class(envelope.message)
+        if not self._has_room(envelope):
+            self._make_room()
+        self._items.append(envelope)
+        self._wake()
+        DELIVER_AFTER.hit()
+
+    async def put_when_room(self, item: object) -> None:
+        """Queue a message after those of earlier senders; where the policy is to wait, wait.
 
         A checkpoint only if it waits. Cancelled, the message is not queued. Raises what ``put``
         raises, and what ``refuse_senders`` is given.
         """
-        if not self.must_wait(envelope):
-            self.put(envelope)
-            return
-        DELIVER_BEFORE.hit()
-        self._check_class(envelope.message)
-        await self._wait_for_room(_Sender(trio.lowlevel.current_task(), envelope))
-        DELIVER_AFTER.hit()
+        if self.must_wait(item):
+            DELIVER_BEFORE.hit()
+            message = item.message if isinstance(item, Envelope) else item
+            if type(message) not in self._accepts:
+                self._refuse_class(message)
+            await self._wait_for_room(_Sender(trio.lowlevel.current_task(), item))
+            DELIVER_AFTER.hit()
+        elif isinstance(item, Envelope):
+            self.put_request(item)
+        else:
+            self.put(item)
 
-    def must_wait(self, envelope: Envelope) -> bool:
+    def must_wait(self, item: object) -> bool:
         """Whether a sender that can wait must: there is no room, or others wait already."""
-        return self.spec.overflow is Overflow.WAIT and not (
-            self._has_room(envelope) and not self._senders
-        )
+        if self.spec.overflow is not Overflow.WAIT:
+            return False
+        return bool(self._senders) or not self._has_room(item)
 
     async def _wait_for_room(self, sender: _Sender) -> None:
+        if self._senders is None:
+            self._senders = deque()
+        senders = self._senders
+
         def abort(_: object) -> trio.lowlevel.Abort:
             # Nobody is let in here, even if there is room for the next: when several are cancelled
             # at once, who is let in would hang on the order of a set. The next take lets them in.
-            self._senders.remove(sender)
+            senders.remove(sender)
             return trio.lowlevel.Abort.SUCCEEDED
 
-        self._senders.append(sender)
+        senders.append(sender)
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def refuse_senders(self, error: Exception) -> None:
@@ -201,15 +184,15 @@ class Mailbox:
         while self._senders:
             trio.lowlevel.reschedule(self._senders.popleft().task, outcome.Error(error))
 
-    def _has_room(self, envelope: Envelope) -> bool:
-        room = self.spec.capacity if envelope.reply is None else self._for_requests
-        return len(self._messages) < room
+    def _has_room(self, item: object) -> bool:
+        is_request = isinstance(item, Envelope) and item.reply is not None
+        return len(self._items) < (self._for_requests if is_request else self._capacity)
 
     def _admit(self) -> None:
         """Let in who waits, in order, as far as there is room."""
-        while self._senders and self._has_room(self._senders[0].envelope):
+        while self._senders and self._has_room(self._senders[0].item):
             sender = self._senders.popleft()
-            self._messages.append(sender.envelope)
+            self._items.append(sender.item)
             trio.lowlevel.reschedule(sender.task)
             self._wake()
 
@@ -218,8 +201,9 @@ class Mailbox:
 
         Bounded all the same: by the timers and monitors that the actor itself asked for.
         """
-        self._check_class(message)
-        self._messages.append(News(message))
+        if type(message) not in self._accepts:
+            self._refuse_class(message)
+        self._items.append(News(message))
         self._wake()
 
     def put_signal(self, signal: Signal) -> None:
@@ -228,21 +212,21 @@ class Mailbox:
             self._signals.append(signal)
         self._wake()
 
-    def take(self) -> Signal | Envelope | None:
-        """The next signal, else the next message, else None."""
+    def take(self) -> object:
+        """The next ``Signal``, else the next item, else None."""
         if self._signals:
-            return self._signals.popleft()
-        if self._messages:
-            envelope = self._messages.popleft()
+            return self._signals.pop(0)
+        if self._items:
+            item = self._items.popleft()
             if self._senders:
                 self._admit()
-            return envelope
+            return item
         return None
 
-    def take_all(self) -> list[Envelope]:
-        """Remove and give all waiting messages, oldest first; who waits for room gets it."""
-        taken = list(self._messages)
-        self._messages.clear()
+    def take_all(self) -> list[object]:
+        """Remove and give all waiting items, oldest first; who waits for room gets it."""
+        taken = list(self._items)
+        self._items.clear()
         self._admit()
         return taken
 
@@ -252,7 +236,7 @@ class Mailbox:
 
     async def wait(self) -> None:
         """Wait until there is something to take. A checkpoint only if there is nothing yet."""
-        if self._signals or self._messages:
+        if self._signals or self._items:
             return
         if self._waiter is not None:
             raise MisuseError(f"two tasks wait on the mailbox of {self._owner}")
@@ -268,22 +252,21 @@ class Mailbox:
             waiter, self._waiter = self._waiter, None
             trio.lowlevel.reschedule(waiter)
 
-    def _check_class(self, message: object) -> None:
-        if type(message) not in self._accepts:
-            accepted = ", ".join(sorted(each.__name__ for each in self._accepts)) or "nothing"
-            raise WrongMessage(
-                f"{self._owner} does not accept {type(message).__name__}; it accepts {accepted}"
-            )
+    def _refuse_class(self, message: object) -> NoReturn:
+        accepted = ", ".join(sorted(each.__name__ for each in self._accepts)) or "nothing"
+        raise WrongMessage(
+            f"{self._owner} does not accept {type(message).__name__}; it accepts {accepted}"
+        )
 
     def _make_room(self) -> None:
         if self.spec.overflow is not Overflow.DROP_OLDEST:
             raise MailboxFull(
                 f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
             )
-        oldest = next((each for each in self._messages if not isinstance(each, News)), None)
-        if oldest is None:
-            return
-        self.dropped += 1
-        self._messages.remove(oldest)
-        if oldest.reply is not None:
-            oldest.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))
+        for index, item in enumerate(self._items):
+            if not isinstance(item, News):
+                del self._items[index]
+                self.dropped += 1
+                if isinstance(item, Envelope) and item.reply is not None:
+                    item.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))
+                return

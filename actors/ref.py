@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
+from actors.envelope import Asker, Envelope, chain_of_askers
 from actors.errors import ActorStopped, AskCycle, AskDeadline, MisuseError
-from actors.mailbox import Asker, Envelope, Handling, Overflow
+from actors.mailbox import Overflow
 from actors.messages import Request
 from actors.reply import Reply
 
@@ -19,9 +19,6 @@ M = TypeVar("M", contravariant=True)
 T = TypeVar("T")
 
 DEFAULT_ASK_TIMEOUT_S = 5.0
-
-current_handling: ContextVar[Handling | None] = ContextVar("current_handling", default=None)
-"""The message that the current task is handling, for the chain of askers."""
 
 
 class Ref(Generic[M]):
@@ -52,7 +49,7 @@ class Ref(Generic[M]):
         if cell.is_final:
             cell.system.dead_letters += 1
             return
-        cell.mailbox.put(Envelope(message))
+        cell.mailbox.put(message)
 
     async def send(self, message: M) -> None:
         """Send, and where the receiver's mailbox is full and its policy is ``wait``, wait for room.
@@ -67,10 +64,10 @@ class Ref(Generic[M]):
         await trio.lowlevel.checkpoint()
         if self._cell.is_final:
             raise ActorStopped(f"{self.path} has stopped; it takes no messages")
-        mailbox, envelope = self._cell.mailbox, Envelope(message)
-        if mailbox.must_wait(envelope):
-            self._check_cycle("sending", message, _chain_of_askers(Reply()))
-        await mailbox.put_when_room(envelope)
+        mailbox = self._cell.mailbox
+        if mailbox.must_wait(message):
+            self._check_cycle("sending", message, chain_of_askers(Reply()))
+        await mailbox.put_when_room(message)
 
     async def ask(self, request: Request[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
         """Send a request and wait for its answer, at most ``timeout`` seconds.
@@ -82,12 +79,12 @@ class Ref(Generic[M]):
         """
         with trio.move_on_after(timeout):
             reply: Reply[T] = Reply()
-            envelope = self._request(request, reply, _chain_of_askers(reply))
+            envelope = self._request(request, reply, chain_of_askers(reply))
             mailbox = self._cell.mailbox
             if mailbox.spec.overflow is Overflow.WAIT:
                 await mailbox.put_when_room(envelope)
             else:
-                mailbox.put(envelope)
+                mailbox.put_request(envelope)
             return await reply.wait()
         raise AskDeadline(
             f"{self.path} did not answer {type(request).__name__} within {timeout:g} s"
@@ -96,7 +93,7 @@ class Ref(Generic[M]):
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""
         reply: Reply[T] = Reply()
-        self._cell.mailbox.put(self._request(request, reply, _chain_of_askers(reply)))
+        self._cell.mailbox.put_request(self._request(request, reply, chain_of_askers(reply)))
         return reply
 
     def forward(self, request: Request[T], reply: Reply[T]) -> None:
@@ -104,11 +101,11 @@ class Ref(Generic[M]):
 
         Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
         """
-        self._cell.mailbox.put(self._request(request, reply, ()))
+        self._cell.mailbox.put_request(self._request(request, reply, ()))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
         """Hand over the reply owed for ``envelope`` together with ``request``."""
-        self._cell.mailbox.put(self._request(request, envelope.reply, envelope.chain))
+        self._cell.mailbox.put_request(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:
         """End the actor in order and for good: the message in hand is finished, teardown runs.
@@ -128,8 +125,8 @@ class Ref(Generic[M]):
         return Envelope(request, reply, chain)
 
     def _check_cycle(self, doing: str, message: object, chain: tuple[Asker, ...]) -> None:
-        if any(asker.is_waiting and asker.handling.path == self.path for asker in chain):
-            path = " -> ".join([*(asker.handling.path for asker in chain), self.path])
+        if any(asker.is_waiting and asker.handler.path == self.path for asker in chain):
+            path = " -> ".join([*(asker.handler.path for asker in chain), self.path])
             raise AskCycle(f"{doing} {type(message).__name__} would wait for itself: {path}")
 
     def __eq__(self, other: object) -> bool:
@@ -143,11 +140,3 @@ class Ref(Generic[M]):
 
     def __reduce__(self) -> str:
         raise MisuseError("a Ref is a live address: send its path instead")
-
-
-def _chain_of_askers(reply: Reply[Any]) -> tuple[Asker, ...]:
-    """The handlers that wait for what the present task does next, itself last."""
-    handling = current_handling.get()
-    if handling is None or not handling.active:
-        return ()
-    return (*handling.chain, Asker(handling, reply))
