@@ -109,33 +109,32 @@ class _Life:
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
         """Handle what comes. All that a bare message costs is written out here, in one place."""
         mailbox, handler, receive = self._cell.mailbox, self._handler, actor.receive
+        items, signals, is_traced = mailbox.items, mailbox.signals, self._tracer is not None
         turn = handled = 0
-        while True:
-            item = mailbox.take()
-            if item is None:
+        while not signals:
+            if not items:
                 handled = 0
                 await mailbox.wait()
                 continue
-            if isinstance(item, Signal):
-                return ExitKind.STOPPED if item is Signal.STOP else ExitKind.FINISHED
+            item = items.popleft()
+            if mailbox.senders:
+                mailbox.admit()
             turn += 1
-            handler.turn, handler.chain = turn, ()
+            handler.turn = turn
             current_turn.set((handler, turn))
             context.current = item
-            if (
-                isinstance(item, Envelope)
-                or self._tracer is not None
-                or RECEIVE_BEFORE.plan is not None
-            ):
+            if isinstance(item, Envelope) or is_traced or RECEIVE_BEFORE.plan is not None:
                 await self._handle(receive, item)
             else:
                 await receive(item)
-            handler.turn, context.current = 0, None
+            handler.turn = 0
+            context.current = None
             handled += 1
             if handled == BATCH:
                 handled = 0
                 context.deliver_due()
                 await trio.lowlevel.checkpoint()
+        return ExitKind.STOPPED if signals.pop(0) is Signal.STOP else ExitKind.FINISHED
 
     async def _handle(self, receive: Callable[[Any], Awaitable[None]], item: object) -> None:
         """A handler that is cancelled leaves its request to the end of the life to answer."""
@@ -155,6 +154,7 @@ class _Life:
             if envelope.reply is not None:
                 envelope.reply.fail(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
             raise
+        self._handler.chain = ()
         self._check_answered(envelope)
 
     def _check_answered(self, envelope: Envelope) -> None:

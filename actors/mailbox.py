@@ -81,19 +81,20 @@ class _Sender(NamedTuple):
 class Mailbox:
     """The queue of one address; one task at a time may wait on it, and any number for room.
 
-    Items are requests in an ``Envelope``, ``News``, and bare messages.
+    Items are requests in an ``Envelope``, ``News``, and bare messages. A life reads ``signals``,
+    ``items`` and ``senders`` itself: a call for each message costs a tenth of it.
     """
 
     __slots__ = (
         "_accepts",
         "_capacity",
         "_for_requests",
-        "_items",
         "_owner",
-        "_senders",
-        "_signals",
         "_waiter",
         "dropped",
+        "items",
+        "senders",
+        "signals",
         "spec",
     )
 
@@ -104,14 +105,14 @@ class Mailbox:
         self._capacity = spec.capacity
         self._for_requests = spec.capacity - spec.capacity // 4
         self.dropped = 0
-        self._items: deque[object] = deque()
-        self._signals: list[Signal] = []
-        self._senders: deque[_Sender] | None = None  # made when needed: an empty one takes 0.7 KiB
+        self.items: deque[object] = deque()
+        self.signals: list[Signal] = []
+        self.senders: deque[_Sender] | None = None  # made when needed: an empty one takes 0.7 KiB
         self._waiter: trio.lowlevel.Task | None = None
 
     def __len__(self) -> int:
         """How many messages wait; signals are not counted."""
-        return len(self._items)
+        return len(self.items)
 
     def put(self, message: object) -> None:
         """Queue a message that nobody waits for.
@@ -122,9 +123,9 @@ class Mailbox:
             DELIVER_BEFORE.hit()
         if type(message) not in self._accepts:
             self._refuse_class(message)
-        if len(self._items) >= self._capacity:
+        if len(self.items) >= self._capacity:
             self._make_room()
-        self._items.append(message)
+        self.items.append(message)
         if self._waiter is not None:
             self._wake()
         if DELIVER_AFTER.plan is not None:
@@ -137,7 +138,7 @@ class Mailbox:
             self._refuse_class(envelope.message)
         if not self._has_room(envelope):
             self._make_room()
-        self._items.append(envelope)
+        self.items.append(envelope)
         self._wake()
         DELIVER_AFTER.hit()
 
@@ -163,12 +164,12 @@ class Mailbox:
         """Whether a sender that can wait must: there is no room, or others wait already."""
         if self.spec.overflow is not Overflow.WAIT:
             return False
-        return bool(self._senders) or not self._has_room(item)
+        return bool(self.senders) or not self._has_room(item)
 
     async def _wait_for_room(self, sender: _Sender) -> None:
-        if self._senders is None:
-            self._senders = deque()
-        senders = self._senders
+        if self.senders is None:
+            self.senders = deque()
+        senders = self.senders
 
         def abort(_: object) -> trio.lowlevel.Abort:
             # Nobody is let in here, even if there is room for the next: when several are cancelled
@@ -181,18 +182,18 @@ class Mailbox:
 
     def refuse_senders(self, error: Exception) -> None:
         """Raise ``error`` at everybody who waits for room."""
-        while self._senders:
-            trio.lowlevel.reschedule(self._senders.popleft().task, outcome.Error(error))
+        while self.senders:
+            trio.lowlevel.reschedule(self.senders.popleft().task, outcome.Error(error))
 
     def _has_room(self, item: object) -> bool:
         is_request = isinstance(item, Envelope) and item.reply is not None
-        return len(self._items) < (self._for_requests if is_request else self._capacity)
+        return len(self.items) < (self._for_requests if is_request else self._capacity)
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
         """Let in who waits, in order, as far as there is room."""
-        while self._senders and self._has_room(self._senders[0].item):
-            sender = self._senders.popleft()
-            self._items.append(sender.item)
+        while self.senders and self._has_room(self.senders[0].item):
+            sender = self.senders.popleft()
+            self.items.append(sender.item)
             trio.lowlevel.reschedule(sender.task)
             self._wake()
 
@@ -203,40 +204,40 @@ class Mailbox:
         """
         if type(message) not in self._accepts:
             self._refuse_class(message)
-        self._items.append(News(message))
+        self.items.append(News(message))
         self._wake()
 
     def put_signal(self, signal: Signal) -> None:
         """Queue a signal; it is taken before any message."""
-        if signal not in self._signals:
-            self._signals.append(signal)
+        if signal not in self.signals:
+            self.signals.append(signal)
         self._wake()
 
     def take(self) -> object:
         """The next ``Signal``, else the next item, else None."""
-        if self._signals:
-            return self._signals.pop(0)
-        if self._items:
-            item = self._items.popleft()
-            if self._senders:
-                self._admit()
+        if self.signals:
+            return self.signals.pop(0)
+        if self.items:
+            item = self.items.popleft()
+            if self.senders:
+                self.admit()
             return item
         return None
 
     def take_all(self) -> list[object]:
         """Remove and give all waiting items, oldest first; who waits for room gets it."""
-        taken = list(self._items)
-        self._items.clear()
-        self._admit()
+        taken = list(self.items)
+        self.items.clear()
+        self.admit()
         return taken
 
     def drop_signals(self) -> None:
         """Forget signals meant for a life that is over."""
-        self._signals.clear()
+        self.signals.clear()
 
     async def wait(self) -> None:
         """Wait until there is something to take. A checkpoint only if there is nothing yet."""
-        if self._signals or self._items:
+        if self.signals or self.items:
             return
         if self._waiter is not None:
             raise MisuseError(f"two tasks wait on the mailbox of {self._owner}")
@@ -263,9 +264,9 @@ class Mailbox:
             raise MailboxFull(
                 f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
             )
-        for index, item in enumerate(self._items):
+        for index, item in enumerate(self.items):
             if not isinstance(item, News):
-                del self._items[index]
+                del self.items[index]
                 self.dropped += 1
                 if isinstance(item, Envelope) and item.reply is not None:
                     item.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))

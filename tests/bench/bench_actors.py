@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+import threading
 import time
 import timeit
 import tracemalloc
@@ -34,6 +35,8 @@ from actors.faults import FaultTable
 
 MESSAGES = 20_000
 ASKS = 3_000
+CROWD = 64
+ASKS_EACH = 50
 RESTARTS = 300
 IDLE_ACTORS = 10_000
 ROUNDS = 5
@@ -113,10 +116,13 @@ def rows_of_pykka(tell_s: float, ask_s: float) -> list[Row]:
         pykka: Any = importlib.import_module("pykka")
     except ImportError:
         return []
-    tell, ask = pykka_s(pykka)
+    tell, ask, crowded = pykka_s(pykka)
+    crowded_s = best(crowded_ask_s)
     return [
-        ("pykka tell + receive, to tell + receive", tell / tell_s, "at least 3"),
-        ("pykka ask, to ask", ask / ask_s, "at least 3"),
+        ("pykka tell + receive, to tell + receive", tell / tell_s, f"{tell * 1e6:.1f} µs"),
+        ("pykka lone ask, to ask", ask / ask_s, f"{ask * 1e6:.1f} µs"),
+        (f"pykka ask of {CROWD}, to ask", crowded / crowded_s, f"{crowded * 1e6:.1f} µs"),
+        (f"ask of {CROWD}, µs", crowded_s * 1e6, "each"),
     ]
 
 
@@ -175,8 +181,8 @@ async def send_message_s() -> float:
         return (time.perf_counter() - started) / MESSAGES
 
 
-def pykka_s(pykka: Any) -> tuple[float, float]:
-    """Seconds for a message told and handled, and for an ask, with pykka's actors."""
+def pykka_s(pykka: Any) -> tuple[float, ...]:
+    """Seconds for a tell, a lone ask and one of a crowd, with pykka's actors."""
 
     class PykkaEchoer(pykka.ThreadingActor):  # type: ignore[misc]
         def on_receive(self, message: object) -> object:
@@ -184,7 +190,8 @@ def pykka_s(pykka: Any) -> tuple[float, float]:
 
     echo = PykkaEchoer.start()
     try:
-        return min(map(_pykka_tell_s, [echo] * ROUNDS)), min(map(_pykka_ask_s, [echo] * ROUNDS))
+        works = (_pykka_tell_s, _pykka_ask_s, _pykka_crowded_ask_s)
+        return tuple(min(work(echo) for _ in range(ROUNDS)) for work in works)
     finally:
         echo.stop()
 
@@ -211,6 +218,36 @@ def fault_point_s() -> float:
     return min(timeit.repeat("hit()", globals={"hit": point.hit}, number=passes, repeat=ROUNDS)) / (
         passes
     )
+
+
+async def crowded_ask_s() -> float:
+    """Seconds for one ask of many tasks that ask one actor at the same time."""
+
+    async def ask() -> None:
+        for number in range(ASKS_EACH):
+            await echo.ask(Echo(number))
+
+    async with open_system(ECHOER) as system:
+        echo = system.ref("root/echo")
+        started = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for _ in range(CROWD):
+                nursery.start_soon(ask)
+        return (time.perf_counter() - started) / (CROWD * ASKS_EACH)
+
+
+def _pykka_crowded_ask_s(echo: Any) -> float:
+    def ask() -> None:
+        for number in range(ASKS_EACH):
+            echo.ask(Echo(number))
+
+    threads = [threading.Thread(target=ask) for _ in range(CROWD)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return (time.perf_counter() - started) / (CROWD * ASKS_EACH)
 
 
 async def hand_over_s_of_channels() -> float:
