@@ -143,9 +143,11 @@ class _Life:
         if self._tracer is not None:
             self._tracer("message", self._cell.path, repr(envelope.message))
         try:
-            await RECEIVE_BEFORE.reach()
+            if RECEIVE_BEFORE.plan is not None:
+                await RECEIVE_BEFORE.reach()
             await receive(envelope.message)
-            await RECEIVE_AFTER.reach()
+            if RECEIVE_AFTER.plan is not None:
+                await RECEIVE_AFTER.reach()
         except Refusal as refusal:
             if envelope.reply is None:
                 raise

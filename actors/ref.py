@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
+from actors.deadlines import late
 from actors.envelope import Asker, Envelope, chain_of_askers
-from actors.errors import ActorStopped, AskCycle, AskDeadline, MisuseError
-from actors.mailbox import Overflow
+from actors.errors import ActorStopped, AskCycle, MisuseError
 from actors.messages import Request
 from actors.reply import Reply
 
@@ -77,18 +78,28 @@ class Ref(Generic[M]):
         ``ActorCrashed``, ``ActorStopped``, ``MailboxFull``, ``AskDeadline``, ``AskCycle``,
         ``NoReply``.
         """
-        with trio.move_on_after(timeout):
-            reply: Reply[T] = Reply()
-            envelope = self._request(request, reply, chain_of_askers(reply))
-            mailbox = self._cell.mailbox
-            if mailbox.spec.overflow is Overflow.WAIT:
-                await mailbox.put_when_room(envelope)
-            else:
-                mailbox.put_request(envelope)
-            return await reply.wait()
-        raise AskDeadline(
-            f"{self.path} did not answer {type(request).__name__} within {timeout:g} s"
-        )
+        if not timeout >= 0:
+            raise ValueError(f"timeout {timeout} is not a time: 0 or more seconds, or math.inf")
+        reply: Reply[T] = Reply()
+        envelope = self._request(request, reply, chain_of_askers(reply))
+        mailbox = self._cell.mailbox
+        if mailbox.must_wait(envelope):
+            timeout_left = await self._wait_for_room(envelope, timeout)
+        else:
+            mailbox.put_request(envelope)
+            timeout_left = timeout
+        if timeout_left < math.inf:
+            self._cell.system.deadlines.add(reply, timeout_left, self.path, request)
+        return await reply.wait()
+
+    async def _wait_for_room(self, envelope: Envelope, timeout: float) -> float:
+        """How many seconds of the ``timeout`` are left when the request is in the mailbox."""
+        deadline = trio.current_time() + timeout
+        with trio.move_on_at(deadline) as scope:
+            await self._cell.mailbox.put_when_room(envelope)
+        if scope.cancelled_caught:
+            raise late(self.path, type(envelope.message).__name__, timeout)
+        return deadline - trio.current_time()
 
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""

@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from actors.cell import Cell, Down
+from actors.deadlines import Deadlines
 from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
 from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
@@ -57,6 +58,7 @@ class System:
         self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
         self.tracer = tracer
+        self.deadlines = Deadlines()
         self.views = Views()
         self._observer = observer
         self._stopped = trio.Event()
@@ -181,6 +183,7 @@ async def open_system(
     """
     system = System(spec, observer, chance, tracer)
     up = trio.Event()
+    alarm = trio.CancelScope()
     root_failure: ActorError | None = None
     body_failure: Exception | None = None
 
@@ -193,8 +196,15 @@ async def open_system(
         except ActorError as error:
             root_failure = error
             scope.cancel()
+        finally:
+            alarm.cancel()
+
+    async def ring() -> None:
+        with alarm:
+            await system.deadlines.ring_for_ever()
 
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(ring)
         nursery.start_soon(live, nursery.cancel_scope)
         await up.wait()
         try:
