@@ -15,6 +15,7 @@ from actors import (
     AutoShutdown,
     Backoff,
     ChildSpec,
+    MisuseError,
     Node,
     Request,
     Restart,
@@ -377,3 +378,11 @@ async def test_a_dynamic_supervisor_ends_with_its_last_significant_child() -> No
         b.tell(Do("crash"))
         await idle()
         assert states(system.tree()) == {"root": "running"}
+
+
+async def test_a_significant_child_is_not_started_where_it_could_end_nobody() -> None:
+    async with open_system(SupervisorSpec(name="root", dynamic=True)) as system:
+        spec = child(Log(), "a", restart=TEMPORARY, significant=True)
+        with pytest.raises(MisuseError, match="never shuts down by itself"):
+            await system.supervisor("root").start_child(spec)
+        assert system.supervisor("root").names == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import attrs
 import pytest
 import trio
@@ -9,6 +11,7 @@ import trio.testing
 
 from actors import (
     Actor,
+    ActorError,
     Backoff,
     Change,
     ChildSpec,
@@ -23,6 +26,7 @@ from actors import (
     mailbox_depths,
     open_system,
 )
+from actors.simulate import Simulation, simulate
 
 
 @attrs.frozen
@@ -109,7 +113,9 @@ async def test_a_change_tells_kind_restarts_and_waiting_messages(
             assert mailbox_depths(system.tree()) == {"root": 0, "root/a": 1, "root/pool": 0}
 
 
-async def test_a_reader_that_falls_behind_gets_a_gap_and_the_whole_tree_again() -> None:
+async def test_a_reader_that_falls_behind_gets_a_gap_and_the_whole_tree_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(SPEC) as system:
         with system.watch_tree(capacity=4) as watch:
             await views(watch, 1)
@@ -122,7 +128,9 @@ async def test_a_reader_that_falls_behind_gets_a_gap_and_the_whole_tree_again() 
             assert told(await views(watch, 3))[-1] == "root/pool/b stopped"
 
 
-async def test_what_changes_between_a_gap_and_its_tree_is_in_the_tree_and_not_told_again() -> None:
+async def test_what_changes_between_a_gap_and_its_tree_is_in_the_tree_and_not_told_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_system(SPEC) as system:
         with system.watch_tree(capacity=1) as watch:
             await views(watch, 1)
@@ -206,6 +214,35 @@ async def test_the_stream_ends_when_the_tree_has_stopped() -> None:
         "root/pool stopped",
         "root stopped",
     ]
+
+
+class Fatal(Actor[None]):
+    """Stops its own supervisor, and is up in the same moment."""
+
+    async def setup(self) -> None:
+        self.context.system.ref("root/hasty").stop()
+
+
+async def stop_while_starting(simulation: Simulation) -> list[str]:
+    hasty = SupervisorSpec(name="hasty", children=(ChildSpec(name="a", actor=Fatal),))
+    root = SupervisorSpec(name="root", dynamic=True)
+    async with simulation.open_system(root) as system:
+        watch = system.watch_tree()
+        await views(watch, 1)
+        await start_in_vain(system, hasty)
+    shown = [view async for view in watch]
+    return [line for line in told(shown) if line.startswith("root/hasty ")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_supervisor_that_is_stopped_while_it_starts_is_never_shown_as_running(seed: int) -> None:
+    states = ["down", "starting", "stopping", "down", "stopped"]
+    assert simulate(stop_while_starting, seed=seed).value == [f"root/hasty {s}" for s in states]
+
+
+async def start_in_vain(system: System, spec: SupervisorSpec) -> None:
+    with contextlib.suppress(ActorError):
+        await system.supervisor("root").start_child(spec)
 
 
 async def test_a_closed_watch_hears_nothing_more() -> None:
