@@ -152,8 +152,8 @@ class TreeWatch:
         self._news.set()
 
     def _whole_tree(self) -> Node:
+        assert not self._changes, "changes are kept only after the tree they change"
         self._wants_tree = False
-        self._changes.clear()
         return self._tree()
 
 

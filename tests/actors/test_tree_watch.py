@@ -257,6 +257,20 @@ async def test_a_closed_watch_hears_nothing_more() -> None:
             await anext(watch)
 
 
+async def test_closing_a_watch_ends_the_wait_of_its_reader() -> None:
+    async with open_system(SPEC) as system, trio.open_nursery() as nursery:
+        watch = system.watch_tree()
+        await views(watch, 1)
+        nursery.start_soon(expect_the_end, watch)
+        await trio.testing.wait_all_tasks_blocked()
+        watch.close()
+
+
+async def expect_the_end(watch: TreeWatch) -> None:
+    with trio.fail_after(60), pytest.raises(StopAsyncIteration):
+        await anext(watch)
+
+
 async def test_two_watchers_read_apart_from_each_other() -> None:
     async with open_system(SPEC) as system:
         with system.watch_tree() as first, system.watch_tree(capacity=1) as second:
