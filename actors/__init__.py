@@ -1,6 +1,8 @@
 """A small OTP on Trio: actors with typed messages, supervised.
 
-Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises.
+Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises,
+``docs/tutorials/first-actors.md`` begins with it. For tests there are ``actors.faults`` and
+``actors.simulate``, which are imported by their names.
 """
 
 from actors.actor import Actor, Context

@@ -42,24 +42,20 @@ class Deadlines:
         """How many limits are kept, also of asks that have ended and are not yet swept out."""
         return len(self._heap)
 
-    def add(self, reply: Reply[Any], timeout: float, path: str, request: object) -> None:
-        """``path`` must answer ``request`` within ``timeout`` seconds, or ``reply`` fails."""
-        limit = _Limit(
-            trio.current_time() + timeout,
-            next(self._order),
-            reply,
-            timeout,
-            path,
-            type(request).__name__,
-        )
-        if timeout <= 0:
+    def add(
+        self, reply: Reply[Any], timeout: float, path: str, request: object, left: float
+    ) -> None:
+        """``path`` must answer ``request`` while the ``left`` of ``timeout`` seconds last."""
+        at = trio.current_time() + left
+        limit = _Limit(at, next(self._order), reply, timeout, path, type(request).__name__)
+        if left <= 0:
             _expire(limit)
             return
         if len(self._heap) >= self._sweep_at:
             self._sweep()
         heapq.heappush(self._heap, limit)
-        if limit.at < self._alarm.deadline:
-            self._alarm.deadline = limit.at
+        if at < self._alarm.deadline:
+            self._alarm.deadline = at
 
     async def ring_for_ever(self) -> None:
         """Let what is due fail."""

@@ -84,12 +84,12 @@ class Ref(Generic[M]):
         envelope = self._request(request, reply, chain_of_askers(reply))
         mailbox = self._cell.mailbox
         if mailbox.must_wait(envelope):
-            timeout_left = await self._wait_for_room(envelope, timeout)
+            left = await self._wait_for_room(envelope, timeout)
         else:
             mailbox.put_request(envelope)
-            timeout_left = timeout
-        if timeout_left < math.inf:
-            self._cell.system.deadlines.add(reply, timeout_left, self.path, request)
+            left = timeout
+        if left < math.inf:
+            self._cell.system.deadlines.add(reply, timeout, self.path, request, left)
         return await reply.wait()
 
     async def _wait_for_room(self, envelope: Envelope, timeout: float) -> float:

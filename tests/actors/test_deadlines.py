@@ -100,7 +100,7 @@ async def test_limits_of_many_open_asks_are_all_kept(
     deadlines = Deadlines()
     replies = [Reply[int]() for _ in range(10 * SWEEP_AT)]
     for index, reply in enumerate(replies):
-        deadlines.add(reply, 1 + index % 7, "root/a", Echo(1))
+        deadlines.add(reply, 7, "root/a", Echo(1), left=1 + index % 7)
         if index % 2:
             reply.send(1)
     assert len(deadlines) <= 10 * SWEEP_AT

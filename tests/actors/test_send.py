@@ -334,6 +334,25 @@ async def test_the_time_of_an_ask_includes_the_wait_for_room(
         assert seen == [0] * 5
 
 
+async def test_the_time_goes_on_after_the_wait_for_room_and_is_named_whole(
+    seen: list[int], gate: trio.Semaphore, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def open_later() -> None:
+        await trio.sleep(1.5)
+        await bench.open(2)
+
+    async with open_system(spec(seen, gate)) as system, trio.open_nursery() as nursery:
+        bench = Bench(system, seen, gate)
+        await bench.fill()
+        nursery.start_soon(open_later)
+        started = trio.current_time()
+        with pytest.raises(AskDeadline, match="did not answer Sum within 2 s"):
+            await bench.ref.ask(Sum(), timeout=2.0)
+        assert trio.current_time() - started == pytest.approx(2.0)
+        assert bench.waiting() == 3  # the request got in, and stays there
+        await bench.open(5)
+
+
 async def test_a_wrong_message_is_refused_before_it_waits(
     seen: list[int], gate: trio.Semaphore
 ) -> None:
