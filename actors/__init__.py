@@ -1,6 +1,8 @@
 """A small OTP on Trio: actors with typed messages, supervised.
 
-Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises.
+Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises,
+``docs/tutorials/first-actors.md`` begins with it. For tests there are ``actors.faults`` and
+``actors.simulate``, which are imported by their names.
 """
 
 from actors.actor import Actor, Context
@@ -13,12 +15,14 @@ from actors.errors import (
     AskDeadline,
     AskError,
     CodecError,
+    InjectedCrash,
     MailboxFull,
     MisuseError,
     NoReply,
     Refusal,
     RestartsExhausted,
     StartFailed,
+    SupervisorFailed,
     WrongMessage,
 )
 from actors.mailbox import MailboxSpec, OnRestart, Overflow
@@ -27,11 +31,11 @@ from actors.policy import describe
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.reply import Reply
-from actors.spec import Backoff, ChildSpec, Restart, SupervisorSpec
-from actors.supervisor import SupervisorRef
+from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
+from actors.supervisor_ref import SupervisorRef
 from actors.system import LifeEvent, System, open_system
 from actors.timers import Timer
-from actors.tree import Node, count
+from actors.tree import Change, Gap, Node, TreeWatch, View, count, mailbox_depths
 
 __all__ = [
     "Actor",
@@ -41,11 +45,15 @@ __all__ = [
     "AskCycle",
     "AskDeadline",
     "AskError",
+    "AutoShutdown",
     "Backoff",
+    "Change",
     "ChildSpec",
     "CodecError",
     "Context",
     "Down",
+    "Gap",
+    "InjectedCrash",
     "LifeEvent",
     "MailboxFull",
     "MailboxSpec",
@@ -62,12 +70,17 @@ __all__ = [
     "Restart",
     "RestartsExhausted",
     "StartFailed",
+    "Strategy",
+    "SupervisorFailed",
     "SupervisorRef",
     "SupervisorSpec",
     "System",
     "Timer",
+    "TreeWatch",
+    "View",
     "WrongMessage",
     "count",
     "describe",
+    "mailbox_depths",
     "open_system",
 ]

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get
 
 import trio
 
+from actors.envelope import Envelope, current_turn
 from actors.errors import AskError, MisuseError
-from actors.mailbox import Envelope, Signal
+from actors.mailbox import Signal
 from actors.messages import Request, message_classes
-from actors.ref import Ref, current_handling
+from actors.ref import Ref
 from actors.reply import Reply
 from actors.timers import Timer, Timers
 
@@ -47,7 +48,7 @@ class Context:
         self.timers = Timers()
         self._alarm: trio.CancelScope | None = None
         self.owed: list[Reply[Any]] = []
-        self.current: Envelope | None = None
+        self.current: object = None  # the message in hand, as it lay in the mailbox
         self._sweep_at = 64
 
     @property
@@ -75,11 +76,11 @@ class Context:
 
         No handler waits for it, so what it asks belongs to no chain of askers.
         """
-        token = current_handling.set(None)
+        token = current_turn.set(None)
         try:
             self._nursery.start_soon(task, *arguments)
         finally:
-            current_handling.reset(token)
+            current_turn.reset(token)
 
     async def start(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> Any:
         """Like ``start_soon``, and wait until the task says that it has started."""
@@ -100,7 +101,10 @@ class Context:
 
     def deliver_due(self) -> None:
         """Put what is due into the mailbox. For the runtime."""
+        tracer = self._cell.system.tracer
         for message in self.timers.take_due():
+            if tracer is not None:
+                tracer("timer", self._cell.path, repr(message))
             self._cell.mailbox.put_always(message)
 
     async def _ring_for_ever(self) -> None:
@@ -210,10 +214,12 @@ class Actor(Generic[M]):
         envelope.reply = None
 
     def _current(self, request: object) -> Envelope:
-        envelope = self.context.current
-        if envelope is None or envelope.message is not request:
+        current = self.context.current
+        if current is request:  # somebody told it
+            current = self.context.current = Envelope(request)
+        if not isinstance(current, Envelope) or current.message is not request:
             raise MisuseError(
                 f"{self.context.path} answers {type(request).__name__}, which is not the message "
                 "in hand; to answer later, take the reply with defer() first"
             )
-        return envelope
+        return current

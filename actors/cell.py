@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
+from actors.envelope import Envelope
 from actors.errors import ActorCrashed, ActorStopped
 from actors.mailbox import Mailbox, MailboxSpec, OnRestart, Signal
 from actors.policy import Exit, ExitKind
@@ -56,7 +57,8 @@ class Cell:
         self.path: str = spec.name if parent is None else f"{parent.path}/{spec.name}"
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
-        self.state = State.DOWN
+        self._state = State.DOWN
+        self.is_final = False  # whether no life will ever follow
         self.incarnation = 0
         self.began_at = trio.current_time()
         self.scope = trio.CancelScope()
@@ -70,14 +72,20 @@ class Cell:
         return Mailbox(self.path, frozenset(), MailboxSpec(capacity=1))
 
     @property
+    def state(self) -> State:
+        """What this place is doing; watchers of the tree hear of every change."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        if state is not self._state:
+            self._state = state
+            self.system.views.changed(self)
+
+    @property
     def is_supervisor(self) -> bool:
         """Whether a supervisor sits here."""
         return not isinstance(self.spec, ChildSpec)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether no life will ever follow."""
-        return self.state is State.STOPPED
 
     @property
     def restarts(self) -> int:
@@ -112,7 +120,9 @@ class Cell:
             return
         for child in list(self.children.values()):
             child.make_final(Exit(ExitKind.STOPPED))
+        self.is_final = True
         self.state = State.STOPPED
+        self.mailbox.refuse_senders(ActorStopped(f"{self.path} has stopped; it takes no messages"))
         self._fail_waiting(ended)
         self.system.forget(self)
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:
@@ -143,9 +153,9 @@ class Cell:
         self.watched.clear()
 
     def _fail_waiting(self, ended: Exit) -> None:
-        for envelope in self.mailbox.take_all():
-            if envelope.reply is not None:
-                envelope.reply.fail(gone(self.path, ended))
+        for item in self.mailbox.take_all():
+            if isinstance(item, Envelope) and item.reply is not None:
+                item.reply.fail(gone(self.path, ended))
 
 
 def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:

@@ -11,6 +11,8 @@ ActorError
 │   └─ NoReply           the handler ended without an answer
 ├─ StartFailed           a child did not come up
 ├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
+├─ SupervisorFailed      a supervisor itself failed, not a child of it
+├─ InjectedCrash         an armed fault point struck
 ├─ MisuseError           the caller broke a rule of the runtime (a bug)
 │   └─ WrongMessage      a message of a class that the mailbox does not accept
 └─ CodecError            a message that does not fit its class
@@ -67,6 +69,17 @@ class StartFailed(ActorError):
 
 class RestartsExhausted(ActorError):
     """A supervisor restarted its children more often than its budget allows and gave up."""
+
+
+class SupervisorFailed(ActorError):
+    """A supervisor itself failed, not one of its children: a bug, or a fault made to order.
+
+    ``__cause__`` is what it raised. Its children were cancelled; its own supervisor decides.
+    """
+
+
+class InjectedCrash(ActorError):
+    """Raised at a fault point that a plan armed (``actors.faults``)."""
 
 
 class MisuseError(ActorError):

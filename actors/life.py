@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
 
+from actors import faults
 from actors.actor import Actor, Context
 from actors.cell import Cell, State, gone
+from actors.envelope import Envelope, Handler, current_turn
 from actors.errors import NoReply, Refusal
-from actors.mailbox import Envelope, Handling, Signal
+from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
+from actors.mailbox import Signal
 from actors.policy import Exit, ExitKind
-from actors.ref import current_handling
 from actors.spec import ChildSpec
 
 BATCH = 64
@@ -43,6 +45,9 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
 class _Life:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
+        self._handler = Handler(cell.path)
+        self._turns = 0
+        self._tracer = cell.system.tracer
         self._context: Context | None = None
         self.crashes: list[Exception] = []
 
@@ -52,7 +57,9 @@ class _Life:
         async with trio.open_nursery() as nursery:
             actor.context = self._context = Context(self._cell, nursery)
             try:
+                await faults.SETUP_BEFORE.reach()
                 await actor.setup()
+                await faults.SETUP_AFTER.reach()
                 if self._cell.state is State.STARTING:
                     self._cell.state = State.RUNNING
                 on_started()
@@ -71,6 +78,8 @@ class _Life:
             cell.system.observe(
                 "crashed", cell.path, incarnation=cell.incarnation, error=ended.error
             )
+        elif self._tracer is not None:
+            self._tracer("ended", cell.path, f"life {cell.incarnation} {ended.reason}")
         for reply in self._owed():
             if not reply.is_settled:
                 reply.fail(gone(cell.path, ended))
@@ -80,48 +89,65 @@ class _Life:
         context = self._context
         if context is None:
             return []
-        current = None if context.current is None else context.current.reply
+        current = context.current.reply if isinstance(context.current, Envelope) else None
         return context.owed if current is None else [*context.owed, current]
 
     async def _tear_down(self, actor: Actor[Any]) -> None:
         """What it raises is kept aside: it must not hide why the life ended."""
         cell = self._cell
+        self._handler.turn = 0
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
             try:
+                await faults.TEARDOWN_BEFORE.reach()
                 await actor.teardown()
+                await faults.TEARDOWN_AFTER.reach()
             except Exception as error:
                 self.crashes.append(error)
         if scope.cancelled_caught:
             cell.system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
 
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
-        mailbox = self._cell.mailbox
-        handled = 0
-        while True:
-            item = mailbox.take()
-            if item is Signal.STOP:
-                return ExitKind.STOPPED
-            if item is Signal.FINISH:
-                return ExitKind.FINISHED
-            if item is None:
+        """Handle what comes. All that a bare message costs is written out here, in one place."""
+        mailbox, handler, receive = self._cell.mailbox, self._handler, actor.receive
+        items, signals, is_traced = mailbox.items, mailbox.signals, self._tracer is not None
+        turn = handled = 0
+        while not signals:
+            if not items:
                 handled = 0
                 await mailbox.wait()
+                continue
+            item = items.popleft()
+            if mailbox.senders:
+                mailbox.admit()
+            turn += 1
+            handler.turn = turn
+            current_turn.set((handler, turn))
+            context.current = item
+            if isinstance(item, Envelope) or is_traced or RECEIVE_BEFORE.plan is not None:
+                await self._handle(receive, item)
             else:
-                assert isinstance(item, Envelope)
-                await self._handle(actor, context, item)
-                handled += 1
-                if handled == BATCH:
-                    handled = 0
-                    context.deliver_due()
-                    await trio.lowlevel.checkpoint()
+                await receive(item)
+            handler.turn = 0
+            context.current = None
+            handled += 1
+            if handled == BATCH:
+                handled = 0
+                context.deliver_due()
+                await trio.lowlevel.checkpoint()
+        return ExitKind.STOPPED if signals.pop(0) is Signal.STOP else ExitKind.FINISHED
 
-    async def _handle(self, actor: Actor[Any], context: Context, envelope: Envelope) -> None:
+    async def _handle(self, receive: Callable[[Any], Awaitable[None]], item: object) -> None:
         """A handler that is cancelled leaves its request to the end of the life to answer."""
-        handling = Handling(self._cell.path, envelope.chain)
-        current_handling.set(handling)
-        context.current = envelope
+        envelope = item if isinstance(item, Envelope) else Envelope(item)
+        self._handler.chain = envelope.chain
+        if self._tracer is not None:
+            self._tracer("message", self._cell.path, repr(envelope.message))
         try:
-            await actor.receive(envelope.message)
+            if RECEIVE_BEFORE.plan is not None:
+                await RECEIVE_BEFORE.reach()
+            await receive(envelope.message)
+            if RECEIVE_AFTER.plan is not None:
+                await RECEIVE_AFTER.reach()
         except Refusal as refusal:
             if envelope.reply is None:
                 raise
@@ -130,9 +156,7 @@ class _Life:
             if envelope.reply is not None:
                 envelope.reply.fail(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
             raise
-        finally:
-            handling.active = False
-        context.current = None
+        self._handler.chain = ()
         self._check_answered(envelope)
 
     def _check_answered(self, envelope: Envelope) -> None:

@@ -1,4 +1,10 @@
-"""A bounded, class-checked mailbox with two lanes: signals of the runtime go before messages.
+"""A bounded, class-checked mailbox with two lanes: control goes before messages.
+
+The control lane holds ``Signal``s, which only the runtime puts: a stop (``Ref.stop``, or the
+supervisor's) and ``Context.finish``. Everything else lies in the user lane, in one order: messages,
+and the runtime's own news (timers, ``Down``). ``Down`` must not overtake what the monitored actor
+had sent, and a timer not what came before it was due; news is privileged only in that it always
+finds room.
 
 Putting is synchronous: a schedule point per message (what a channel's ``send`` costs) is an order
 of magnitude slower than a deque. The mailbox belongs to the address, not to one life of the actor.
@@ -8,14 +14,15 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import attrs
+import outcome
 import trio
 
+from actors.envelope import Envelope, News
 from actors.errors import MailboxFull, MisuseError, WrongMessage
-from actors.reply import Reply
+from actors.faults import DELIVER_AFTER, DELIVER_BEFORE
 
 
 class Overflow(enum.Enum):
@@ -27,6 +34,11 @@ class Overflow(enum.Enum):
     """The oldest waiting message goes; if it was a request, its asker gets ``MailboxFull``.
 
     News of the runtime (timers, ``Down``) is never dropped for room.
+    """
+    WAIT = "wait"
+    """``Ref.send`` and ``Ref.ask`` wait for room, first come, first served.
+
+    A ``tell``, which cannot wait, gets ``MailboxFull``.
     """
 
 
@@ -50,54 +62,8 @@ class MailboxSpec:
     on_restart: OnRestart = OnRestart.KEEP
 
 
-class Handling:
-    """One message being handled by the actor at ``path``; ``active`` until its handler ends."""
-
-    __slots__ = ("active", "chain", "path")
-
-    def __init__(self, path: str, chain: tuple[Asker, ...]) -> None:
-        self.path = path
-        self.chain = chain
-        self.active = True
-
-
-class Asker(NamedTuple):
-    """A link of the chain of askers: a handler, and the reply that it asked for."""
-
-    handling: Handling
-    reply: Reply[Any]
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether that handler cannot end before the reply came."""
-        return self.handling.active and not self.reply.is_settled
-
-
-class Envelope:
-    """A message on its way: with the reply somebody waits for, if any, and the chain of askers.
-
-    ``deferred`` says that the handler may end without an answer.
-    """
-
-    __slots__ = ("chain", "deferred", "message", "reply")
-
-    def __init__(
-        self, message: object, reply: Reply[Any] | None = None, chain: tuple[Asker, ...] = ()
-    ) -> None:
-        self.message = message
-        self.reply = reply
-        self.chain = chain
-        self.deferred = False
-
-
-class News(Envelope):
-    """A message of the runtime itself: a timer, a ``Down``."""
-
-    __slots__ = ()
-
-
 class Signal(enum.Enum):
-    """What is said to a life ahead of all messages."""
+    """What is said to a life in the control lane, ahead of all messages. Not public."""
 
     STOP = "stop"
     """Its supervisor, or whoever holds its ``Ref``, ends it."""
@@ -105,17 +71,30 @@ class Signal(enum.Enum):
     """The actor itself ends it."""
 
 
+class _Sender(NamedTuple):
+    """A task that waits until there is room for its message, which is bare or in an envelope."""
+
+    task: trio.lowlevel.Task
+    item: object
+
+
 class Mailbox:
-    """The queue of one address; one task at a time may wait on it."""
+    """The queue of one address; one task at a time may wait on it, and any number for room.
+
+    Items are requests in an ``Envelope``, ``News``, and bare messages. A life reads ``signals``,
+    ``items`` and ``senders`` itself: a call for each message costs a tenth of it.
+    """
 
     __slots__ = (
         "_accepts",
+        "_capacity",
         "_for_requests",
-        "_messages",
         "_owner",
-        "_signals",
         "_waiter",
         "dropped",
+        "items",
+        "senders",
+        "signals",
         "spec",
     )
 
@@ -123,60 +102,142 @@ class Mailbox:
         self._owner = owner
         self._accepts = accepts
         self.spec = spec
+        self._capacity = spec.capacity
         self._for_requests = spec.capacity - spec.capacity // 4
         self.dropped = 0
-        self._messages: deque[Envelope] = deque()
-        self._signals: deque[Signal] = deque()
+        self.items: deque[object] = deque()
+        self.signals: list[Signal] = []
+        self.senders: deque[_Sender] | None = None  # made when needed: an empty one takes 0.7 KiB
         self._waiter: trio.lowlevel.Task | None = None
 
     def __len__(self) -> int:
         """How many messages wait; signals are not counted."""
-        return len(self._messages)
+        return len(self.items)
 
-    def put(self, envelope: Envelope) -> None:
-        """Queue a message. Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects."""
-        self._check_class(envelope.message)
-        capacity = self.spec.capacity
-        if len(self._messages) >= (capacity if envelope.reply is None else self._for_requests):
+    def put(self, message: object) -> None:
+        """Queue a message that nobody waits for.
+
+        Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects.
+        """
+        if DELIVER_BEFORE.plan is not None:
+            DELIVER_BEFORE.hit()
+        if type(message) not in self._accepts:
+            self._refuse_class(message)
+        if len(self.items) >= self._capacity:
             self._make_room()
-        self._messages.append(envelope)
+        self.items.append(message)
+        if self._waiter is not None:
+            self._wake()
+        if DELIVER_AFTER.plan is not None:
+            DELIVER_AFTER.hit()
+
+    def put_request(self, envelope: Envelope) -> None:
+        """Queue a request, likewise; it must leave a quarter of the room."""
+        DELIVER_BEFORE.hit()
+        if type(envelope.message) not in self._accepts:
+            self._refuse_class(envelope.message)
+        if not self._has_room(envelope):
+            self._make_room()
+        self.items.append(envelope)
         self._wake()
+        DELIVER_AFTER.hit()
+
+    async def put_when_room(self, item: object) -> None:
+        """Queue a message after those of earlier senders; where the policy is to wait, wait.
+
+        A checkpoint only if it waits. Cancelled, the message is not queued. Raises what ``put``
+        raises, and what ``refuse_senders`` is given.
+        """
+        if self.must_wait(item):
+            DELIVER_BEFORE.hit()
+            message = item.message if isinstance(item, Envelope) else item
+            if type(message) not in self._accepts:
+                self._refuse_class(message)
+            await self._wait_for_room(_Sender(trio.lowlevel.current_task(), item))
+            DELIVER_AFTER.hit()
+        elif isinstance(item, Envelope):
+            self.put_request(item)
+        else:
+            self.put(item)
+
+    def must_wait(self, item: object) -> bool:
+        """Whether a sender that can wait must: there is no room, or others wait already."""
+        if self.spec.overflow is not Overflow.WAIT:
+            return False
+        return bool(self.senders) or not self._has_room(item)
+
+    async def _wait_for_room(self, sender: _Sender) -> None:
+        if self.senders is None:
+            self.senders = deque()
+        senders = self.senders
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            # Nobody is let in here, even if there is room for the next: when several are cancelled
+            # at once, who is let in would hang on the order of a set. The next take lets them in.
+            senders.remove(sender)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        senders.append(sender)
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def refuse_senders(self, error: Exception) -> None:
+        """Raise ``error`` at everybody who waits for room."""
+        while self.senders:
+            trio.lowlevel.reschedule(self.senders.popleft().task, outcome.Error(error))
+
+    def _has_room(self, item: object) -> bool:
+        is_request = isinstance(item, Envelope) and item.reply is not None
+        return len(self.items) < (self._for_requests if is_request else self._capacity)
+
+    def admit(self) -> None:
+        """Let in who waits, in order, as far as there is room."""
+        while self.senders and self._has_room(self.senders[0].item):
+            sender = self.senders.popleft()
+            self.items.append(sender.item)
+            trio.lowlevel.reschedule(sender.task)
+            self._wake()
 
     def put_always(self, message: object) -> None:
         """Queue a message of the runtime (a timer, a monitor's news) even when there is no room.
 
         Bounded all the same: by the timers and monitors that the actor itself asked for.
         """
-        self._check_class(message)
-        self._messages.append(News(message))
+        if type(message) not in self._accepts:
+            self._refuse_class(message)
+        self.items.append(News(message))
         self._wake()
 
     def put_signal(self, signal: Signal) -> None:
         """Queue a signal; it is taken before any message."""
-        if signal not in self._signals:
-            self._signals.append(signal)
+        if signal not in self.signals:
+            self.signals.append(signal)
         self._wake()
 
-    def take(self) -> Signal | Envelope | None:
-        """The next signal, else the next message, else None."""
-        if self._signals:
-            return self._signals.popleft()
-        if self._messages:
-            return self._messages.popleft()
+    def take(self) -> object:
+        """The next ``Signal``, else the next item, else None."""
+        if self.signals:
+            return self.signals.pop(0)
+        if self.items:
+            item = self.items.popleft()
+            if self.senders:
+                self.admit()
+            return item
         return None
 
-    def take_all(self) -> Iterator[Envelope]:
-        """Remove and give all waiting messages, oldest first."""
-        while self._messages:
-            yield self._messages.popleft()
+    def take_all(self) -> list[object]:
+        """Remove and give all waiting items, oldest first; who waits for room gets it."""
+        taken = list(self.items)
+        self.items.clear()
+        self.admit()
+        return taken
 
     def drop_signals(self) -> None:
         """Forget signals meant for a life that is over."""
-        self._signals.clear()
+        self.signals.clear()
 
     async def wait(self) -> None:
         """Wait until there is something to take. A checkpoint only if there is nothing yet."""
-        if self._signals or self._messages:
+        if self.signals or self.items:
             return
         if self._waiter is not None:
             raise MisuseError(f"two tasks wait on the mailbox of {self._owner}")
@@ -192,22 +253,21 @@ class Mailbox:
             waiter, self._waiter = self._waiter, None
             trio.lowlevel.reschedule(waiter)
 
-    def _check_class(self, message: object) -> None:
-        if type(message) not in self._accepts:
-            accepted = ", ".join(sorted(each.__name__ for each in self._accepts)) or "nothing"
-            raise WrongMessage(
-                f"{self._owner} does not accept {type(message).__name__}; it accepts {accepted}"
-            )
+    def _refuse_class(self, message: object) -> NoReturn:
+        accepted = ", ".join(sorted(each.__name__ for each in self._accepts)) or "nothing"
+        raise WrongMessage(
+            f"{self._owner} does not accept {type(message).__name__}; it accepts {accepted}"
+        )
 
     def _make_room(self) -> None:
-        if self.spec.overflow is Overflow.REJECT:
+        if self.spec.overflow is not Overflow.DROP_OLDEST:
             raise MailboxFull(
                 f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
             )
-        oldest = next((each for each in self._messages if not isinstance(each, News)), None)
-        if oldest is None:
-            return
-        self.dropped += 1
-        self._messages.remove(oldest)
-        if oldest.reply is not None:
-            oldest.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))
+        for index, item in enumerate(self.items):
+            if not isinstance(item, News):
+                del self.items[index]
+                self.dropped += 1
+                if isinstance(item, Envelope) and item.reply is not None:
+                    item.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))
+                return

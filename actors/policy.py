@@ -1,12 +1,16 @@
-"""The supervisor's decision, pure: what to do when a child has ended."""
+"""The supervisor's decision when a child has ended. Pure.
+
+The rules are Erlang/OTP's (``supervisor``); ``supervision.py`` puts the decisions in order.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 import attrs
 
-from actors.spec import AnySpec, Backoff, Restart
+from actors.spec import AnySpec, AutoShutdown, Backoff, Restart, Strategy
 
 
 class ExitKind(enum.Enum):
@@ -37,7 +41,7 @@ class Exit:
 
 @attrs.frozen
 class RestartChild:
-    """Start the child again after ``delay_s`` seconds."""
+    """Start the child, and who comes back with it, again after ``delay_s`` seconds."""
 
     delay_s: float
 
@@ -93,6 +97,30 @@ def decide(
     if spent.is_exhausted:
         return GiveUp(len(spent.times)), spent
     return RestartChild(delay_s(spec.backoff, len(spent.times), chance)), spent
+
+
+def restarted_with(strategy: Strategy, children: Sequence[str], name: str) -> Sequence[str]:
+    """Which of ``children``, in the order of starting, start again together with ``name``."""
+    match strategy:
+        case Strategy.ONE_FOR_ONE:
+            return (name,)
+        case Strategy.REST_FOR_ONE:
+            return children[children.index(name) :]
+        case Strategy.ONE_FOR_ALL:
+            return children
+
+
+def shuts_down(when: AutoShutdown, child: AnySpec, ended: Exit, *, others: bool) -> bool:
+    """Whether a child that will not come back takes its supervisor along.
+
+    ``others`` says whether there are other significant children, running or about to. A child that
+    somebody stopped takes nobody along.
+    """
+    if not child.significant or ended.kind is ExitKind.STOPPED:
+        return False
+    return when is AutoShutdown.ANY_SIGNIFICANT or (
+        when is AutoShutdown.ALL_SIGNIFICANT and not others
+    )
 
 
 def delay_s(backoff: Backoff, restart: int, chance: float) -> float:

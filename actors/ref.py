@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
-from actors.errors import ActorStopped, AskCycle, AskDeadline, MisuseError
-from actors.mailbox import Asker, Envelope, Handling
+from actors.deadlines import late
+from actors.envelope import Asker, Envelope, chain_of_askers
+from actors.errors import ActorStopped, AskCycle, MisuseError
 from actors.messages import Request
 from actors.reply import Reply
 
@@ -19,9 +20,6 @@ M = TypeVar("M", contravariant=True)
 T = TypeVar("T")
 
 DEFAULT_ASK_TIMEOUT_S = 5.0
-
-current_handling: ContextVar[Handling | None] = ContextVar("current_handling", default=None)
-"""The message that the current task is handling, for the chain of askers."""
 
 
 class Ref(Generic[M]):
@@ -52,29 +50,61 @@ class Ref(Generic[M]):
         if cell.is_final:
             cell.system.dead_letters += 1
             return
-        cell.mailbox.put(Envelope(message))
+        cell.mailbox.put(message)
+
+    async def send(self, message: M) -> None:
+        """Send, and where the receiver's mailbox is full and its policy is ``wait``, wait for room.
+
+        Who waits gets its turn in the order of coming; the order between one sender and one
+        receiver is kept. Cancelled, the message is not sent. There is no time limit: put one
+        around it. With other policies it is a ``tell``. Always a checkpoint. Raises
+        ``ActorStopped`` if nobody is there any more, also while it waits; ``AskCycle`` if there can
+        be no room because the receiver itself waits for the sender; ``MailboxFull``;
+        ``WrongMessage``.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._cell.is_final:
+            raise ActorStopped(f"{self.path} has stopped; it takes no messages")
+        mailbox = self._cell.mailbox
+        if mailbox.must_wait(message):
+            self._check_cycle("sending", message, chain_of_askers(Reply()))
+        await mailbox.put_when_room(message)
 
     async def ask(self, request: Request[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
         """Send a request and wait for its answer, at most ``timeout`` seconds.
 
+        Where the mailbox is full and its policy is ``wait``, the time includes the wait for room.
         Ends in exactly one way: the value; the handler's ``Refusal``; or an ``AskError``:
         ``ActorCrashed``, ``ActorStopped``, ``MailboxFull``, ``AskDeadline``, ``AskCycle``,
         ``NoReply``.
         """
-        with trio.move_on_after(timeout):
-            return await self.send_request(request).wait()
-        raise AskDeadline(
-            f"{self.path} did not answer {type(request).__name__} within {timeout:g} s"
-        )
+        if not timeout >= 0:
+            raise ValueError(f"timeout {timeout} is not a time: 0 or more seconds, or math.inf")
+        reply: Reply[T] = Reply()
+        envelope = self._request(request, reply, chain_of_askers(reply))
+        mailbox = self._cell.mailbox
+        if mailbox.must_wait(envelope):
+            left = await self._wait_for_room(envelope, timeout)
+        else:
+            mailbox.put_request(envelope)
+            left = timeout
+        if left < math.inf:
+            self._cell.system.deadlines.add(reply, timeout, self.path, request, left)
+        return await reply.wait()
+
+    async def _wait_for_room(self, envelope: Envelope, timeout: float) -> float:
+        """How many seconds of the ``timeout`` are left when the request is in the mailbox."""
+        deadline = trio.current_time() + timeout
+        with trio.move_on_at(deadline) as scope:
+            await self._cell.mailbox.put_when_room(envelope)
+        if scope.cancelled_caught:
+            raise late(self.path, type(envelope.message).__name__, timeout)
+        return deadline - trio.current_time()
 
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""
         reply: Reply[T] = Reply()
-        handling = current_handling.get()
-        if handling is None or not handling.active:
-            self._put_request(Envelope(request, reply))
-        else:
-            self._put_request(Envelope(request, reply, (*handling.chain, Asker(handling, reply))))
+        self._cell.mailbox.put_request(self._request(request, reply, chain_of_askers(reply)))
         return reply
 
     def forward(self, request: Request[T], reply: Reply[T]) -> None:
@@ -82,11 +112,11 @@ class Ref(Generic[M]):
 
         Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
         """
-        self.pass_on(request, Envelope(request, reply))
+        self._cell.mailbox.put_request(self._request(request, reply, ()))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
         """Hand over the reply owed for ``envelope`` together with ``request``."""
-        self._put_request(Envelope(request, envelope.reply, envelope.chain))
+        self._cell.mailbox.put_request(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:
         """End the actor in order and for good: the message in hand is finished, teardown runs.
@@ -96,15 +126,19 @@ class Ref(Generic[M]):
         """
         self._cell.system.stop_cell(self._cell)
 
-    def _put_request(self, envelope: Envelope) -> None:
-        cell = self._cell
-        if cell.is_final:
+    def _request(
+        self, request: object, reply: Reply[Any] | None, chain: tuple[Asker, ...]
+    ) -> Envelope:
+        if self._cell.is_final:
             raise ActorStopped(f"{self.path} has stopped; it cannot answer")
-        if any(asker.is_waiting and asker.handling.path == self.path for asker in envelope.chain):
-            path = " -> ".join([*(asker.handling.path for asker in envelope.chain), self.path])
-            request = type(envelope.message).__name__
-            raise AskCycle(f"asking {request} would wait for itself: {path}")
-        cell.mailbox.put(envelope)
+        if chain:
+            self._check_cycle("asking", request, chain)
+        return Envelope(request, reply, chain)
+
+    def _check_cycle(self, doing: str, message: object, chain: tuple[Asker, ...]) -> None:
+        if any(asker.is_waiting and asker.handler.path == self.path for asker in chain):
+            path = " -> ".join([*(asker.handler.path for asker in chain), self.path])
+            raise AskCycle(f"{doing} {type(message).__name__} would wait for itself: {path}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ref) and other.path == self.path

@@ -47,6 +47,12 @@ class Reply(Generic[T]):
         """Raise ``error`` at the asker; dropped and counted if it already has an outcome."""
         self._settle(outcome.Error(error))
 
+    def expire(self, error: Exception) -> None:
+        """The asker's time is over: it gets ``error`` and no longer waits."""
+        if not self.is_settled:
+            self._settle(outcome.Error(error))
+            self._abandoned = True
+
     async def wait(self) -> T:
         """Wait for the outcome. Called once, by the asker; a cancelled wait abandons the reply."""
         if self._outcome is None:

@@ -29,6 +29,27 @@ class Restart(enum.Enum):
     """Never."""
 
 
+class Strategy(enum.Enum):
+    """Who is started again together with a child that crashed (Erlang/OTP's names and meaning)."""
+
+    ONE_FOR_ONE = "one_for_one"
+    """It alone."""
+    ONE_FOR_ALL = "one_for_all"
+    """All children: they stop in reverse order, then start in order."""
+    REST_FOR_ONE = "rest_for_one"
+    """It and those that start after it, likewise."""
+
+
+class AutoShutdown(enum.Enum):
+    """When a supervisor ends of its own will, in order (Erlang/OTP's names and meaning)."""
+
+    NEVER = "never"
+    ANY_SIGNIFICANT = "any_significant"
+    """As soon as a significant child ended by itself and does not come back."""
+    ALL_SIGNIFICANT = "all_significant"
+    """As soon as that is so and no other significant child is left."""
+
+
 @attrs.frozen(kw_only=True)
 class Backoff:
     """Seconds before a restart: ``first_s``, then ``step_s``, ``factor`` times more each time.
@@ -56,6 +77,7 @@ class ChildSpec:
     """One actor to supervise: its class and the keyword arguments of each of its lives.
 
     ``shutdown_s`` is how long an ordered stop may take before the life is cancelled.
+    ``significant`` children, never permanent ones, may end their supervisor (``AutoShutdown``).
     """
 
     name: str = attrs.field(validator=_check_name)
@@ -65,33 +87,65 @@ class ChildSpec:
     backoff: Backoff = attrs.field(factory=Backoff)
     shutdown_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
     mailbox: MailboxSpec = attrs.field(factory=MailboxSpec)
+    significant: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        _check_significant(self.name, self.restart, significant=self.significant)
 
 
 @attrs.frozen(kw_only=True)
 class SupervisorSpec:
-    """A supervisor, one_for_one: each child is restarted alone.
+    """A supervisor and its children, which start in order and stop in reverse.
 
-    ``children`` start in order and stop in reverse. More than ``intensity`` restarts within
-    ``period_s`` seconds and the supervisor gives up: it stops its children and crashes, for its own
-    supervisor to decide. ``dynamic`` supervisors start and stop children on request instead, and
-    stop them all at once.
+    ``strategy`` says who comes back together. More than ``intensity`` restarts within ``period_s``
+    seconds and the supervisor gives up: it stops its children and crashes, for its own supervisor
+    to decide; a group that comes back together counts once. With ``auto_shutdown`` it finishes when
+    its significant children have ended. ``dynamic`` supervisors start and stop children on request
+    instead, one_for_one, and stop them all at once.
     """
 
     name: str = attrs.field(validator=_check_name)
     children: tuple[ChildSpec | SupervisorSpec, ...] = ()
     dynamic: bool = False
+    strategy: Strategy = Strategy.ONE_FOR_ONE
+    auto_shutdown: AutoShutdown = AutoShutdown.NEVER
     restart: Restart = Restart.PERMANENT
     backoff: Backoff = attrs.field(factory=Backoff)
     intensity: int = attrs.field(default=3, validator=attrs.validators.ge(0))
     period_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
     shutdown_s: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))
+    significant: bool = False
 
     def __attrs_post_init__(self) -> None:
+        _check_significant(self.name, self.restart, significant=self.significant)
+        for child in self.children:
+            self.check_child(child)
         names = [child.name for child in self.children]
         if len(set(names)) != len(names):
             raise MisuseError(f"supervisor {self.name!r} has two children of one name: {names}")
         if self.dynamic and self.children:
             raise MisuseError(f"dynamic supervisor {self.name!r} cannot have children in its spec")
+        if self.dynamic and self.strategy is not Strategy.ONE_FOR_ONE:
+            raise MisuseError(
+                f"dynamic supervisor {self.name!r} cannot be {self.strategy.value}: its children "
+                "have no order; it is one_for_one"
+            )
+
+    def check_child(self, child: ChildSpec | SupervisorSpec) -> None:
+        """Raise ``MisuseError`` for a child that this supervisor cannot have."""
+        if child.significant and self.auto_shutdown is AutoShutdown.NEVER:
+            raise MisuseError(
+                f"child {child.name!r} is significant, but supervisor {self.name!r} never shuts "
+                "down by itself: give it auto_shutdown"
+            )
+
+
+def _check_significant(name: str, restart: Restart, *, significant: bool) -> None:
+    if significant and restart is Restart.PERMANENT:
+        raise MisuseError(
+            f"child {name!r} cannot be significant: a permanent child always comes back; "
+            "make it transient or temporary"
+        )
 
 
 AnySpec = ChildSpec | SupervisorSpec

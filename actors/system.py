@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,13 +11,15 @@ import attrs
 import trio
 
 from actors.cell import Cell, Down
+from actors.deadlines import Deadlines
 from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
-from actors.policy import Exit, ExitKind
+from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.spec import AnySpec, SupervisorSpec
-from actors.supervisor import Supervisor, SupervisorRef
-from actors.tree import Node, snapshot
+from actors.supervisor import Supervisor
+from actors.supervisor_ref import SupervisorRef
+from actors.tree import QUEUED_AT_MOST, Node, TreeWatch, Views, snapshot
 
 
 @attrs.frozen
@@ -37,13 +40,28 @@ Observer = Callable[[LifeEvent], None]
 """Called within the runtime's own tasks: it must be quick and must not raise."""
 
 
+Tracer = Callable[[str, str, str], None]
+"""Gets a kind, a path and a detail for everything that happens; likewise quick, never raising."""
+
+
 class System:
     """A running tree. ``dead_letters`` counts messages to actors that had stopped for good."""
 
-    def __init__(self, spec: SupervisorSpec, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        spec: SupervisorSpec,
+        observer: Observer | None = None,
+        chance: random.Random | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
         self.registry = Registry()
+        self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
+        self.tracer = tracer
+        self.deadlines = Deadlines()
+        self.views = Views()
         self._observer = observer
+        self._stopped = trio.Event()
         self._cells: dict[str, Cell] = {}
         self._supervisors: dict[str, Supervisor] = {}
         self._root = self.make_cell(None, spec)
@@ -63,6 +81,18 @@ class System:
         """The whole tree as it is now."""
         return snapshot(self._root)
 
+    def watch_tree(self, capacity: int = QUEUED_AT_MOST) -> TreeWatch:
+        """The tree as it changes, the whole of it first; at most ``capacity`` changes are kept.
+
+        with system.watch_tree() as watch:
+            async for view in watch:  # a Node, then Changes; after a Gap a Node again
+        """
+        return self.views.watch(self.tree, capacity)
+
+    async def wait_stopped(self) -> None:
+        """Wait until the whole tree has ended: stopped, or finished with significant children."""
+        await self._stopped.wait()
+
     def _cell(self, path: str) -> Cell:
         cell = self._cells.get(path)
         if cell is None:
@@ -75,6 +105,7 @@ class System:
         """A new place in the tree."""
         cell = Cell(self, parent, spec)
         self._cells[cell.path] = cell
+        self.views.changed(cell)
         return cell
 
     def forget(self, cell: Cell) -> None:
@@ -109,6 +140,8 @@ class System:
             ended = await self.run_supervisor(self._root, on_started)
         finally:
             self._root.make_final(ended)
+            self._stopped.set()
+            self.views.close()
         if ended.error is not None:
             raise ended.error
 
@@ -127,21 +160,30 @@ class System:
         self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
     ) -> None:
         """Tell the observer."""
+        if self.tracer is not None:
+            told = "" if error is None else f" {describe(error)}"
+            self.tracer(kind, path, f"life {incarnation}{told}")
         if self._observer is not None:
             self._observer(LifeEvent(kind, path, incarnation, error))
 
 
 @asynccontextmanager
 async def open_system(
-    spec: SupervisorSpec, *, observer: Observer | None = None
+    spec: SupervisorSpec,
+    *,
+    observer: Observer | None = None,
+    chance: random.Random | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[System]:
     """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
 
     Raises ``StartFailed`` if it does not come up. If the root gives up while the body runs, the
-    body is cancelled and ``RestartsExhausted`` is raised.
+    body is cancelled and ``RestartsExhausted`` is raised. ``chance`` is what the jitter of pauses
+    is drawn from, if it is to be known; ``tracer`` hears of every life, message and timer.
     """
-    system = System(spec, observer)
+    system = System(spec, observer, chance, tracer)
     up = trio.Event()
+    alarm = trio.CancelScope()
     root_failure: ActorError | None = None
     body_failure: Exception | None = None
 
@@ -154,8 +196,15 @@ async def open_system(
         except ActorError as error:
             root_failure = error
             scope.cancel()
+        finally:
+            alarm.cancel()
+
+    async def ring() -> None:
+        with alarm:
+            await system.deadlines.ring_for_ever()
 
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(ring)
         nursery.start_soon(live, nursery.cancel_scope)
         await up.wait()
         try:

@@ -315,3 +315,27 @@ async def test_what_a_refused_set_up_raises_is_the_cause_of_the_failed_start() -
         async with open_system(SupervisorSpec(name="root", children=(spec,))):
             pass
     assert isinstance(caught.value.__cause__, Refusal)
+
+
+class Tardy(Actor[Job]):
+    """Answers in a helper task, when the handler has ended."""
+
+    async def receive(self, message: Job) -> None:
+        async def answer() -> None:
+            await trio.testing.wait_all_tasks_blocked()
+            self.reply(message, "too late")
+
+        self.context.start_soon(answer)
+
+
+async def test_a_told_request_too_is_in_hand_only_until_its_handler_ends() -> None:
+    spec = ChildSpec(name="a", actor=Tardy, restart=Restart.TEMPORARY)
+    errors: list[Exception | None] = []
+    async with open_system(
+        SupervisorSpec(name="root", children=(spec,)),
+        observer=lambda event: errors.append(event.error),
+    ) as system:
+        system.ref("root/a").tell(Job("late"))
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+    assert isinstance(errors[-1], MisuseError)

@@ -1,30 +1,33 @@
 """G6 at random: whatever happens around it, an ask ends in exactly one outcome, and in time.
 
-Each example is a script of asks, crashes, stops, pauses and cancellations, run on a clock of its
-own. Many asks have no time limit: what nobody answers must be ended by the end of a life, or at the
-latest by the end of the system, and a hang shows at once.
+Each example is a script of asks, crashes, stops, pauses and cancellations, simulated by a seed.
+Many asks have no time limit: what nobody answers must be ended by the end of a life, or at the
+latest by the end of the system, and a hang shows at once. Long runs are also struck by faults.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import random
 from collections import Counter
 from typing import Any
 
 import attrs
+import pytest
 import trio
-import trio.testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors import (
     Actor,
+    ActorError,
     ActorStopped,
     AskError,
     Backoff,
     ChildSpec,
+    InjectedCrash,
     MailboxFull,
     MailboxSpec,
     OnRestart,
@@ -34,10 +37,12 @@ from actors import (
     Reply,
     Request,
     Restart,
+    Strategy,
     SupervisorSpec,
     System,
-    open_system,
 )
+from actors.faults import RUNTIME, Crash, Delay, Fault, Plan, armed
+from actors.simulate import Simulation, Trace, simulate
 
 WAYS = (
     "answer",
@@ -146,7 +151,7 @@ class Step:
 
 steps = st.builds(
     Step,
-    what=st.sampled_from(["ask", "ask", "ask", "cancelled ask", "tell", "stop", "stop_child"]),
+    what=st.sampled_from(["ask"] * 3 + ["cancelled ask", "tell", "send", "stop", "stop_child"]),
     after_s=st.sampled_from([0.0, 0.0, 0.01, 0.5]),
     target=st.sampled_from("ab"),
     ways=st.lists(st.sampled_from(WAYS), max_size=4).map(tuple),
@@ -187,6 +192,8 @@ class Script:
                     self._askers.start_soon(_cancelled_ask, ref, request, outcomes)
                 case "tell":
                     _tell(ref, request)
+                case "send":
+                    self._askers.start_soon(_send, ref, request)
                 case "stop":
                     ref.stop()
                 case "stop_child":
@@ -201,9 +208,10 @@ class Script:
 
 async def _ask(ref: Ref[Do], request: Do, timeout_s: float, outcomes: Counter[str]) -> None:
     started = trio.current_time()
+    outcomes["begun"] += 1
     try:
         value = await ref.ask(request, timeout=timeout_s)
-    except (AskError, Refusal) as error:
+    except (AskError, Refusal, InjectedCrash) as error:
         outcomes[type(error).__name__] += 1
     else:
         assert value == request.number
@@ -219,42 +227,67 @@ async def _cancelled_ask(ref: Ref[Do], request: Do, outcomes: Counter[str]) -> N
 
 
 def _tell(ref: Ref[Do], request: Do) -> None:
-    with contextlib.suppress(MailboxFull):
+    with contextlib.suppress(MailboxFull, InjectedCrash):
         ref.tell(request)
 
 
-async def play(script: list[Step], options: dict[str, Any], outcomes: Counter[str]) -> None:
-    pair = tuple(ChildSpec(name=name, actor=Erratic, **options) for name in "ab")
-    inner = SupervisorSpec(name="inner", children=pair, intensity=2)
-    spec = SupervisorSpec(name="root", children=(inner,), intensity=50)
+async def _send(ref: Ref[Do], request: Do) -> None:
+    with contextlib.suppress(AskError, InjectedCrash):
+        await ref.send(request)
+
+
+@attrs.frozen
+class Case:
+    """One example; ``faults`` strike at the points of the runtime."""
+
+    script: list[Step]
+    options: dict[str, Any]
+    strategy: Strategy = Strategy.ONE_FOR_ONE
+    faults: dict[tuple[str, int], Fault] = attrs.field(factory=dict)
+
+    @property
+    def spec(self) -> SupervisorSpec:
+        pair = tuple(ChildSpec(name=name, actor=Erratic, **self.options) for name in "ab")
+        inner = SupervisorSpec(name="inner", children=pair, intensity=2, strategy=self.strategy)
+        return SupervisorSpec(name="root", children=(inner,), intensity=50)
+
+
+async def play(case: Case, outcomes: Counter[str], simulation: Simulation) -> None:
     with trio.fail_after(1000):
-        async with trio.open_nursery() as askers, open_system(spec) as system:
-            await Script(system, askers).run(script, outcomes)
+        async with trio.open_nursery() as askers:
+            try:
+                async with simulation.open_system(case.spec) as system:
+                    with armed(Plan(case.faults), RUNTIME):
+                        await Script(system, askers).run(case.script, outcomes)
+            except ActorError:  # it was struck so often, or at such a place, that it gave up
+                assert case.faults
+                outcomes["gave up"] += 1
 
 
-def outcomes_of(script: list[Step], options: dict[str, Any]) -> Counter[str]:
+def outcomes_of(case: Case, seed: int) -> tuple[Counter[str], Trace]:
     outcomes: Counter[str] = Counter()
-    clock = trio.testing.MockClock(autojump_threshold=0)
-    trio.run(play, script, options, outcomes, clock=clock)
-    assert outcomes.total() == sum(step.what in ("ask", "cancelled ask") for step in script)
-    return outcomes
+    run = simulate(functools.partial(play, case, outcomes), seed=seed)
+    begun, gave_up = outcomes.pop("begun", 0), outcomes["gave up"]
+    assert outcomes.total() - gave_up == begun
+    assert gave_up or begun == sum(step.what in ("ask", "cancelled ask") for step in case.script)
+    return outcomes, run.trace
 
 
-@given(st.lists(steps, max_size=25), children)
+@given(st.lists(steps, max_size=25), children, st.sampled_from(Strategy), st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_an_ask_ends_in_exactly_one_outcome_and_never_hangs(
-    script: list[Step], options: dict[str, Any]
+    script: list[Step], options: dict[str, Any], strategy: Strategy, seed: int
 ) -> None:
-    outcomes_of(script, options)
+    outcomes_of(Case(script, options, strategy), seed)
 
 
-def random_run(seed: int) -> Counter[str]:
+def random_case(seed: int, *, struck: bool = False) -> Case:
     chance = random.Random(seed)
     weights = [RARE.get(way, 20) for way in WAYS]
     stops = chance.choice([["tell"], ["stop", "stop_child"]])
     script = [
         Step(
-            chance.choice([*["ask", "cancelled ask", "tell"] * 20, *stops]),
+            chance.choice([*["ask", "cancelled ask", "tell", "send"] * 20, *stops]),
             chance.choice([0.0, 0.01, 0.3, 2.0]),
             chance.choice("ab"),
             tuple(chance.choices(WAYS, weights, k=chance.randint(0, 4))),
@@ -270,11 +303,21 @@ def random_run(seed: int) -> Counter[str]:
             on_restart=chance.choice(list(OnRestart)),
         ),
     }
-    return outcomes_of(script, options)
+    strategy = chance.choice(list(Strategy))
+    return Case(script, options, strategy, random_faults(chance) if struck else {})
+
+
+def random_faults(chance: random.Random) -> dict[tuple[str, int], Fault]:
+    faults: dict[tuple[str, int], Fault] = {}
+    for _ in range(12):
+        point = chance.choice(list(RUNTIME))
+        kinds: list[Fault] = [Crash(), *[Delay(chance.choice([0.1, 3.0]))] * point.may_wait]
+        faults[point.name, chance.randint(1, 40)] = chance.choice(kinds)
+    return faults
 
 
 def test_long_runs_meet_every_outcome_and_end_every_ask_once() -> None:
-    met = sum((random_run(seed) for seed in range(60)), Counter[str]())
+    met = sum((outcomes_of(random_case(seed), seed)[0] for seed in range(60)), Counter[str]())
     assert set(met) >= {
         "value",
         "Refusal",
@@ -285,3 +328,15 @@ def test_long_runs_meet_every_outcome_and_end_every_ask_once() -> None:
         "NoReply",
         "cancelled",
     }
+
+
+@pytest.mark.parametrize("tens", range(10))
+def test_long_runs_that_are_struck_by_faults_end_every_ask_once(tens: int) -> None:
+    for seed in range(10 * tens, 10 * tens + 10):
+        outcomes_of(random_case(seed, struck=True), seed)
+
+
+def test_a_long_run_that_is_struck_can_be_replayed_by_its_seed() -> None:
+    case = random_case(5, struck=True)
+    assert outcomes_of(case, 5) == outcomes_of(case, 5)
+    assert outcomes_of(case, 5) != outcomes_of(case, 6)

@@ -252,3 +252,104 @@ async def test_a_handler_that_has_ended_is_no_asker_any_more(
     )
     async with open_system(spec) as system:
         assert await system.ref("root/poster").ask(Errand()) == "the poster"
+
+
+# A borrower defers the request of its lender, and later turns to the lender itself.
+
+
+@attrs.frozen
+class Borrow(Request[str]):
+    pass
+
+
+@attrs.frozen
+class Settle:
+    pass
+
+
+@attrs.frozen
+class CrashNow:
+    pass
+
+
+@attrs.frozen
+class Ping(Request[str]):
+    pass
+
+
+class Lender(Actor[Borrow | Ping]):
+    async def receive(self, message: Borrow | Ping) -> None:
+        match message:
+            case Borrow():
+                self.reply(message, await self.context.sibling("b", Borrower).ask(Borrow()))
+            case Ping():
+                self.reply(message, "pong")
+
+
+class Borrower(Actor[Borrow | Settle | CrashNow | Ping]):
+    def __init__(self, heard: list[str]) -> None:
+        self._owed: list[Reply[str]] = []
+        self._heard = heard
+
+    async def teardown(self) -> None:
+        try:
+            await self.context.sibling("c", PingsBack).ask(Ping(), timeout=0.5)
+        except AskError as error:
+            self._heard.append(type(error).__name__)
+
+    async def receive(self, message: Borrow | Settle | CrashNow | Ping) -> None:
+        match message:
+            case Borrow():
+                self._owed.append(self.defer(message))
+            case Settle():
+                answer = self.context.sibling("a", Lender).send_request(Ping())
+                self._owed.pop().send("settled")
+                self._heard.append(await answer.wait())
+            case CrashNow():
+                raise ValueError("made to order")
+            case Ping():
+                self.reply(message, "pong")
+
+
+class PingsBack(Actor[Ping]):
+    async def receive(self, message: Ping) -> None:
+        borrower = self.context.sibling("b", Borrower)
+        self.reply(message, await borrower.ask(Ping(), timeout=0.25))
+
+
+def lending(heard: list[str]) -> SupervisorSpec:
+    return SupervisorSpec(
+        name="root",
+        children=(
+            ChildSpec(name="a", actor=Lender),
+            ChildSpec(name="b", actor=Borrower, arguments={"heard": heard}),
+            ChildSpec(name="c", actor=PingsBack),
+        ),
+    )
+
+
+async def test_a_handler_of_a_tell_stands_in_no_chain_of_an_earlier_request() -> None:
+    heard: list[str] = []
+    async with open_system(lending(heard)) as system:
+        borrowed = system.ref("root/a").send_request(Borrow())
+        await trio.testing.wait_all_tasks_blocked()
+        system.ref("root/b").tell(Settle())
+        assert await borrowed.wait() == "settled"
+        await trio.testing.wait_all_tasks_blocked()
+        assert heard == ["pong"]
+
+
+async def test_a_teardown_stands_in_no_chain_even_after_a_crash(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    crashes: list[type[Exception]] = []
+    async with open_system(
+        lending([]),
+        observer=lambda event: crashes.append(type(event.error)),  # type: ignore[arg-type]
+    ) as system:
+        crashes.clear()
+        system.ref("root/b").tell(CrashNow())
+        await trio.sleep(2)
+    # The one that it asked, and that asked back, lost patience: no cycle was seen.
+    assert AskDeadline in crashes
+    assert AskCycle not in crashes

@@ -401,3 +401,15 @@ async def test_a_supervisor_stopped_during_its_start_stops_what_it_has(
         assert log.of("up") == ["a", "b"]
         assert log.of("down") == ["b", "a"]
         assert system.supervisor("root").names == []
+
+
+async def test_the_stop_of_an_actor_that_is_gone_leaves_its_successor_alone() -> None:
+    async with open_system(SupervisorSpec(name="root", dynamic=True)) as system:
+        pool, log = system.supervisor("root"), Log()
+        old = await pool.start_child(child(log, "a"))
+        await pool.stop_child("a")
+        new = await pool.start_child(child(log, "a"))
+        old.stop()
+        await idle()
+        assert await new.ask(Life()) == 1
+        assert log.of("down") == ["a"]

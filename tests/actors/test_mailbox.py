@@ -7,8 +7,11 @@ import pytest
 import trio
 import trio.testing
 
+import actors
+from actors.envelope import Envelope
 from actors.errors import MailboxFull, MisuseError, WrongMessage
-from actors.mailbox import Envelope, Mailbox, MailboxSpec, Overflow, Signal
+from actors.mailbox import Mailbox, MailboxSpec, Overflow, Signal
+from actors.messages import message_classes
 from actors.reply import Reply
 
 
@@ -33,13 +36,13 @@ def mailbox(capacity: int = 10, overflow: Overflow = Overflow.REJECT) -> Mailbox
 
 
 def taken(box: Mailbox) -> list[object]:
-    return [envelope.message for envelope in box.take_all()]
+    return [item.message if isinstance(item, Envelope) else item for item in box.take_all()]
 
 
 def test_messages_come_out_in_the_order_they_went_in() -> None:
     box = mailbox()
     for value in range(5):
-        box.put(Envelope(Number(value)))
+        box.put(Number(value))
     assert len(box) == 5
     assert taken(box) == [Number(value) for value in range(5)]
     assert box.take() is None
@@ -47,10 +50,36 @@ def test_messages_come_out_in_the_order_they_went_in() -> None:
 
 def test_a_signal_overtakes_every_message() -> None:
     box = mailbox()
-    box.put(Envelope(Number(1)))
+    box.put(Number(1))
     box.put_signal(Signal.STOP)
     assert box.take() is Signal.STOP
-    assert isinstance(box.take(), Envelope)
+    assert box.take() == Number(1)
+
+
+def test_news_of_the_runtime_overtakes_nothing() -> None:
+    box = mailbox()
+    box.put(Number(1))
+    box.put_always(Tick())
+    box.put(Number(2))
+    assert taken(box) == [Number(1), Tick(), Number(2)]
+
+
+async def test_a_stop_overtakes_a_full_mailbox_and_all_who_wait_for_room() -> None:
+    box = mailbox(capacity=1, overflow=Overflow.WAIT)
+    box.put(Number(1))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(box.put_when_room, Number(2))
+        await trio.testing.wait_all_tasks_blocked()
+        box.put_signal(Signal.STOP)
+        assert box.take() is Signal.STOP
+        assert box.take_all() == [Number(1)]
+    assert taken(box) == [Number(2)]
+
+
+def test_the_control_lane_is_the_runtimes_own() -> None:
+    assert "Signal" not in actors.__all__
+    with pytest.raises(MisuseError, match="not a message"):
+        message_classes(Signal)
 
 
 def test_the_same_signal_twice_is_one() -> None:
@@ -70,29 +99,29 @@ def test_dropped_signals_are_not_seen_by_the_next_life() -> None:
 
 def test_a_full_mailbox_rejects_and_says_so() -> None:
     box = mailbox(capacity=2)
-    box.put(Envelope(Number(1)))
-    box.put(Envelope(Number(2)))
+    box.put(Number(1))
+    box.put(Number(2))
     with pytest.raises(MailboxFull, match=r"root/a is full \(2 messages\)"):
-        box.put(Envelope(Number(3)))
+        box.put(Number(3))
     assert taken(box) == [Number(1), Number(2)]
 
 
 def test_requests_leave_a_quarter_of_the_room_to_messages_nobody_waits_for() -> None:
     box = mailbox(capacity=8)
     for value in range(6):
-        box.put(Envelope(Number(value), Reply()))
+        box.put_request(Envelope(Number(value), Reply()))
     with pytest.raises(MailboxFull):
-        box.put(Envelope(Number(6), Reply()))
-    box.put(Envelope(Number(7)))
-    box.put(Envelope(Number(8)))
+        box.put_request(Envelope(Number(6), Reply()))
+    box.put(Number(7))
+    box.put(Number(8))
     with pytest.raises(MailboxFull):
-        box.put(Envelope(Number(9)))
+        box.put(Number(9))
 
 
 def test_drop_oldest_makes_room_and_counts() -> None:
     box = mailbox(capacity=2, overflow=Overflow.DROP_OLDEST)
     for value in range(5):
-        box.put(Envelope(Number(value)))
+        box.put(Number(value))
     assert box.dropped == 3
     assert taken(box) == [Number(3), Number(4)]
 
@@ -100,15 +129,15 @@ def test_drop_oldest_makes_room_and_counts() -> None:
 async def test_the_asker_of_a_dropped_request_gets_mailbox_full() -> None:
     box = mailbox(capacity=1, overflow=Overflow.DROP_OLDEST)
     reply: Reply[int] = Reply()
-    box.put(Envelope(Number(1), reply))
-    box.put(Envelope(Number(2)))
+    box.put_request(Envelope(Number(1), reply))
+    box.put(Number(2))
     with pytest.raises(MailboxFull, match="newer messages came"):
         await reply.wait()
 
 
 def test_news_of_the_runtime_finds_room_in_a_full_mailbox() -> None:
     box = mailbox(capacity=1)
-    box.put(Envelope(Number(1)))
+    box.put(Number(1))
     box.put_always(Tick())
     assert taken(box) == [Number(1), Tick()]
 
@@ -116,18 +145,18 @@ def test_news_of_the_runtime_finds_room_in_a_full_mailbox() -> None:
 def test_drop_oldest_never_drops_news_of_the_runtime() -> None:
     box = mailbox(capacity=2, overflow=Overflow.DROP_OLDEST)
     box.put_always(Tick(1))
-    box.put(Envelope(Number(1)))
+    box.put(Number(1))
     box.put_always(Tick(2))
     for value in range(2, 50):
-        box.put(Envelope(Number(value)))
+        box.put(Number(value))
     assert [each for each in taken(box) if isinstance(each, Tick)] == [Tick(1), Tick(2)]
 
 
 def test_a_drop_oldest_mailbox_full_of_news_still_holds_one_message() -> None:
     box = mailbox(capacity=1, overflow=Overflow.DROP_OLDEST)
     box.put_always(Tick())
-    box.put(Envelope(Number(1)))
-    box.put(Envelope(Number(2)))
+    box.put(Number(1))
+    box.put(Number(2))
     assert taken(box) == [Tick(), Number(2)]
     assert box.dropped == 1
 
@@ -135,7 +164,7 @@ def test_a_drop_oldest_mailbox_full_of_news_still_holds_one_message() -> None:
 @pytest.mark.parametrize("message", [3, None, Special(1)])
 def test_only_the_exact_classes_are_accepted(message: object) -> None:
     with pytest.raises(WrongMessage, match="it accepts Number, Tick"):
-        mailbox().put(Envelope(message))
+        mailbox().put(message)
 
 
 async def test_waiting_ends_when_something_comes() -> None:
@@ -143,7 +172,7 @@ async def test_waiting_ends_when_something_comes() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(box.wait)
         await trio.testing.wait_all_tasks_blocked()
-        box.put(Envelope(Number(1)))
+        box.put(Number(1))
     assert len(box) == 1
 
 
@@ -158,7 +187,7 @@ async def test_a_cancelled_wait_loses_nothing() -> None:
     box = mailbox()
     with trio.move_on_after(0):
         await box.wait()
-    box.put(Envelope(Number(1)))
+    box.put(Number(1))
     await box.wait()
     assert taken(box) == [Number(1)]
 
@@ -175,7 +204,7 @@ async def test_a_message_may_come_to_a_wait_that_has_just_been_cancelled() -> No
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
         scope.cancel()
-        box.put(Envelope(Number(1)))
+        box.put(Number(1))
     assert scope.cancelled_caught
     assert taken(box) == [Number(1)]
 

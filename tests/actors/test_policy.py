@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import Actor, Backoff, ChildSpec, Restart, SupervisorSpec
+from actors import Actor, AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
 from actors.policy import (
     Budget,
     Exit,
@@ -19,6 +19,8 @@ from actors.policy import (
     delay_s,
     describe,
     is_restarted,
+    restarted_with,
+    shuts_down,
 )
 
 
@@ -149,3 +151,39 @@ def test_an_error_is_described_in_one_line(error: Exception, line: str) -> None:
 def test_an_exit_says_its_kind_and_its_error() -> None:
     assert Exit(FINISHED).reason == "finished"
     assert Exit(CRASHED, ValueError("no")).reason == "crashed: ValueError: no"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "crashed", "names"),
+    [
+        (Strategy.ONE_FOR_ONE, "b", "b"),
+        (Strategy.ONE_FOR_ALL, "b", "abc"),
+        (Strategy.REST_FOR_ONE, "a", "abc"),
+        (Strategy.REST_FOR_ONE, "b", "bc"),
+        (Strategy.REST_FOR_ONE, "c", "c"),
+    ],
+)
+def test_the_strategy_decides_who_comes_back_together(
+    strategy: Strategy, crashed: str, names: str
+) -> None:
+    assert tuple(restarted_with(strategy, tuple("abc"), crashed)) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("when", "others", "ends"),
+    [
+        (AutoShutdown.NEVER, False, False),
+        (AutoShutdown.ANY_SIGNIFICANT, True, True),
+        (AutoShutdown.ANY_SIGNIFICANT, False, True),
+        (AutoShutdown.ALL_SIGNIFICANT, True, False),
+        (AutoShutdown.ALL_SIGNIFICANT, False, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ExitKind)
+@pytest.mark.parametrize("significant", [True, False])
+def test_a_significant_child_that_ends_by_itself_may_end_its_supervisor(
+    when: AutoShutdown, others: bool, ends: bool, kind: ExitKind, significant: bool
+) -> None:
+    spec = ChildSpec(name="child", actor=Idle, restart=Restart.TEMPORARY, significant=significant)
+    expected = ends and significant and kind is not STOPPED
+    assert shuts_down(when, spec, Exit(kind), others=others) is expected

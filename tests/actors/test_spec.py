@@ -7,7 +7,17 @@ from typing import Any
 import attrs
 import pytest
 
-from actors import Actor, Backoff, ChildSpec, MailboxSpec, MisuseError, Restart, SupervisorSpec
+from actors import (
+    Actor,
+    AutoShutdown,
+    Backoff,
+    ChildSpec,
+    MailboxSpec,
+    MisuseError,
+    Restart,
+    Strategy,
+    SupervisorSpec,
+)
 
 
 @attrs.frozen
@@ -77,3 +87,26 @@ def test_a_child_is_permanent_and_backs_off_unless_told_otherwise() -> None:
     spec = child("a")
     assert (spec.restart, spec.shutdown_s) == (Restart.PERMANENT, 1.0)
     assert SupervisorSpec(name="s").intensity == 3
+
+
+def test_a_permanent_child_cannot_be_significant() -> None:
+    with pytest.raises(MisuseError, match="'a' cannot be significant"):
+        ChildSpec(name="a", actor=Idle, significant=True)
+    with pytest.raises(MisuseError, match="'s' cannot be significant"):
+        SupervisorSpec(name="s", significant=True)
+
+
+def test_a_significant_child_needs_a_supervisor_that_shuts_down() -> None:
+    significant = ChildSpec(name="a", actor=Idle, restart=Restart.TRANSIENT, significant=True)
+    with pytest.raises(MisuseError, match="'s' never shuts down by itself"):
+        SupervisorSpec(name="s", children=(significant,))
+    spec = SupervisorSpec(
+        name="s", children=(significant,), auto_shutdown=AutoShutdown.ANY_SIGNIFICANT
+    )
+    assert spec.children == (significant,)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.ONE_FOR_ALL, Strategy.REST_FOR_ONE])
+def test_a_dynamic_supervisor_is_one_for_one(strategy: Strategy) -> None:
+    with pytest.raises(MisuseError, match=f"cannot be {strategy.value}"):
+        SupervisorSpec(name="s", dynamic=True, strategy=strategy)
