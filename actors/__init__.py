@@ -24,6 +24,7 @@ from actors.errors import (
     StartFailed,
     SupervisorFailed,
     WrongMessage,
+    root_cause,
 )
 from actors.mailbox import MailboxSpec, OnRestart, Overflow
 from actors.messages import Request
@@ -83,4 +84,5 @@ __all__ = [
     "describe",
     "mailbox_depths",
     "open_system",
+    "root_cause",
 ]

@@ -92,3 +92,15 @@ class WrongMessage(MisuseError):
 
 class CodecError(ActorError):
     """A document does not fit the message class; the text names the place and what is allowed."""
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The error at the bottom: one that could not start names its child's, and so on.
+
+    Of a group it is that of the first in it.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return root_cause(error.exceptions[0])
+    if isinstance(error, StartFailed) and error.__cause__ is not None:
+        return root_cause(error.__cause__)
+    return error

@@ -28,6 +28,7 @@ from actors import (
     System,
     describe,
     open_system,
+    root_cause,
 )
 from aegis import __version__
 from aegis.daemon import Daemon
@@ -250,7 +251,7 @@ def _session_url(address: Address, keys: Keys, handle: str) -> str:
 def _log_life(event: LifeEvent) -> None:
     if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
-    elif isinstance(_root_cause(event.error), StartupError):
+    elif isinstance(root_cause(event.error), StartupError):
         log.debug(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
@@ -258,14 +259,5 @@ def _log_life(event: LifeEvent) -> None:
 
 def _startup_error(error: BaseException) -> StartupError:
     """The reason, as one sentence, why the tree did not come up."""
-    cause = _root_cause(error)
+    cause = root_cause(error)
     return cause if isinstance(cause, StartupError) else StartupError(describe(cause))
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """The error at the bottom: one that could not start names its child's, and so on."""
-    if isinstance(error, BaseExceptionGroup):
-        return _root_cause(error.exceptions[0])
-    if isinstance(error, StartFailed) and error.__cause__ is not None:
-        return _root_cause(error.__cause__)
-    return error

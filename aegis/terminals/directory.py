@@ -25,9 +25,9 @@ from actors import (
     Reply,
     Request,
     Restart,
-    StartFailed,
     SupervisorSpec,
     describe,
+    root_cause,
 )
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.disk import storage_error
@@ -322,7 +322,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
 def _spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
     """What the caller is told when a terminal could not be started."""
-    cause = _root_cause(error)
+    cause = root_cause(error)
     if isinstance(cause, AegisError):
         return cause
     if isinstance(cause, OSError):
@@ -330,12 +330,3 @@ def _spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisEr
     return Unavailable(
         f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
     )
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """The error at the bottom: a supervisor's failure to start names its child's, and so on."""
-    if isinstance(error, BaseExceptionGroup):
-        return _root_cause(error.exceptions[0])
-    if isinstance(error, StartFailed) and error.__cause__ is not None:
-        return _root_cause(error.__cause__)
-    return error

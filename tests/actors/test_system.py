@@ -21,6 +21,7 @@ from actors import (
     StartFailed,
     SupervisorSpec,
     open_system,
+    root_cause,
 )
 
 
@@ -181,3 +182,13 @@ async def test_two_systems_live_side_by_side() -> None:
         one.ref("root/a").stop()
         await trio.testing.wait_all_tasks_blocked()
         assert await other.ref("root/a").ask(Do()) == "fine"
+
+
+def test_the_root_cause_lies_below_failed_starts_and_groups() -> None:
+    bottom = ValueError("bottom")
+    inner, outer = StartFailed("inner"), StartFailed("outer")
+    inner.__cause__ = ExceptionGroup("several", [bottom, OSError("other")])
+    outer.__cause__ = inner
+    assert root_cause(outer) is bottom
+    assert root_cause(bottom) is bottom
+    assert root_cause(StartFailed("alone")).args == ("alone",)
