@@ -9,13 +9,18 @@ every pass, and is armed for as long as a ``with`` block lasts:
         ...                          # the second set-up of an actor crashes
     plan.hits["actor.setup.before"]  # how often that point was passed
 
+A pass may have a *subject* (the class of the actor, the name of the file): a plan may then name
+the point and the subject, ``actor.receive.before[Counter]``, and only those passes are counted.
+
 Points are the only state that all systems of a process share: tests that arm them must not run
 beside others in one process. One that is not armed costs a look at an attribute.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -47,7 +52,12 @@ class Delay:
     seconds: float
 
 
-Fault = Crash | Raise | Delay
+@attrs.frozen
+class Kill:
+    """End this process with SIGKILL: nothing of it runs any more, nothing is cleaned up."""
+
+
+Fault = Crash | Raise | Delay | Kill
 
 
 class FaultPoint:
@@ -60,14 +70,14 @@ class FaultPoint:
         self.may_wait = may_wait
         self.plan: Plan | None = None
 
-    def hit(self) -> None:
-        """Pass the point."""
+    def hit(self, subject: str = "") -> None:
+        """Pass the point, with ``subject``."""
         if self.plan is not None:
-            self.plan.strike(self)
+            self.plan.strike(self, subject)
 
-    async def reach(self) -> None:
+    async def reach(self, subject: str = "") -> None:
         """Pass the point where there is time to wait. No checkpoint unless a delay strikes."""
-        delay_s = 0.0 if self.plan is None else self.plan.strike(self)
+        delay_s = 0.0 if self.plan is None else self.plan.strike(self, subject)
         if delay_s > 0:
             await trio.sleep(delay_s)
 
@@ -99,25 +109,36 @@ class FaultTable:
 class Plan:
     """What strikes where: faults by the name of the point and its pass, the first being 1.
 
-    ``hits`` counts the passes since the plan was made.
+    ``hits`` counts the passes since the plan was made: those of ``point`` and, beside them, those
+    of ``point[subject]``.
     """
 
     def __init__(self, faults: Mapping[tuple[str, int], Fault] | None = None) -> None:
         self.faults = dict(faults or {})
         self.hits: Counter[str] = Counter()
 
-    def strike(self, point: FaultPoint) -> float:
+    def strike(self, point: FaultPoint, subject: str = "") -> float:
         """Count a pass; raise what is due, or give the seconds to wait."""
-        self.hits[point.name] += 1
-        match self.faults.get((point.name, self.hits[point.name])):
-            case Crash():
-                raise InjectedCrash(f"at {point.name}, pass {self.hits[point.name]}")
-            case Raise(make):
-                raise make()
-            case Delay(seconds):
-                return seconds
-            case None:
-                return 0.0
+        names = [point.name, f"{point.name}[{subject}]"] if subject else [point.name]
+        self.hits.update(names)
+        for name in names:
+            fault = self.faults.get((name, self.hits[name]))
+            if fault is not None:
+                return _strike(fault, f"at {name}, pass {self.hits[name]}")
+        return 0.0
+
+
+def _strike(fault: Fault, where: str) -> float:
+    match fault:
+        case Crash():
+            raise InjectedCrash(where)
+        case Raise(make):
+            raise make()
+        case Kill():
+            os.kill(os.getpid(), signal.SIGKILL)
+            return 0.0
+        case Delay(seconds):
+            return seconds
 
 
 @contextmanager
@@ -140,7 +161,7 @@ def armed(plan: Plan, *tables: FaultTable) -> Iterator[Plan]:
 
 def _check(plan: Plan, points: Mapping[str, FaultPoint]) -> None:
     for (name, occurrence), fault in plan.faults.items():
-        point = points.get(name)
+        point = points.get(name.partition("[")[0])
         if point is None:
             raise MisuseError(f"there is no fault point {name!r}; there are {', '.join(points)}")
         if occurrence < 1:

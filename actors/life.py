@@ -44,7 +44,10 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
 
 class _Life:
     def __init__(self, cell: Cell) -> None:
+        assert isinstance(cell.spec, ChildSpec)
         self._cell = cell
+        self._spec = cell.spec
+        self._subject = cell.spec.actor.__name__  # of the fault points passed here
         self._handler = Handler(cell.path)
         self._turns = 0
         self._tracer = cell.system.tracer
@@ -52,14 +55,13 @@ class _Life:
         self.crashes: list[Exception] = []
 
     async def run(self, on_started: Callable[[], None]) -> ExitKind:
-        assert isinstance(self._cell.spec, ChildSpec)
-        actor = self._cell.spec.actor(**self._cell.spec.arguments)
+        actor = self._spec.actor(**self._spec.arguments)
         async with trio.open_nursery() as nursery:
             actor.context = self._context = Context(self._cell, nursery)
             try:
-                await faults.SETUP_BEFORE.reach()
+                await faults.SETUP_BEFORE.reach(self._subject)
                 await actor.setup()
-                await faults.SETUP_AFTER.reach()
+                await faults.SETUP_AFTER.reach(self._subject)
                 if self._cell.state is State.STARTING:
                     self._cell.state = State.RUNNING
                 on_started()
@@ -98,9 +100,9 @@ class _Life:
         self._handler.turn = 0
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
             try:
-                await faults.TEARDOWN_BEFORE.reach()
+                await faults.TEARDOWN_BEFORE.reach(self._subject)
                 await actor.teardown()
-                await faults.TEARDOWN_AFTER.reach()
+                await faults.TEARDOWN_AFTER.reach(self._subject)
             except Exception as error:
                 self.crashes.append(error)
         if scope.cancelled_caught:
@@ -144,10 +146,10 @@ class _Life:
             self._tracer("message", self._cell.path, repr(envelope.message))
         try:
             if RECEIVE_BEFORE.plan is not None:
-                await RECEIVE_BEFORE.reach()
+                await RECEIVE_BEFORE.reach(self._subject)
             await receive(envelope.message)
             if RECEIVE_AFTER.plan is not None:
-                await RECEIVE_AFTER.reach()
+                await RECEIVE_AFTER.reach(self._subject)
         except Refusal as refusal:
             if envelope.reply is None:
                 raise

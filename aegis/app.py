@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 import structlog
 import trio
@@ -23,6 +24,7 @@ from actors import (
     AskError,
     ChildSpec,
     LifeEvent,
+    MisuseError,
     StartFailed,
     SupervisorSpec,
     System,
@@ -30,11 +32,15 @@ from actors import (
     open_system,
     root_cause,
 )
+from actors.faults import RUNTIME, armed
 from aegis import __version__
 from aegis.daemon import Daemon
 from aegis.errors import StartupError
+from aegis.faults import VARIABLE, plan_from_environment
+from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.disk import storage_error
+from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
 from aegis.process import (
     configure_logs,
@@ -51,8 +57,12 @@ from aegis.servers.serving import Address, Gateway
 from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
+from aegis.terminals.faults import TERMINALS
 
 log = structlog.get_logger("aegis")
+
+FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES)
+"""Every fault point there is."""
 
 END_TERMINALS_S = 1.2
 """How long the terminals may take to end; with all the rest the stop stays within two seconds."""
@@ -80,12 +90,28 @@ def run_daemon(settings: DaemonSettings) -> int:
         keys = open_keys(state.directory)
         address = choose_address(settings, state)
         try:
-            trio.run(_serve, settings, state, keys, address, shell_file_limit)
+            with _faults_armed():
+                trio.run(_serve, settings, state, keys, address, shell_file_limit)
         except StartFailed as error:
             raise _startup_error(error) from error
         finally:
             _ignore_signals()
     return 0
+
+
+@contextlib.contextmanager
+def _faults_armed() -> Iterator[None]:
+    """Whatever the environment wants to go wrong, for tests of what is promised then."""
+    plan = plan_from_environment(os.environ)
+    if plan is None:
+        yield
+        return
+    log.warning("faults armed", faults=[f"{name}@{number}" for name, number in plan.faults])
+    try:
+        with armed(plan, *FAULT_TABLES):
+            yield
+    except MisuseError as error:
+        raise StartupError(f"{VARIABLE}: {error}") from error
 
 
 def choose_address(settings: DaemonSettings, state: State) -> Address:

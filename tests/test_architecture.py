@@ -35,6 +35,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.process", ("aegis.errors", "aegis.root")),
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
     ("aegis.clock", ()),
+    ("aegis.faults", ("actors", "aegis.errors")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
     ("aegis.config", ("actors.codec", "actors.errors", "aegis.errors", "aegis.names")),

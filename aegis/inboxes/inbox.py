@@ -13,6 +13,7 @@ import attrs
 
 from actors import Actor, Reply, Timer
 from aegis.errors import StorageError, Unavailable
+from aegis.inboxes import faults
 from aegis.inboxes.rules import MAX_UNREAD_BYTES, InboxState, message_line, message_of, read_line
 from aegis.journal.appender import Appender, Position
 from aegis.journal.flusher import Flusher
@@ -106,13 +107,16 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         else:
             self._state.check_room(self._handle)
             message = message_of(delivery)
+            faults.APPEND_BEFORE.hit(self._handle)
             position = await self._append(message_line(message))
+            faults.APPEND_AFTER.hit(self._handle)
             write = _Write(position, message=message, replies=[self.defer(delivery)])
             self._arriving[message.id] = write
             self._enqueue(write)
 
     def _delivered(self, write: _Write) -> None:
         assert write.message is not None
+        faults.CONFIRM_BEFORE.hit(self._handle)
         self._state.add(write.message)
         waited = self._waiter is not None and not self._waiter.reply.is_settled
         position = len(self._state) - 1

@@ -33,6 +33,7 @@ import attrs
 import trio
 
 from aegis.errors import StorageError
+from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Line, judge, pieces_backward
@@ -107,7 +108,9 @@ class Appender:
         if epoch.error is not None:
             raise _again(epoch.error)
         try:
+            faults.APPEND_BEFORE.hit(self.path.name)
             write_all(self._flusher.disk, epoch.fd, line)
+            faults.APPEND_AFTER.hit(self.path.name)
         except OSError as error:
             refusal = storage_error("write", self.path, error)
             self._fail(epoch, refusal)
@@ -199,7 +202,9 @@ class Appender:
         if epoch.error is not None or target == epoch.synced:
             return
         try:
+            await faults.SYNC_BEFORE.reach(self.path.name)
             await self._flusher.fdatasync(epoch.fd)
+            await faults.SYNC_AFTER.reach(self.path.name)
             self._check_is_there(epoch, target)
         except OSError as error:
             self._fail(epoch, storage_error("sync", self.path, error))

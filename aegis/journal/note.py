@@ -1,4 +1,4 @@
-"""The note of what is in flight: one small object, written anew before each command.
+"""A note: one small object on disk that is written anew often, such as what is in flight.
 
 Written from the loop and not synced, it survives a killed process; ``sync`` makes it survive a
 power loss too. A note fills one of two slots in turn, so that a write which is cut short, by a kill
@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from aegis.journal import faults
 from aegis.journal.disk import (
     Disk,
     install_file,
@@ -35,7 +36,7 @@ _EMPTY = b"\n".rjust(SLOT_BYTES)
 
 @attrs.frozen
 class _Slot:
-    """A note that checks: ``fields`` is ``None`` where it says that nothing is in flight."""
+    """A note that checks: ``fields`` is ``None`` where it was cleared."""
 
     number: int
     fields: dict[str, Any] | None
@@ -54,7 +55,7 @@ def next_seq(
     return max(in_ledger, in_note if type(in_note) is int else -1) + 1
 
 
-class InFlightNote:
+class Note:
     """The note of one terminal (or of whatever has one thing in flight at a time)."""
 
     def __init__(self, path: Path, flusher: Flusher) -> None:
@@ -72,7 +73,7 @@ class InFlightNote:
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, flusher: Flusher) -> InFlightNote:
+    def open(cls, path: Path, flusher: Flusher) -> Note:
         """Open the note, or make an empty one. Raises ``StorageError``."""
         note = cls(path, flusher)
         try:
@@ -128,12 +129,14 @@ class InFlightNote:
         slot = _Slot(self._current.number + 1, fields)
         line = encode_line({"number": slot.number, "fields": fields})
         try:
+            faults.NOTE_BEFORE.hit(self.path.name)
             if self._slots and not self._suspect and len(line) <= SLOT_BYTES:
                 assert self._fd is not None
                 offset = slot.number % 2 * SLOT_BYTES
                 pwrite_all(self._disk, self._fd, _padded(line), offset)
             else:
                 self._replace(slot.number, line)
+            faults.NOTE_AFTER.hit(self.path.name)
         except OSError as error:
             self._suspect = True
             raise storage_error("write", self.path, error) from error

@@ -15,7 +15,7 @@ import attrs
 
 from aegis.clock import utc_now
 from aegis.errors import StorageError
-from aegis.journal.note import InFlightNote
+from aegis.journal.note import Note
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import InFlight, from_note
@@ -24,7 +24,7 @@ from aegis.terminals.record import InFlight, from_note
 class Flight:
     """The command in flight, if any."""
 
-    def __init__(self, note: InFlightNote, next_seq: int) -> None:
+    def __init__(self, note: Note, next_seq: int) -> None:
         self._note = note
         self._next_seq = next_seq
         self._ended: dict[int, InFlight] = {}
@@ -34,7 +34,7 @@ class Flight:
         self._displaced: Call | None = None
 
     @classmethod
-    def open(cls, note: InFlightNote, last_seq: int) -> tuple[Flight, list[InFlight]]:
+    def open(cls, note: Note, last_seq: int) -> tuple[Flight, list[InFlight]]:
         """The flight of a terminal whose last number was ``last_seq``, and what its note tells of.
 
         Those are commands that were in flight when an earlier life ended: they have no record yet.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors import Ref
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals import faults
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
 
@@ -52,6 +53,7 @@ class Recorder:
             self._trouble = ""
             call = self._callers.pop(news.seq, None)
             if call is not None:
+                faults.REPLY_BEFORE.hit()
                 call.settle(record)
         return record
 

@@ -21,6 +21,7 @@ from aegis.errors import AegisError, Busy, StorageError, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
+from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.environment import shell_environment
 from aegis.terminals.front import Front
@@ -229,6 +230,7 @@ class Shell(Actor[ShellMessage]):
         cookie = self._settings.cookie(self.context.incarnation, self._shells)
         self._cwd = _first_directory(self._cwd, self._settings.root)
         secret = self._write_startup(cookie)
+        await faults.SHELL_START_BEFORE.reach(self._settings.name)
         process = await open_pty_process(
             bash.argv(self._settings.shell, self._files.directory),
             cwd=self._cwd,
@@ -238,6 +240,7 @@ class Shell(Actor[ShellMessage]):
             open_files=self._file_limit,
         )
         running = _Running(process, cookie, Tracker(secret, self._raw_log, self, self._front.tell))
+        await faults.SHELL_START_AFTER.reach(self._settings.name)
         try:
             save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
         except OSError as error:
@@ -291,7 +294,9 @@ class Shell(Actor[ShellMessage]):
         """Nothing of this shell stays; what would not go is named."""
         ended.tracker.close()
         ended.process.close()
+        await faults.SHELL_END_BEFORE.reach(self._settings.name)
         leftover = await self._end_processes(ended)
+        await faults.SHELL_END_AFTER.reach(self._settings.name)
         forget_shell(self._files.shell)
         return leftover
 

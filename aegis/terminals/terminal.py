@@ -17,9 +17,10 @@ from actors import Down, Ref, Reply
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Busy, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import InFlightNote
+from aegis.journal.note import Note
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
+from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call, CallQueue
 from aegis.terminals.flight import Flight
@@ -100,7 +101,7 @@ class Terminal(Front):
         self.context.monitor(self._writer)
         self.context.register("terminal", self._settings.name.lower())
         self._last_record, given = self._history.last()
-        note = InFlightNote.open(self._files.note, self._flusher)
+        note = Note.open(self._files.note, self._flusher)
         self._flight, found = Flight.open(note, given)
         await self._recover(found)
         self._shell.tell(msg.Introduce())
@@ -203,6 +204,7 @@ class Terminal(Front):
                 call.settle(error)
                 continue
             self._state = "running"
+            faults.TYPE_BEFORE.hit()
             self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd))
 
     def _submission_refused(self, news: msg.SubmissionRefused) -> None:

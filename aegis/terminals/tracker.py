@@ -16,6 +16,7 @@ from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
 from aegis.terminals import boundaries as bd
+from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
@@ -225,6 +226,7 @@ class Tracker:
         return self._raw_log.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
+        faults.START_MARK_AFTER.hit()
         self._capture, self._set_aside = OutputCapture(), None
         self._tell(
             msg.CommandStarted(
@@ -238,6 +240,7 @@ class Tracker:
         )
 
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
+        faults.END_MARK_AFTER.hit()
         output = self._take_output()
         typed = None
         if ended.history is not None:

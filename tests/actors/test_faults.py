@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 import errno
 import math
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -188,7 +191,7 @@ def test_the_table_is_the_one_that_is_tested() -> None:
 def test_every_point_of_the_table_is_passed_when_nothing_strikes() -> None:
     result = run(Plan())
     assert [name for name in TABLE if result.hits[name] == 0] == []
-    assert set(result.hits) == set(TABLE)
+    assert {name.partition("[")[0] for name in result.hits} == set(TABLE)
     assert result.failure is None
     assert result.outcomes.counted == {"value": 4}
 
@@ -374,3 +377,35 @@ def test_a_table_has_each_name_once() -> None:
     table.point("disk.write.before")
     with pytest.raises(MisuseError, match="already"):
         table.point("disk.write.before")
+
+
+def test_a_fault_at_one_subject_leaves_the_others_alone() -> None:
+    table = FaultTable()
+    point = table.point("file.write.before")
+    plan = Plan({("file.write.before[b]", 2): Crash()})
+    with armed(plan, table):
+        point.hit("b")
+        point.hit("a")
+        point.hit("a")
+        with pytest.raises(InjectedCrash, match=r"file.write.before\[b\], pass 2"):
+            point.hit("b")
+    assert plan.hits == {
+        "file.write.before": 4,
+        "file.write.before[a]": 2,
+        "file.write.before[b]": 2,
+    }
+
+
+def test_a_kill_ends_the_process_at_once() -> None:
+    program = """
+from actors.faults import FaultTable, Kill, Plan, armed
+table = FaultTable()
+point = table.point("step.end.after")
+with armed(Plan({("step.end.after", 2): Kill()}), table):
+    point.hit()
+    print("once", flush=True)
+    point.hit()
+    print("twice", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"once\n")

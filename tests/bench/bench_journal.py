@@ -19,7 +19,7 @@ import trio
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import MAX_THREADS, Flusher
 from aegis.journal.ledger import encode_line
-from aegis.journal.note import InFlightNote
+from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.journal.reader import LedgerReader
 from tests.bench.table import Row, print_rows
@@ -119,7 +119,7 @@ async def shared(directory: Path, flusher: Flusher) -> list[Row]:
 
 def writing(directory: Path, flusher: Flusher) -> list[Row]:
     """What is written without a thread: lines encoded, notes, raw bytes."""
-    note = InFlightNote.open(directory / "note", flusher)
+    note = Note.open(directory / "note", flusher)
     small = {"seq": 1, "cmd": "pytest -q", "writer": "agent:alice"}
     large = {"seq": 1, "cmd": "x" * 1_000_000}
     raw = RawLog.open(directory)

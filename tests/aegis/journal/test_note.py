@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import SLOT_BYTES, InFlightNote, next_seq
+from aegis.journal.note import SLOT_BYTES, Note, next_seq
 
 if TYPE_CHECKING:
     from tests.fakes.faulty_disk import Crash, FaultyDisk
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def reloaded(path: Path) -> dict[str, Any] | None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     note.close()
     assert not note.damaged
     return note.load()
@@ -41,7 +41,7 @@ def test_a_missing_note_says_that_nothing_is_in_flight(path: Path) -> None:
 
 
 def test_a_note_is_there_after_each_write_and_gone_after_clear(path: Path) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     for seq in range(5):
         note.write({"seq": seq, "cmd": "ü\udc80\n"})
         assert note.load() == reloaded(path) == {"seq": seq, "cmd": "ü\udc80\n"}
@@ -58,7 +58,7 @@ def sizes_around_a_slot() -> list[int]:
 
 
 def test_notes_of_any_length_follow_one_another(path: Path) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     sizes = sizes_around_a_slot()
     for size in [size for pair in zip(sizes, reversed(sizes), strict=True) for size in pair]:
         note.write({"cmd": "x" * size})
@@ -67,7 +67,7 @@ def test_notes_of_any_length_follow_one_another(path: Path) -> None:
 
 
 def test_a_shorter_note_after_a_long_one_leaves_nothing_of_it(path: Path) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     note.write(LONG)
     assert reloaded(path) == LONG
     note.write(SHORT)
@@ -82,7 +82,7 @@ def test_a_shorter_note_after_a_long_one_leaves_nothing_of_it(path: Path) -> Non
 
 
 def test_no_write_syncs_so_all_may_happen_on_the_loop(path: Path, disk: FaultyDisk) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     for fields in (SHORT, LONG, SHORT):
         note.write(fields)
     note.clear()
@@ -91,14 +91,14 @@ def test_no_write_syncs_so_all_may_happen_on_the_loop(path: Path, disk: FaultyDi
 
 
 def test_clearing_nothing_writes_nothing(path: Path, disk: FaultyDisk) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     note.clear()
     assert not path.exists()
     note.close()
 
 
 def test_a_usual_note_costs_one_write_call(path: Path, disk: FaultyDisk) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     note.write(SHORT)
     disk.calls.clear()
     note.write(SHORT)
@@ -109,7 +109,7 @@ def test_a_usual_note_costs_one_write_call(path: Path, disk: FaultyDisk) -> None
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_write_torn_at_any_byte_leaves_the_note_before_it(path: Path, count: int) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     for seq in range(count):
         note.write({"seq": seq, "cmd": "old"})
     before = path.read_bytes()
@@ -119,7 +119,7 @@ def test_a_write_torn_at_any_byte_leaves_the_note_before_it(path: Path, count: i
     changed = [place for place in range(len(after)) if before[place] != after[place]]
     for cut in range(changed[0], changed[-1] + 1):
         path.write_bytes(after[:cut] + before[cut:])
-        torn = InFlightNote.open(path, Flusher())
+        torn = Note.open(path, Flusher())
         assert torn.load() == {"seq": count - 1, "cmd": "old"}
         torn.close()
     path.write_bytes(after)
@@ -127,7 +127,7 @@ def test_a_write_torn_at_any_byte_leaves_the_note_before_it(path: Path, count: i
 
 
 def test_damage_at_any_byte_never_loads_as_another_note(path: Path) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     note.write({"seq": 0})
     note.write({"seq": 1})
     note.close()
@@ -136,17 +136,17 @@ def test_damage_at_any_byte_never_loads_as_another_note(path: Path) -> None:
         bad = bytearray(good)
         bad[place] ^= 0x10
         path.write_bytes(bad)
-        damaged = InFlightNote.open(path, Flusher())
+        damaged = Note.open(path, Flusher())
         assert damaged.load() in ({"seq": 0}, {"seq": 1})
         damaged.close()
 
 
 def test_a_note_that_does_not_check_is_reported(path: Path) -> None:
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     note.write(LONG)
     note.close()
     path.write_bytes(path.read_bytes()[:500_000])
-    torn = InFlightNote.open(path, Flusher())
+    torn = Note.open(path, Flusher())
     assert torn.load() is None
     assert torn.damaged
     torn.write(SHORT)
@@ -160,7 +160,7 @@ def test_a_note_that_does_not_check_is_reported(path: Path) -> None:
 def test_what_is_no_note_does_not_load(path: Path, line: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(line)
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     assert note.load() is None
     assert note.damaged
     note.close()
@@ -177,7 +177,7 @@ def test_a_kill_at_any_step_of_a_write_leaves_the_old_note_or_the_new(
 ) -> None:
     for steps in range(20):
         disk = new_disk()
-        note = InFlightNote.open(path, Flusher(disk))
+        note = Note.open(path, Flusher(disk))
         note.write(old)
         disk.crash_after(steps)
         try:
@@ -197,7 +197,7 @@ def test_a_kill_at_any_step_of_a_write_leaves_the_old_note_or_the_new(
 def test_a_first_write_that_is_refused_leaves_no_note(
     path: Path, disk: FaultyDisk, call: str
 ) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     disk.fail(call, errno.ENOSPC)
     with pytest.raises(StorageError, match=r"cannot write .*inflight\.json: No space left"):
         note.write(SHORT)
@@ -212,13 +212,13 @@ def test_a_first_write_that_is_refused_leaves_no_note(
 def test_a_later_write_that_is_refused_leaves_the_note_before_it(
     path: Path, disk: FaultyDisk
 ) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     note.write(SHORT)
     disk.shorten("pwrite", 20, 0)
     with pytest.raises(StorageError, match="No space left"):
         note.write({"seq": 2})
     assert note.load() == SHORT
-    again = InFlightNote.open(path, Flusher())
+    again = Note.open(path, Flusher())
     assert (again.load(), again.damaged) == (SHORT, True)
     again.close()
     note.write({"seq": 2})
@@ -227,7 +227,7 @@ def test_a_later_write_that_is_refused_leaves_the_note_before_it(
 
 
 def test_short_writes_are_carried_on(path: Path, disk: FaultyDisk) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     disk.shorten("write", 5, 6)
     note.write(SHORT)
     disk.shorten("pwrite", 5, 6)
@@ -239,13 +239,13 @@ def test_short_writes_are_carried_on(path: Path, disk: FaultyDisk) -> None:
 def test_opening_where_no_directory_can_be_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot open"):
-        InFlightNote.open(tmp_path / "file" / "note", Flusher())
+        Note.open(tmp_path / "file" / "note", Flusher())
 
 
 async def test_sync_is_off_the_loop_and_syncs_the_directory_once(
     path: Path, disk: FaultyDisk
 ) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     note.write(SHORT)
     disk.calls.clear()
     disk.threads.clear()
@@ -263,10 +263,10 @@ async def test_sync_is_off_the_loop_and_syncs_the_directory_once(
 
 
 async def test_a_note_of_an_earlier_life_can_be_synced(path: Path, disk: FaultyDisk) -> None:
-    earlier = InFlightNote.open(path, Flusher())
+    earlier = Note.open(path, Flusher())
     earlier.write(SHORT)
     earlier.close()
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     await note.sync()
     assert disk.calls["fdatasync"] == 1
     note.close()
@@ -277,7 +277,7 @@ async def test_a_note_of_an_earlier_life_can_be_synced(path: Path, disk: FaultyD
 async def test_a_failed_sync_is_not_retried_on_the_same_pages(
     path: Path, disk: FaultyDisk, call: str
 ) -> None:
-    note = InFlightNote.open(path, Flusher(disk))
+    note = Note.open(path, Flusher(disk))
     note.write(SHORT)
     disk.fail(call, errno.EIO)
     with pytest.raises(StorageError, match=r"cannot sync .*inflight\.json: Input/output error"):
@@ -303,12 +303,12 @@ def test_any_sequence_of_notes_and_reopenings_loads_the_last(
     tmp_path_factory: pytest.TempPathFactory, notes: list[tuple[dict[str, Any] | None, bool]]
 ) -> None:
     path = tmp_path_factory.mktemp("note") / "inflight.json"
-    note = InFlightNote.open(path, Flusher())
+    note = Note.open(path, Flusher())
     for fields, reopen in notes:
         note.clear() if fields is None else note.write(fields)
         if reopen:
             note.close()
-            note = InFlightNote.open(path, Flusher())
+            note = Note.open(path, Flusher())
         assert note.load() == reloaded(path) == fields
     note.close()
 

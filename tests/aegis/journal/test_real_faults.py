@@ -12,7 +12,7 @@ import pytest
 
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import InFlightNote
+from aegis.journal.note import Note
 from aegis.journal.opening import open_ledger
 from aegis.journal.raw_log import RawLog
 from aegis.journal.reader import LedgerReader
@@ -26,13 +26,13 @@ import trio
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
-from aegis.journal.note import InFlightNote, next_seq
+from aegis.journal.note import Note, next_seq
 from aegis.journal.raw_log import RawLog
 
 async def main(directory):
     flusher = Flusher()
     appender = await Appender.open(directory / "ledger.jsonl", flusher)
-    note = InFlightNote.open(directory / "note", flusher)
+    note = Note.open(directory / "note", flusher)
     raw = RawLog.open(directory, limit_bytes=2000)
     last = appender.opened.last
     seq = next_seq(None if last is None else last["seq"], note.load())
@@ -79,7 +79,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
 
 
 def _check_note_and_raw_log(directory: Path, last: dict[str, Any]) -> None:
-    note = InFlightNote.open(directory / "note", Flusher())
+    note = Note.open(directory / "note", Flusher())
     in_flight = note.load()
     assert in_flight is None or in_flight["seq"] in (last["seq"], last["seq"] + 1)
     note.close()

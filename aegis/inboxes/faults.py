@@ -1,0 +1,14 @@
+"""The fault points of the inboxes. Their subject is the handle."""
+
+from __future__ import annotations
+
+from actors.faults import FaultTable
+
+INBOXES = FaultTable()
+
+APPEND_BEFORE = INBOXES.point("inbox.append.before")
+"""A message is about to be written."""
+APPEND_AFTER = INBOXES.point("inbox.append.after")
+"""It is written, not synced, and not confirmed."""
+CONFIRM_BEFORE = INBOXES.point("inbox.confirm.before")
+"""It is synced; its sender is about to hear that."""
