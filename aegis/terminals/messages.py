@@ -239,7 +239,14 @@ class AwaitPrompt(Request[TerminalInfo]):
 
 
 @attrs.frozen(kw_only=True)
-class EndTerminal(Request[Done]):
+class Ended:
+    """The terminal has ended; ``leftover`` names processes that could not be ended."""
+
+    leftover: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class EndTerminal(Request[Ended]):
     """End the shell and write the record of what is in flight, with this ``end``."""
 
     end: Literal["closed", "killed_by_restart"]

@@ -78,7 +78,8 @@ class Terminal(Front):
         self._shell_crashed = False
         self._last_record: api.CommandRecord | None = None
         self._prompt_waiters: dict[int, Reply[api.TerminalInfo]] = {}
-        self._ending_waiters: list[Reply[api.Done]] = []
+        self._ending_waiters: list[Reply[msg.Ended]] = []
+        self._leftover: tuple[str, ...] = ()
         self._cursor = 0
 
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -312,6 +313,7 @@ class Terminal(Front):
             code = shell_exit_code(news.exit) if known and news.exit is not None else None
             self._finish(news, end=end, exit_code=code)
         if news.final:
+            self._leftover = news.leftover
             self._queue.fail_all(Unavailable(f"terminal {self._settings.name!r} was closed"))
             self._check_ended()
 
@@ -417,7 +419,7 @@ class Terminal(Front):
         """Once the shell is gone for good and the ledger has every record, say so."""
         if self._state == "closed" and self._recorder.is_settled:
             for waiter in self._ending_waiters:
-                waiter.send(api.Done())
+                waiter.send(msg.Ended(leftover=self._leftover))
             self._ending_waiters.clear()
 
     def _info(self) -> api.TerminalInfo:
