@@ -146,16 +146,17 @@ class Flight:
         ended = []
         while (found := self._end_found(lambda each: each.shell == shell)) is not None:
             ended.append(found)
+        self._readmit_for(shell)
         while self.command is not None and self.command.shell == shell:
             ended.append(self._end_current(None))
-            if self._displaced is not None:
-                self._readmit(self._displaced.number)
+            self._readmit_for(shell)
         return ended
 
     def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
         """What was given to other shells than ``shells``, oldest first: those are gone."""
         gone = {each.shell for each in self._found.values()}
         gone |= {self.command.shell} if self.command is not None else set()
+        gone |= {self.shell} if self._displaced is not None else set()
         lost = [each for shell in gone.difference(shells) for each in self.end_all(shell)]
         return sorted(lost, key=lambda each: each[0].seq)
 
@@ -227,6 +228,10 @@ class Flight:
         with contextlib.suppress(StorageError):  # its text went to the shell long ago
             self._write(command)
         self._take(command, call)
+
+    def _readmit_for(self, shell: str) -> None:
+        if self._displaced is not None and shell == self.shell:
+            self._readmit(self._displaced.number)
 
     def _submission(self, call: Call, moment_s: float | None) -> InFlight:
         return InFlight(

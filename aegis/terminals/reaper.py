@@ -43,6 +43,15 @@ ROUNDS = (
 """The last one is for what was forked while the one before was under way."""
 
 
+HASTY_ROUNDS = (
+    Round(signal.SIGHUP, 0.1),
+    Round(signal.SIGTERM, 0.1),
+    Round(signal.SIGKILL, 0.25),
+    Round(signal.SIGKILL, 0.25),
+)
+"""The same within the second that an actor has to clean up in after a crash."""
+
+
 def find_processes(sids: Collection[int], cookies: Collection[str]) -> list[ProcessInfo]:
     """The live processes of these sessions or with one of these cookies, except this process.
 

@@ -10,10 +10,10 @@ import contextlib
 import os
 import secrets
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import structlog
 import trio
 
@@ -31,8 +31,9 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.pty import PtyProcess, open_pty_process
-from aegis.terminals.reaper import end_processes
+from aegis.terminals.pty import open_pty_process
+from aegis.terminals.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
+from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
 from aegis.terminals.shells import bash
@@ -43,8 +44,8 @@ log = structlog.get_logger("aegis.terminals")
 FLUSH_S = 0.1
 """Raw bytes wait in memory at most so long."""
 
-DRAIN_S = 0.2
-"""How long output is still read when the shell has ended but something holds the PTY open."""
+REAP_S = 0.2
+"""How long a shell that was killed may take until the kernel lets it be reaped."""
 
 MAX_OUTGOING_BYTES = 1024 * 1024
 """Bytes that may wait for a program to read them."""
@@ -57,9 +58,6 @@ RETRY_START_S = 1.0
 
 SPAWN_ANEW = "close it and spawn it anew"
 
-GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
-"""What writing raises once the shell has gone: what was sent to it goes with it."""
-
 ShellMessage = (
     msg.Introduce
     | msg.Submit
@@ -70,20 +68,6 @@ ShellMessage = (
     | msg.FlushRawLog
     | msg.LookAgain
 )
-
-
-@attrs.define(eq=False)
-class _Running:
-    """One shell: its process, what follows it, and what is still to be sent to it."""
-
-    name: str
-    process: PtyProcess
-    cookie: str
-    tracker: Tracker
-    outgoing: deque[bytes] = attrs.field(factory=deque)
-    outgoing_size: int = 0
-    has_outgoing: trio.Event = attrs.field(factory=trio.Event)
-    reached_end: trio.Event = attrs.field(factory=trio.Event)
 
 
 class Shell(Actor[ShellMessage]):
@@ -101,8 +85,8 @@ class Shell(Actor[ShellMessage]):
         self._files = files
         self._file_limit = file_limit
         self._scan = scan
-        self._running: _Running | None = None
-        self._cleaning: _Running | None = None
+        self._running: RunningShell | None = None
+        self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
@@ -127,10 +111,7 @@ class Shell(Actor[ShellMessage]):
 
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
-        left = self._running or self._cleaning
-        if left is not None:
-            left.process.close()
-            await self._end_processes(left)
+        await self._leave_nothing()
         if self._raw_log is not None:
             self._raw_log.close()
 
@@ -167,16 +148,8 @@ class Shell(Actor[ShellMessage]):
 
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
-        running = self._running
-        if running is None:
-            return
-        if not running.outgoing_size:
-            with contextlib.suppress(*GONE):
-                data = data[running.process.write_now(data) :]
-        if data:
-            running.outgoing.append(data)
-            running.outgoing_size += len(data)
-            running.has_outgoing.set()
+        if self._running is not None:
+            self._running.send(data)
 
     def look_again_after(self, seconds: float) -> None:
         """Let the tracker look again then whether it still waits."""
@@ -250,9 +223,25 @@ class Shell(Actor[ShellMessage]):
 
     # The life of one shell after the other.
 
+    async def _leave_nothing(self) -> None:
+        left, self._running, self._cleaning = self._running or self._cleaning, None, None
+        if left is not None:
+            left.process.close()
+            await self._end_processes(left, HASTY_ROUNDS)
+            with trio.move_on_after(REAP_S):
+                await left.process.wait()
+
     async def _keep_running(self) -> None:
+        try:
+            await self._run_one_after_the_other()
+        finally:
+            # A shell may have come to life after the teardown: its start cannot be called off.
+            with trio.CancelScope(shield=True):
+                await self._leave_nothing()
+
+    async def _run_one_after_the_other(self) -> None:
         while self._running is not None:
-            status = await self._run(self._running)
+            status = await self._running.run(self._flush_soon)
             ended, self._running = self._running, None
             self._cleaning = ended
             leftover = await self._clean_up(ended)
@@ -262,7 +251,7 @@ class Shell(Actor[ShellMessage]):
                 self._running = await self._start_fresh(ended)
                 self._tell_started()
 
-    async def _start(self) -> _Running:
+    async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
         assert self._raw_log is not None
         name = secrets.token_hex(6)
@@ -279,7 +268,7 @@ class Shell(Actor[ShellMessage]):
             open_files=self._file_limit,
         )
         tracker = Tracker(name, secret, self._raw_log, self, self._tell)
-        running = _Running(name, process, cookie, tracker)
+        running = RunningShell(name, process, cookie, tracker)
         try:
             await faults.SHELL_START_AFTER.reach(self._settings.name)
             save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
@@ -301,39 +290,12 @@ class Shell(Actor[ShellMessage]):
             raise storage_error("write", self._files.directory, error) from error
         return secret
 
-    async def _run(self, running: _Running) -> int:
-        """Read and write until the process has ended; gives its status."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, running)
-            nursery.start_soon(self._write, running)
-            status = await running.process.wait()
-            with trio.move_on_after(DRAIN_S):
-                await running.reached_end.wait()
-            nursery.cancel_scope.cancel()
-        return status
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self.context.after(FLUSH_S, msg.FlushRawLog())
 
-    async def _read(self, running: _Running) -> None:
-        with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
-            while data := await running.process.read():
-                running.tracker.feed(data)
-                if not self._flush_is_due:
-                    self._flush_is_due = True
-                    self.context.after(FLUSH_S, msg.FlushRawLog())
-        running.reached_end.set()
-
-    async def _write(self, running: _Running) -> None:
-        while True:
-            await running.has_outgoing.wait()
-            running.has_outgoing = trio.Event()
-            while running.outgoing:
-                data = running.outgoing.popleft()
-                try:
-                    await running.process.write(data)
-                except GONE:
-                    return
-                running.outgoing_size -= len(data)
-
-    async def _clean_up(self, ended: _Running) -> tuple[str, ...]:
+    async def _clean_up(self, ended: RunningShell) -> tuple[str, ...]:
         """Nothing of this shell stays; what would not go is named."""
         ended.tracker.close()
         ended.process.close()
@@ -343,8 +305,11 @@ class Shell(Actor[ShellMessage]):
         forget_shell(self._files.shell)
         return leftover
 
-    async def _end_processes(self, running: _Running) -> tuple[str, ...]:
-        left = await end_processes([running.process.pid], [running.cookie], scan=self._scan)
+    async def _end_processes(
+        self, running: RunningShell, rounds: Sequence[Round] = ROUNDS
+    ) -> tuple[str, ...]:
+        sids, cookies = [running.process.pid], [running.cookie]
+        left = await end_processes(sids, cookies, rounds, scan=self._scan)
         names = tuple(f"{each.name} (pid {each.pid})" for each in left)
         if names:
             log.error("processes remain", terminal=self._settings.name, processes=names)
@@ -359,7 +324,7 @@ class Shell(Actor[ShellMessage]):
         forget_shell(self._files.shell)
         return tuple(f"{each.name} (pid {each.pid})" for each in left)
 
-    async def _start_fresh(self, ended: _Running) -> _Running | None:
+    async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
         """The next shell; None if too many ended before a first prompt, or none can be started.
 
         What the disk or the system refuses now is tried again: a fault of theirs may pass.
@@ -405,7 +370,7 @@ class Shell(Actor[ShellMessage]):
             )
 
     def _tell_ended(
-        self, status: int | None, leftover: tuple[str, ...], ended: _Running | None = None
+        self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
         self._tell(

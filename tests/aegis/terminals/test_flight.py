@@ -1,0 +1,198 @@
+"""The command in flight: its number, its note, and a front that begins anew over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from actors import Reply
+from actors.timers import Timers
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.calls import Call
+from aegis.terminals.flight import Flight
+from aegis.terminals.messages import CommandStarted
+
+
+async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+    with flight(tmp_path) as second:
+        [(lost, caller)] = second.lost_with(["another"])
+    assert (lost.seq, lost.cmd, lost.begun, caller) == (5, "make", False, None)
+
+
+async def test_a_submission_that_did_not_run_gives_its_number_back(tmp_path: Path) -> None:
+    with flight(tmp_path) as one:
+        waiting = call(1)
+        one.submit(waiting, 0.0)
+        assert one.take_back(2) is None
+        assert one.take_back(1) is waiting
+        one.submit(call(2), 0.0)
+        assert one.command is not None
+        assert one.command.seq == 5
+
+
+async def test_what_was_typed_ahead_takes_the_number_and_the_submission_the_next(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as one:
+        waiting = call(1)
+        one.submit(waiting, 0.0)
+        one.begin(started(100))
+        assert one.submitted is waiting
+        ended = one.end(100, "vim")
+        assert ended is not None
+        assert (ended[0].seq, ended[0].cmd, ended[1]) == (5, "vim", None)
+        assert not one.is_free
+        one.begin(started(200, call=1))
+        ended = one.end(200, None)
+        assert ended is not None
+        assert (ended[0].seq, ended[1]) == (6, waiting)
+        assert one.is_free
+
+
+async def test_a_submission_behind_what_was_typed_ends_with_its_shell(tmp_path: Path) -> None:
+    with flight(tmp_path) as one:
+        waiting = call(1)
+        one.submit(waiting, 0.0)
+        one.begin(started(100))
+        assert [(each.seq, who) for each, who in one.end_all("sh")] == [(5, None), (6, waiting)]
+        one.submit(call(2), 0.0)
+        one.begin(started(200))
+        one.end(200, None)
+        [(lost, who)] = one.lost_with([])
+        assert lost.seq == 8
+        assert who is not None
+        assert one.is_free
+
+
+async def test_an_end_that_was_told_twice_counts_once(tmp_path: Path) -> None:
+    with flight(tmp_path) as one:
+        one.begin(started(100))
+        assert one.end(99, None) is None
+        assert one.end(100, "ls") is not None
+        assert one.end(100, "ls") is None
+        one.begin(started(100))
+        assert one.command is None
+
+
+async def test_a_new_front_takes_up_the_command_that_runs(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+        first.begin(started(100, call=7))
+    with flight(tmp_path) as second:
+        assert second.lost_with(["sh"]) == []
+        second.resume()
+        second.begin(attrs.evolve(started(100, call=7), moment_s=3.5))
+        assert second.settle_found(None) == []
+        assert second.command is not None
+        assert (second.command.seq, second.command.moment_s) == (5, 3.5)
+        ended = second.end(100, None)
+        assert ended is not None
+        assert ended[0].cmd == "echo"
+
+
+async def test_a_new_front_hears_of_a_start_that_the_old_one_never_noted(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+    with flight(tmp_path) as second:
+        second.resume()
+        second.begin(started(100, call=7))
+        ended = second.end(100, None)
+        assert ended is not None
+        assert (ended[0].seq, ended[0].raw_start) == (5, 100)
+
+
+@pytest.mark.parametrize("submitted", [7, None])
+async def test_a_new_front_drops_a_submission_that_never_reached_the_shell(
+    tmp_path: Path, submitted: int | None
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+    with flight(tmp_path) as second:
+        second.resume()
+        assert second.settle_found(submitted) == []
+        assert second.is_free == (submitted is None)
+        second.begin(started(100))
+        assert second.command is not None
+        assert second.command.seq == 5
+
+
+async def test_commands_whose_records_were_under_way_keep_their_numbers(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        for number, position in ((1, 100), (2, 200)):
+            first.submit(call(number), 0.0)
+            first.begin(started(position, call=number))
+            first.end(position, None)
+        first.begin(started(300))
+    with flight(tmp_path) as second:
+        second.resume()
+        for position, seq in ((100, 5), (200, 6)):
+            second.begin(started(position))
+            ended = second.end(position, None)
+            assert ended is not None
+            assert ended[0].seq == seq
+        assert second.command is not None
+        assert second.command.seq == 7
+    with flight(tmp_path, last_seq=5) as third:
+        assert [each.seq for each, _ in third.lost_with([])] == [6, 7]
+
+
+async def test_what_was_submitted_and_ran_nothing_is_found_by_its_call(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "# nothing"), 0.0)
+        assert first.end_submitted(2) is None
+        assert first.end_submitted(1) is not None
+        first.submit(call(2), 0.0)
+    with flight(tmp_path) as second:
+        second.resume()
+        ended = second.end_submitted(1)
+        assert ended is not None
+        assert (ended[0].seq, ended[0].cmd) == (5, "# nothing")
+
+
+async def test_the_directory_of_the_prompt_is_kept(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        assert first.cwd is None
+        first.moved("/srv")
+        first.moved(None)
+        first.begin(started(1))
+    with flight(tmp_path) as second:
+        assert second.cwd == "/srv"
+        assert [each.seq for each, _ in second.lost_with([])] == [5]
+
+
+@contextmanager
+def flight(directory: Path, last_seq: int = 4) -> Iterator[Flight]:
+    """A life of a front whose shell is called ``sh``."""
+    opened = Flight.open(Note.open(directory / "in_flight.json", Flusher()), last_seq)
+    opened.shell = "sh"
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def call(number: int, cmd: str = "echo") -> Call:
+    reply: Reply[CommandRecord] = Reply()
+    timer = Timers().after(10, None)
+    return Call(number, cmd, "agent:ada", 10.0, reply, timer)
+
+
+def started(position: int, call: int | None = None) -> CommandStarted:
+    return CommandStarted(
+        shell="sh",
+        call=call,
+        cmd=None if call is None else "echo",
+        writer="human",
+        cwd="/",
+        started_at="2026-01-01T00:00:00.000Z",
+        moment_s=1.0,
+        raw_start=position,
+    )

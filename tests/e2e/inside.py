@@ -1,0 +1,92 @@
+"""A whole daemon inside the test's own process, where a plan of faults can be armed at any moment.
+
+Its tree is the one of ``aegis-actors up``, with real files, shells and sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
+from aegis import app
+from aegis.protocol import terminals as api
+from aegis.root import State
+from aegis.servers.auth import open_keys
+from aegis.servers.serving import Address
+from aegis.servers.sockets import socket_path
+from aegis.settings import DaemonSettings
+from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
+
+T = TypeVar("T")
+
+
+@attrs.define
+class DaemonInside:
+    """A running daemon. ``events`` is what its observer was told."""
+
+    root: Path
+    home: Path
+    state: State
+    system: System
+    address: Address
+    events: list[LifeEvent]
+
+    async def spawn(self, name: str, **arguments: Any) -> api.TerminalInfo:
+        return await self.directory.ask(
+            api.SpawnTerminal(name=name, env={"HOME": str(self.home)}, **arguments),
+            timeout=GUARD_S,
+        )
+
+    @property
+    def directory(self) -> Ref[Any]:
+        found = self.system.registry.find("service", "terminals")
+        assert found is not None
+        return found
+
+    def front(self, name: str) -> Ref[Any]:
+        found = self.system.registry.find("terminal", name)
+        assert found is not None
+        return found
+
+    async def ask(self, name: str, request: Request[T]) -> T:
+        """What the terminal answers; after a crash of its front the question is put again."""
+        while True:
+            try:
+                return await self.front(name).ask(request, timeout=GUARD_S)
+            except ActorCrashed:
+                continue
+
+    async def records(self, name: str) -> list[api.CommandRecord]:
+        return (await self.ask(name, api.ReadRecords(name=name, since_seq=-1))).result
+
+    def node(self, path: str) -> Node:
+        """A place of the tree, by its path below the root."""
+        node = self.system.tree()
+        for part in path.split("/"):
+            [node] = [child for child in node.children if child.name == part]
+        return node
+
+
+@asynccontextmanager
+async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
+    """A daemon for a root below ``directory``; when it has stopped, nothing of it is left."""
+    root, home = directory / "root", directory / "home"
+    for each in (root, home):
+        each.mkdir(exist_ok=True)
+    (home / ".bashrc").write_text(PLAIN_BASHRC)
+    settings, state = DaemonSettings(root=root, port=0), State(root)
+    state.directory.mkdir(parents=True, exist_ok=True)
+    keys = open_keys(state.directory)
+    address = Address("127.0.0.1", 0, socket_path(state.directory), fall_back=False)
+    events: list[LifeEvent] = []
+    tree = app.daemon_tree(settings, state, keys, address, trio.Event(), 1024)
+    async with open_system(tree, observer=events.append) as system:
+        app._announce(state, keys, address)
+        yield DaemonInside(root, home, state, system, address, events)
+        await app._end_terminals(system)
