@@ -210,7 +210,7 @@ class Actor(Generic[M]):
         except AskError as error:
             if envelope.reply is None:
                 raise
-            envelope.reply.fail(error)
+            envelope.reply.give_up(error)
         envelope.reply = None
 
     def _current(self, request: object) -> Envelope:
