@@ -29,7 +29,9 @@ LOOK_EVERY_S = 0.05
 FRAMES_SHOWN = 50
 """The innermost frames of a stack that are kept."""
 
-_RUNS_STEPS = "unrolled_run"  # Trio's function that runs steps; what lies outside of it says nothing
+_RUNS_STEPS = (
+    "unrolled_run"  # Trio's function that runs steps; what lies outside of it says nothing
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -135,14 +137,10 @@ class _Watchdog:
         return left if 0 < left < LOOK_EVERY_S else LOOK_EVERY_S
 
     def _see(self, began: float) -> None:
-        """Take the stack; only if the step lasted until then it is that of one moment."""
+        """Should the step end meanwhile, this comes too late: nobody will ask for its stack."""
         frame = sys._current_frames().get(self._watched)
-        if frame is None:
-            return
-        stack = _stack_of(frame)
-        del frame
-        if self._watch.began == began:
-            self._seen = (began, stack)
+        if frame is not None:
+            self._seen = (began, _stack_of(frame))
 
 
 def _stack_of(frame: FrameType) -> traceback.StackSummary:
