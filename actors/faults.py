@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -53,11 +54,18 @@ class Delay:
 
 
 @attrs.frozen
+class Block:
+    """Hold the whole loop up for ``seconds`` of real time, as code does that does not wait."""
+
+    seconds: float
+
+
+@attrs.frozen
 class Kill:
     """End this process with SIGKILL: nothing of it runs any more, nothing is cleaned up."""
 
 
-Fault = Crash | Raise | Delay | Kill
+Fault = Crash | Raise | Delay | Block | Kill
 
 
 class FaultPoint:
@@ -136,6 +144,9 @@ def _strike(fault: Fault, where: str) -> float:
             raise make()
         case Kill():
             os.kill(os.getpid(), signal.SIGKILL)
+            return 0.0
+        case Block(seconds):
+            time.sleep(seconds)
             return 0.0
         case Delay(seconds):
             return seconds
