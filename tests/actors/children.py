@@ -29,13 +29,14 @@ class Life(Request[int]):
 class Log:
     """What happened, in order.
 
-    ``failing`` says by name how many set-ups still raise, ``slow`` whose set-up takes half a
-    second.
+    ``failing`` says by name how many set-ups still raise, ``failures`` how many did, ``slow``
+    whose set-up takes half a second.
     """
 
     def __init__(self) -> None:
         self.entries: list[str] = []
         self.failing: dict[str, float] = {}
+        self.failures = 0
         self.slow: set[str] = set()
 
     def of(self, what: str) -> list[str]:
@@ -64,6 +65,7 @@ class Child(Actor[Do | Life]):
             await trio.sleep(0.5)
         if self._log.failing.get(self._name, 0) > 0:
             self._log.failing[self._name] -= 1
+            self._log.failures += 1
             raise OSError(f"no {self._name}")
         self._log.entries.append(f"up {self._name}")
 

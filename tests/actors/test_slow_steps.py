@@ -358,10 +358,10 @@ def watchdogs() -> list[threading.Thread]:
 async def test_only_with_debugging_there_is_a_thread_and_it_ends_with_the_system(
     debug: bool,
 ) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     async with open_system(family(lambda: None), on_slow_step=print, debug=debug):
         assert [thread.daemon for thread in watchdogs()] == [True] * debug
-        assert threading.active_count() == before + debug
+        assert set(threading.enumerate()) - before == set(watchdogs())
     assert watchdogs() == []
 
 
