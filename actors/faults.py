@@ -32,6 +32,7 @@ import trio
 from actors.errors import InjectedCrash, MisuseError
 
 _NAME = re.compile(r"[a-z_]+\.[a-z_]+\.(before|after)")
+_PLACE = re.compile(r"(?P<point>[^[]+)(\[[^]]+\])?")  # a point, and perhaps a subject
 
 
 @attrs.frozen
@@ -172,7 +173,8 @@ def armed(plan: Plan, *tables: FaultTable) -> Iterator[Plan]:
 
 def _check(plan: Plan, points: Mapping[str, FaultPoint]) -> None:
     for (name, occurrence), fault in plan.faults.items():
-        point = points.get(name.partition("[")[0])
+        place = _PLACE.fullmatch(name)
+        point = None if place is None else points.get(place["point"])
         if point is None:
             raise MisuseError(f"there is no fault point {name!r}; there are {', '.join(points)}")
         if occurrence < 1:

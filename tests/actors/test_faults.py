@@ -348,6 +348,8 @@ def test_a_plan_may_arm_the_points_of_several_packages() -> None:
     ("name", "occurrence", "fault", "why"),
     [
         ("disk.write.before", 1, Crash(), "there is no fault point 'disk.write.before'"),
+        ("actor.setup.before[Echoer", 1, Crash(), r"there is no fault point 'actor.setup.before\["),
+        ("actor.setup.before[]", 1, Crash(), "there is no fault point"),
         ("actor.setup.before", 0, Crash(), "the first pass is 1"),
         ("mailbox.deliver.before", 1, Delay(1.0), "cannot wait"),
     ],
