@@ -29,9 +29,8 @@ LOOK_EVERY_S = 0.05
 FRAMES_SHOWN = 50
 """The innermost frames of a stack that are kept."""
 
-_RUNS_STEPS = (
-    "unrolled_run"  # Trio's function that runs steps; what lies outside of it says nothing
-)
+# Trio's function that runs steps; what lies outside of it says nothing.
+_RUNS_STEPS = "unrolled_run"
 
 
 @attrs.frozen(kw_only=True)
