@@ -115,7 +115,10 @@ class Ref(Generic[M]):
         self._cell.mailbox.put_request(self._request(request, reply, ()))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
-        """Hand over the reply owed for ``envelope`` together with ``request``."""
+        """Hand over the reply owed for ``envelope`` together with ``request``.
+
+        For the runtime: an actor calls ``Actor.pass_on``.
+        """
         self._cell.mailbox.put_request(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:
