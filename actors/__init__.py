@@ -32,6 +32,7 @@ from actors.policy import describe
 from actors.ref import Ref
 from actors.registry import Registry
 from actors.reply import Reply
+from actors.slow_steps import SLOW_STEP_S, SlowStep
 from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
 from actors.supervisor_ref import SupervisorRef
 from actors.system import LifeEvent, System, open_system
@@ -39,6 +40,7 @@ from actors.timers import Timer
 from actors.tree import Change, Gap, Node, TreeWatch, View, count, mailbox_depths
 
 __all__ = [
+    "SLOW_STEP_S",
     "Actor",
     "ActorCrashed",
     "ActorError",
@@ -70,6 +72,7 @@ __all__ = [
     "Request",
     "Restart",
     "RestartsExhausted",
+    "SlowStep",
     "StartFailed",
     "Strategy",
     "SupervisorFailed",

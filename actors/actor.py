@@ -83,7 +83,11 @@ class Context:
             current_turn.reset(token)
 
     async def start(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> Any:
-        """Like ``start_soon``, and wait until the task says that it has started."""
+        """Like ``start_soon``, and wait until the task says that it has started.
+
+        Called by a handler, which then waits for it: what the task asks while that message is in
+        hand belongs to the handler's chain of askers.
+        """
         return await self._nursery.start(task, *arguments)
 
     def after(self, seconds: float, message: object) -> Timer:
@@ -141,7 +145,10 @@ class Context:
         self._cell.mailbox.put_signal(Signal.FINISH)
 
     def owe(self, reply: Reply[Any]) -> None:
-        """Remember a reply to be given later, so that the end of this life settles it."""
+        """Remember a reply to be given later, so that the end of this life settles it.
+
+        For the runtime.
+        """
         if len(self.owed) >= self._sweep_at:
             self.owed = [each for each in self.owed if not each.is_settled]
             self._sweep_at = max(64, 2 * len(self.owed))
@@ -210,7 +217,7 @@ class Actor(Generic[M]):
         except AskError as error:
             if envelope.reply is None:
                 raise
-            envelope.reply.fail(error)
+            envelope.reply.give_up(error)
         envelope.reply = None
 
     def _current(self, request: object) -> Envelope:

@@ -155,7 +155,7 @@ class Cell:
     def _fail_waiting(self, ended: Exit) -> None:
         for item in self.mailbox.take_all():
             if isinstance(item, Envelope) and item.reply is not None:
-                item.reply.fail(gone(self.path, ended))
+                item.reply.give_up(gone(self.path, ended))
 
 
 def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:

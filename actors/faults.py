@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ import trio
 from actors.errors import InjectedCrash, MisuseError
 
 _NAME = re.compile(r"[a-z_]+\.[a-z_]+\.(before|after)")
+_PLACE = re.compile(r"(?P<point>[^[]+)(\[[^]]+\])?")  # a point, and perhaps a subject
 
 
 @attrs.frozen
@@ -53,11 +55,18 @@ class Delay:
 
 
 @attrs.frozen
+class Block:
+    """Hold the whole loop up for ``seconds`` of real time, as code does that does not wait."""
+
+    seconds: float
+
+
+@attrs.frozen
 class Kill:
     """End this process with SIGKILL: nothing of it runs any more, nothing is cleaned up."""
 
 
-Fault = Crash | Raise | Delay | Kill
+Fault = Crash | Raise | Delay | Block | Kill
 
 
 class FaultPoint:
@@ -137,6 +146,9 @@ def _strike(fault: Fault, where: str) -> float:
         case Kill():
             os.kill(os.getpid(), signal.SIGKILL)
             return 0.0
+        case Block(seconds):
+            time.sleep(seconds)
+            return 0.0
         case Delay(seconds):
             return seconds
 
@@ -161,7 +173,8 @@ def armed(plan: Plan, *tables: FaultTable) -> Iterator[Plan]:
 
 def _check(plan: Plan, points: Mapping[str, FaultPoint]) -> None:
     for (name, occurrence), fault in plan.faults.items():
-        point = points.get(name.partition("[")[0])
+        place = _PLACE.fullmatch(name)
+        point = None if place is None else points.get(place["point"])
         if point is None:
             raise MisuseError(f"there is no fault point {name!r}; there are {', '.join(points)}")
         if occurrence < 1:

@@ -49,7 +49,6 @@ class _Life:
         self._spec = cell.spec
         self._subject = cell.spec.actor.__name__  # of the fault points passed here
         self._handler = Handler(cell.path)
-        self._turns = 0
         self._tracer = cell.system.tracer
         self._context: Context | None = None
         self.crashes: list[Exception] = []
@@ -83,8 +82,7 @@ class _Life:
         elif self._tracer is not None:
             self._tracer("ended", cell.path, f"life {cell.incarnation} {ended.reason}")
         for reply in self._owed():
-            if not reply.is_settled:
-                reply.fail(gone(cell.path, ended))
+            reply.give_up(gone(cell.path, ended))
         return ended
 
     def _owed(self) -> list[Any]:
@@ -156,7 +154,7 @@ class _Life:
             envelope.reply.fail(refusal)
         except Exception as error:
             if envelope.reply is not None:
-                envelope.reply.fail(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
+                envelope.reply.give_up(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
             raise
         self._handler.chain = ()
         self._check_answered(envelope)

@@ -269,5 +269,6 @@ class Mailbox:
                 del self.items[index]
                 self.dropped += 1
                 if isinstance(item, Envelope) and item.reply is not None:
-                    item.reply.fail(MailboxFull(f"dropped by {self._owner}: newer messages came"))
+                    dropped = MailboxFull(f"dropped by {self._owner}: newer messages came")
+                    item.reply.give_up(dropped)
                 return

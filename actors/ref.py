@@ -80,7 +80,7 @@ class Ref(Generic[M]):
         """
         if not timeout >= 0:
             raise ValueError(f"timeout {timeout} is not a time: 0 or more seconds, or math.inf")
-        reply: Reply[T] = Reply()
+        reply: Reply[T] = Reply(self._cell.system)
         envelope = self._request(request, reply, chain_of_askers(reply))
         mailbox = self._cell.mailbox
         if mailbox.must_wait(envelope):
@@ -103,7 +103,7 @@ class Ref(Generic[M]):
 
     def send_request(self, request: Request[T]) -> Reply[T]:
         """Send a request and get the reply to wait on. For callers that wait in their own way."""
-        reply: Reply[T] = Reply()
+        reply: Reply[T] = Reply(self._cell.system)
         self._cell.mailbox.put_request(self._request(request, reply, chain_of_askers(reply)))
         return reply
 
@@ -115,7 +115,10 @@ class Ref(Generic[M]):
         self._cell.mailbox.put_request(self._request(request, reply, ()))
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
-        """Hand over the reply owed for ``envelope`` together with ``request``."""
+        """Hand over the reply owed for ``envelope`` together with ``request``.
+
+        For the runtime: an actor calls ``Actor.pass_on``.
+        """
         self._cell.mailbox.put_request(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:

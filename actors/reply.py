@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import outcome
 import trio
+
+if TYPE_CHECKING:
+    from actors.system import System
 
 T = TypeVar("T")
 
@@ -13,12 +16,14 @@ T = TypeVar("T")
 class Reply(Generic[T]):
     """An answer that is owed. Exactly one outcome reaches the asker; later ones are dropped.
 
-    A handler answers with ``send`` or ``fail``, at once or (after ``Actor.defer``) later.
+    A handler answers with ``send`` or ``fail``, at once or (after ``Actor.defer``) later. What
+    comes late is counted here and in ``System.late_replies``.
     """
 
-    __slots__ = ("_abandoned", "_late", "_outcome", "_task")
+    __slots__ = ("_abandoned", "_late", "_outcome", "_system", "_task")
 
-    def __init__(self) -> None:
+    def __init__(self, system: System | None = None) -> None:
+        self._system = system
         self._outcome: outcome.Outcome[T] | None = None
         self._task: trio.lowlevel.Task | None = None
         self._abandoned = False
@@ -47,6 +52,11 @@ class Reply(Generic[T]):
         """Raise ``error`` at the asker; dropped and counted if it already has an outcome."""
         self._settle(outcome.Error(error))
 
+    def give_up(self, error: Exception) -> None:
+        """No answer will come: raise ``error`` at the asker, if it still waits. For the runtime."""
+        if not self.is_settled:
+            self._settle(outcome.Error(error))
+
     def expire(self, error: Exception) -> None:
         """The asker's time is over: it gets ``error`` and no longer waits."""
         if not self.is_settled:
@@ -66,6 +76,8 @@ class Reply(Generic[T]):
     def _settle(self, result: outcome.Outcome[T]) -> None:
         if self.is_settled:
             self._late += 1
+            if self._system is not None:
+                self._system.late_replies += 1
             return
         self._outcome = result
         if self._task is not None:

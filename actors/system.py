@@ -16,6 +16,7 @@ from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
 from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.registry import Registry
+from actors.slow_steps import SlowStepObserver, watched_steps
 from actors.spec import AnySpec, SupervisorSpec
 from actors.supervisor import Supervisor
 from actors.supervisor_ref import SupervisorRef
@@ -45,7 +46,11 @@ Tracer = Callable[[str, str, str], None]
 
 
 class System:
-    """A running tree. ``dead_letters`` counts messages to actors that had stopped for good."""
+    """A running tree.
+
+    ``dead_letters`` counts messages told to actors that had stopped for good, ``late_replies``
+    what handlers answered when the asker had its outcome already or had gone away.
+    """
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class System:
         self.registry = Registry()
         self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
+        self.late_replies = 0
         self.tracer = tracer
         self.deadlines = Deadlines()
         self.views = Views()
@@ -64,6 +70,7 @@ class System:
         self._stopped = trio.Event()
         self._cells: dict[str, Cell] = {}
         self._supervisors: dict[str, Supervisor] = {}
+        self._root_task: trio.lowlevel.Task | None = None
         self._root = self.make_cell(None, spec)
 
     def ref(self, path: str) -> Ref[Any]:
@@ -134,6 +141,7 @@ class System:
 
     async def run_root(self, on_started: Callable[[], None]) -> None:
         """Live the root's only life. Raises what made it give up."""
+        self._root_task = trio.lowlevel.current_task()
         self._root.begin_life()
         ended = Exit(ExitKind.STOPPED)
         try:
@@ -156,6 +164,18 @@ class System:
         if supervisor is not None:
             supervisor.forget_when_down(cell)
 
+    def path_of(self, task: trio.lowlevel.Task) -> str:
+        """Where in the tree ``task`` belongs; empty if nowhere."""
+        path = ""
+        above: trio.lowlevel.Task | None = task
+        while above is not None:
+            if not path and above.name in self._cells:
+                path = above.name
+            if above is self._root_task:
+                return path
+            above = None if above.parent_nursery is None else above.parent_nursery.parent_task
+        return ""
+
     def observe(
         self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
     ) -> None:
@@ -172,14 +192,20 @@ async def open_system(
     spec: SupervisorSpec,
     *,
     observer: Observer | None = None,
+    on_slow_step: SlowStepObserver | None = None,
+    debug: bool = False,
     chance: random.Random | None = None,
     tracer: Tracer | None = None,
 ) -> AsyncIterator[System]:
     """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
 
     Raises ``StartFailed`` if it does not come up. If the root gives up while the body runs, the
-    body is cancelled and ``RestartsExhausted`` is raised. ``chance`` is what the jitter of pauses
-    is drawn from, if it is to be known; ``tracer`` hears of every life, message and timer.
+    body is cancelled and ``RestartsExhausted`` is raised.
+
+    ``observer`` hears of starts and crashes. ``on_slow_step`` hears of every step of this loop that
+    blocked it for more than 0.1 s; with ``debug`` its stack is told too, at the cost of a thread.
+    ``chance`` is what the jitter of pauses is drawn from, if it is to be known; ``tracer`` hears of
+    every life, message and timer.
     """
     system = System(spec, observer, chance, tracer)
     up = trio.Event()
@@ -203,16 +229,17 @@ async def open_system(
         with alarm:
             await system.deadlines.ring_for_ever()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ring)
-        nursery.start_soon(live, nursery.cancel_scope)
-        await up.wait()
-        try:
-            yield system
-        except Exception as error:  # kept bare: the nursery would wrap it in a group
-            body_failure = error
-        finally:
-            system.request_stop()
+    with watched_steps(on_slow_step, system.path_of, debug=debug):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ring)
+            nursery.start_soon(live, nursery.cancel_scope, name=spec.name)
+            await up.wait()
+            try:
+                yield system
+            except Exception as error:  # kept bare: the nursery would wrap it in a group
+                body_failure = error
+            finally:
+                system.request_stop()
     if root_failure is not None:
         root_failure.__context__ = body_failure  # its cause stays what made the root fail
         raise root_failure

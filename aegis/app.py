@@ -25,6 +25,7 @@ from actors import (
     ChildSpec,
     LifeEvent,
     MisuseError,
+    SlowStep,
     StartFailed,
     SupervisorSpec,
     System,
@@ -200,7 +201,9 @@ async def _serve(
     stop = trio.Event()
     _stop_on_signals(stop)
     tree = daemon_tree(settings, state, keys, address, stop, shell_file_limit)
-    async with open_system(tree, observer=_log_life) as system:
+    async with open_system(
+        tree, observer=_log_life, on_slow_step=_log_slow_step, debug=settings.debug
+    ) as system:
         _announce(state, keys, address)
         try:
             await stop.wait()
@@ -281,6 +284,12 @@ def _log_life(event: LifeEvent) -> None:
         log.debug(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
+
+
+def _log_slow_step(step: SlowStep) -> None:
+    shown = {"stack": step.stack} if step.stack else {}
+    ms = round(step.duration_s * 1000)
+    log.warning("slow step", actor=step.path, task=step.task, ms=ms, **shown)
 
 
 def _startup_error(error: BaseException) -> StartupError:

@@ -96,6 +96,7 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
             terminals=len(system.registry.names("terminal")),
             handles=system.registry.names("inbox"),
             connections=len(system.supervisor("root/connections").names),
+            late_replies=system.late_replies,
         )
 
 

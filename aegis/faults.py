@@ -5,8 +5,8 @@ The variable holds faults with commas between them, each ``<point>@<pass>=<kind>
     AEGIS_FAULTS='ledger.sync.before@3=kill,actor.receive.before[Shell]@9=crash'
 
 A kind is ``kill`` (SIGKILL to the daemon itself), ``crash`` (an exception in whoever passes), an
-errno by its name in small letters (``enospc``, ``eio``), or ``delay:<seconds>`` where the point
-allows it.
+errno by its name in small letters (``enospc``, ``eio``), ``block:<seconds>``, which holds the whole
+daemon up, or ``delay:<seconds>`` where the point allows it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from actors.faults import Crash, Delay, Fault, Kill, Plan, Raise
+from actors.faults import Block, Crash, Delay, Fault, Kill, Plan, Raise
 from aegis.errors import StartupError
 
 VARIABLE = "AEGIS_FAULTS"
 
 _ENTRY = re.compile(r"(?P<point>[a-z_.]+(?:\[[^]]+\])?)@(?P<number>[1-9][0-9]*)=(?P<kind>.+)")
-_DELAY = re.compile(r"delay:([0-9]+(?:\.[0-9]+)?)")
+_PAUSE = re.compile(r"(?P<kind>delay|block):(?P<seconds>[0-9]+(?:\.[0-9]+)?)")
 
 
 def plan_from_environment(environment: Mapping[str, str]) -> Plan | None:
@@ -42,21 +42,22 @@ def _parse_entry(entry: str) -> tuple[tuple[str, int], Fault]:
     fault = None if match is None else _fault(match["kind"])
     if match is None or fault is None:
         raise StartupError(
-            f"{VARIABLE} holds {entry!r}; say <point>@<pass>=kill, crash, delay:<seconds> or the "
-            "name of an errno"
+            f"{VARIABLE} holds {entry!r}; say <point>@<pass>=kill, crash, delay:<seconds>, "
+            "block:<seconds> or the name of an errno"
         )
     return (match["point"], int(match["number"])), fault
 
 
 def _fault(kind: str) -> Fault | None:
-    delay = _DELAY.fullmatch(kind)
+    pause = _PAUSE.fullmatch(kind)
     number = getattr(errno, kind.upper(), None) if kind.isalnum() else None
     if kind == "kill":
         return Kill()
     if kind == "crash":
         return Crash()
-    if delay is not None:
-        return Delay(float(delay[1]))
+    if pause is not None:
+        seconds = float(pause["seconds"])
+        return Delay(seconds) if pause["kind"] == "delay" else Block(seconds)
     return Raise(partial(_os_error, number)) if isinstance(number, int) else None
 
 

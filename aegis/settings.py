@@ -13,10 +13,12 @@ class DaemonSettings(NamedTuple):
     """How to start a daemon.
 
     ``port`` None: the one that this root used last, else ``DEFAULT_PORT``, else a free one; 0: a
-    free one. ``log_level`` is one of debug, info, warning, error.
+    free one. ``log_level`` is one of debug, info, warning, error. ``debug``: show where a step was
+    that blocked everything, at the cost of a thread.
     """
 
     root: Path
     host: str = DEFAULT_HOST
     port: int | None = None
     log_level: str = "info"
+    debug: bool = False

@@ -106,6 +106,13 @@ def test_every_promise_has_its_heading() -> None:
     assert re.findall(r"^## G(\d+) ", text, re.MULTILINE) == [str(n) for n in range(1, 15)]
 
 
+def test_every_rule_of_the_runtime_names_its_tests() -> None:
+    page = DOCS / "explanation" / "rules-of-the-runtime.md"
+    _, *rules = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [rule.partition(".")[0] for rule in rules] == [str(n) for n in range(1, 12)]
+    assert [rule.splitlines()[0] for rule in rules if not NAMED_TEST.search(rule)] == []
+
+
 def test_every_trap_that_is_held_has_a_test_of_its_number() -> None:
     rows = re.findall(
         r"^\| (\d+) \|.*\| (\w+)[^|]*\|$", (DOCS / "traps.md").read_text("utf-8"), re.MULTILINE

@@ -55,7 +55,12 @@ def status(daemon: Daemon) -> None:
         "uptime_s": duration(reply["uptime_s"]),
         "rss_bytes": f"{reply['rss_bytes'] / 2**20:.1f} MiB",
     }
-    names = {"uptime_s": "uptime", "rss_bytes": "memory", "open_files": "open files"}
+    names = {
+        "uptime_s": "uptime",
+        "rss_bytes": "memory",
+        "open_files": "open files",
+        "late_replies": "late replies",
+    }
     width = max(len(names.get(name, name)) for name in shown)
     lines = [f"{names.get(name, name).ljust(width)}  {cell(shown[name])}" for name in shown]
     daemon.show(reply, lambda: print_lines("\n".join(lines)))

@@ -21,7 +21,8 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 @click.option("--port", type=_PORTS, help=f"Port; 0: a free one. Default: {DEFAULT_PORT}.")
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
-def up(root: Path | None, host: str, port: int | None, log_level: str) -> int:
+@click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")
+def up(root: Path | None, host: str, port: int | None, log_level: str, debug: bool) -> int:
     """Start the daemon and run until it is stopped.
 
     Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one.
@@ -30,11 +31,12 @@ def up(root: Path | None, host: str, port: int | None, log_level: str) -> int:
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
     given = root or globals_now().root
     directory = given.resolve() if given else find_root(here())
+    level = "debug" if debug else log_level
     # Imported last: it brings the whole system, which no other verb needs.
     from aegis.app import run_daemon
     from aegis.errors import StartupError
 
     try:
-        return run_daemon(DaemonSettings(directory, host, port, log_level))
+        return run_daemon(DaemonSettings(directory, host, port, level, debug))
     except StartupError as error:
         raise click.ClickException(str(error)) from None

@@ -10,7 +10,10 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 @attrs.frozen(kw_only=True)
 class DaemonStatus:
-    """The daemon in figures: ``uptime_s`` in seconds, ``rss_bytes`` resident memory."""
+    """The daemon in figures: ``uptime_s`` in seconds, ``rss_bytes`` resident memory.
+
+    ``late_replies`` counts answers that came after their asker's time and were dropped.
+    """
 
     version: str
     pid: int
@@ -23,6 +26,7 @@ class DaemonStatus:
     terminals: int
     handles: list[str]
     connections: int
+    late_replies: int
 
 
 @attrs.frozen(kw_only=True)

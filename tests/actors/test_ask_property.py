@@ -60,6 +60,7 @@ WAYS = (
     "stop self",
     "pass on",
     "ask on",
+    "ask on for ever",
 )
 
 
@@ -74,7 +75,13 @@ class Do(Request[int]):
 
 
 class Erratic(Actor[Do]):
-    """Ends each request as its first way says; passes the others on."""
+    """Ends each request as its first way says; passes the others on.
+
+    What it asks itself is counted too, in ``outcomes``.
+    """
+
+    def __init__(self, outcomes: Counter[str]) -> None:
+        self._outcomes = outcomes
 
     async def setup(self) -> None:
         self._owed: list[tuple[Reply[int], int]] = []
@@ -99,7 +106,11 @@ class Erratic(Actor[Do]):
             case "pass on":
                 self.pass_on(message, self._other, self._rest(message))
             case "ask on":
-                self.reply(message, await self._other.ask(self._rest(message), timeout=1.0))
+                rest = self._rest(message)
+                self.reply(message, await counted_ask(self._other, rest, 1.0, self._outcomes))
+            case "ask on for ever":
+                rest = self._rest(message)
+                self.reply(message, await counted_ask(self._other, rest, math.inf, self._outcomes))
             case way:
                 self._end_oddly(way, message)
 
@@ -206,24 +217,34 @@ class Script:
             await trio.lowlevel.checkpoint()
 
 
-async def _ask(ref: Ref[Do], request: Do, timeout_s: float, outcomes: Counter[str]) -> None:
+async def counted_ask(ref: Ref[Do], request: Do, timeout_s: float, outcomes: Counter[str]) -> int:
+    """Ask, and count that it began and how it ended."""
     started = trio.current_time()
     outcomes["begun"] += 1
     try:
         value = await ref.ask(request, timeout=timeout_s)
     except (AskError, Refusal, InjectedCrash) as error:
         outcomes[type(error).__name__] += 1
-    else:
-        assert value == request.number
-        outcomes["value"] += 1
-    assert trio.current_time() <= started + timeout_s + 1e-6
+        raise
+    except trio.Cancelled:
+        outcomes["cancelled"] += 1
+        raise
+    finally:
+        assert trio.current_time() <= started + timeout_s + 1e-6
+    assert value == request.number
+    outcomes["value"] += 1
+    return value
+
+
+async def _ask(ref: Ref[Do], request: Do, timeout_s: float, outcomes: Counter[str]) -> None:
+    outcomes["begun by the script"] += 1
+    with contextlib.suppress(AskError, Refusal, InjectedCrash):
+        await counted_ask(ref, request, timeout_s, outcomes)
 
 
 async def _cancelled_ask(ref: Ref[Do], request: Do, outcomes: Counter[str]) -> None:
-    with trio.move_on_after(0.2) as scope:
+    with trio.move_on_after(0.2):
         await _ask(ref, request, math.inf, outcomes)
-    if scope.cancelled_caught:
-        outcomes["cancelled"] += 1
 
 
 def _tell(ref: Ref[Do], request: Do) -> None:
@@ -245,9 +266,13 @@ class Case:
     strategy: Strategy = Strategy.ONE_FOR_ONE
     faults: dict[tuple[str, int], Fault] = attrs.field(factory=dict)
 
-    @property
-    def spec(self) -> SupervisorSpec:
-        pair = tuple(ChildSpec(name=name, actor=Erratic, **self.options) for name in "ab")
+    def spec(self, outcomes: Counter[str]) -> SupervisorSpec:
+        """Two actors that count what they ask."""
+        arguments = {"outcomes": outcomes}
+        pair = tuple(
+            ChildSpec(name=name, actor=Erratic, arguments=arguments, **self.options)
+            for name in "ab"
+        )
         inner = SupervisorSpec(name="inner", children=pair, intensity=2, strategy=self.strategy)
         return SupervisorSpec(name="root", children=(inner,), intensity=50)
 
@@ -256,7 +281,7 @@ async def play(case: Case, outcomes: Counter[str], simulation: Simulation) -> No
     with trio.fail_after(1000):
         async with trio.open_nursery() as askers:
             try:
-                async with simulation.open_system(case.spec) as system:
+                async with simulation.open_system(case.spec(outcomes)) as system:
                     with armed(Plan(case.faults), RUNTIME):
                         await Script(system, askers).run(case.script, outcomes)
             except ActorError:  # it was struck so often, or at such a place, that it gave up
@@ -267,9 +292,11 @@ async def play(case: Case, outcomes: Counter[str], simulation: Simulation) -> No
 def outcomes_of(case: Case, seed: int) -> tuple[Counter[str], Trace]:
     outcomes: Counter[str] = Counter()
     run = simulate(functools.partial(play, case, outcomes), seed=seed)
-    begun, gave_up = outcomes.pop("begun", 0), outcomes["gave up"]
+    begun, by_script = outcomes.pop("begun", 0), outcomes.pop("begun by the script", 0)
+    gave_up = outcomes["gave up"]
     assert outcomes.total() - gave_up == begun
-    assert gave_up or begun == sum(step.what in ("ask", "cancelled ask") for step in case.script)
+    asks = sum(step.what in ("ask", "cancelled ask") for step in case.script)
+    assert gave_up or by_script == asks
     return outcomes, run.trace
 
 
@@ -323,6 +350,7 @@ def test_long_runs_meet_every_outcome_and_end_every_ask_once() -> None:
         "Refusal",
         "ActorCrashed",
         "ActorStopped",
+        "AskCycle",
         "AskDeadline",
         "MailboxFull",
         "NoReply",

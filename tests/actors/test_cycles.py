@@ -216,6 +216,33 @@ async def test_a_helper_task_does_not_belong_to_the_handler_that_started_it(
         assert await system.ref("root/sender").ask(Errand()) == "the sender"
 
 
+class Impatient(Actor[Errand | Name]):
+    """Waits for a helper to start that waits for an answer of this very actor."""
+
+    async def receive(self, message: Errand | Name) -> None:
+        match message:
+            case Errand():
+                self.reply(message, await self.context.start(self._help))
+            case Name():
+                self.reply(message, "nobody")
+
+    async def _help(self, task_status: trio.TaskStatus[str]) -> None:
+        try:
+            task_status.started(await self.context.ref.ask(Name()))
+        except AskCycle as cycle:
+            task_status.started(str(cycle))
+
+
+async def test_a_helper_task_that_the_handler_waits_for_stands_in_its_chain(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    spec = SupervisorSpec(name="root", children=(ChildSpec(name="i", actor=Impatient),))
+    async with open_system(spec) as system:
+        answer = await system.ref("root/i").ask(Errand())
+        assert answer == "asking Name would wait for itself: root/i -> root/i"
+        assert trio.current_time() == 0
+
+
 # A handler that has ended waits for nobody, although a request of its is still open.
 
 

@@ -2,111 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import pytest
 import trio
 import trio.testing
 
 from actors import (
-    Actor,
     ActorStopped,
-    Backoff,
-    ChildSpec,
     MisuseError,
-    Node,
     Ref,
-    Request,
     StartFailed,
     SupervisorSpec,
     System,
     count,
     open_system,
 )
-
-NO_PAUSE = Backoff(first_s=0, step_s=0)
-PAUSE = Backoff(first_s=10.0)
-
-
-@attrs.frozen
-class Do:
-    how: str
-
-
-@attrs.frozen
-class Life(Request[int]):
-    pass
-
-
-class Log:
-    """What happened, in order; ``failing`` names whose set-up raises now."""
-
-    def __init__(self) -> None:
-        self.entries: list[str] = []
-        self.failing: set[str] = set()
-        self.slow: set[str] = set()
-
-    def of(self, what: str) -> list[str]:
-        """The names that ``what`` was logged for."""
-        return [entry.split()[1] for entry in self.entries if entry.startswith(what + " ")]
-
-
-class Child(Actor[Do | Life]):
-    def __init__(self, log: Log, linger_s: float = 0.0) -> None:
-        self._log = log
-        self._linger_s = linger_s
-
-    @property
-    def _name(self) -> str:
-        return self.context.path.rsplit("/", 1)[1]
-
-    async def setup(self) -> None:
-        if self._name in self._log.slow:
-            await trio.sleep(0.5)
-        if self._name in self._log.failing:
-            raise OSError(f"no {self._name}")
-        self._log.entries.append(f"up {self._name}")
-
-    async def teardown(self) -> None:
-        await trio.sleep(self._linger_s)
-        self._log.entries.append(f"down {self._name}")
-
-    async def receive(self, message: Do | Life) -> None:
-        match message:
-            case Life():
-                self.reply(message, self.context.incarnation)
-            case Do(how="crash"):
-                raise ValueError("made to order")
-            case Do(how="finish"):
-                self.context.finish()
-            case Do(how="hang"):
-                await trio.sleep_forever()
-
-
-def child(log: Log, name: str, **options: Any) -> ChildSpec:
-    options.setdefault("backoff", NO_PAUSE)
-    linger_s = options.pop("linger_s", 0.0)
-    return ChildSpec(
-        name=name, actor=Child, arguments={"log": log, "linger_s": linger_s}, **options
-    )
-
-
-def group(name: str, *children: ChildSpec | SupervisorSpec, **options: Any) -> SupervisorSpec:
-    return SupervisorSpec(name=name, children=children, backoff=NO_PAUSE, **options)
-
-
-def states(node: Node) -> dict[str, str]:
-    found = {node.path: node.state}
-    for each in node.children:
-        found |= states(each)
-    return found
-
-
-async def idle() -> None:
-    await trio.testing.wait_all_tasks_blocked()
-
+from tests.actors.children import (
+    NO_PAUSE,
+    PAUSE,
+    Do,
+    Life,
+    Log,
+    child,
+    group,
+    idle,
+    states,
+)
 
 # Dynamic children.
 
@@ -159,14 +83,14 @@ async def test_a_name_is_free_only_when_its_child_is_gone(
 
 async def test_a_dynamic_child_that_does_not_start_is_forgotten() -> None:
     log = Log()
-    log.failing = {"a"}
+    log.failing = {"a": math.inf}
     async with open_system(SupervisorSpec(name="root", dynamic=True, intensity=0)) as system:
         supervisor = system.supervisor("root")
         with pytest.raises(StartFailed, match="root/a did not start: OSError: no a") as caught:
             await supervisor.start_child(child(log, "a"))
         assert isinstance(caught.value.__cause__, OSError)
         assert supervisor.names == []
-        log.failing = set()
+        log.failing = {}
         await supervisor.start_child(child(log, "a"))
 
 

@@ -12,6 +12,7 @@ import math
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -43,7 +44,7 @@ from actors import (
     faults,
     open_system,
 )
-from actors.faults import RUNTIME, Crash, Delay, Fault, FaultTable, Plan, Raise, armed
+from actors.faults import RUNTIME, Block, Crash, Delay, Fault, FaultTable, Plan, Raise, armed
 
 TABLE = [
     "mailbox.deliver.before",
@@ -347,6 +348,8 @@ def test_a_plan_may_arm_the_points_of_several_packages() -> None:
     ("name", "occurrence", "fault", "why"),
     [
         ("disk.write.before", 1, Crash(), "there is no fault point 'disk.write.before'"),
+        ("actor.setup.before[Echoer", 1, Crash(), r"there is no fault point 'actor.setup.before\["),
+        ("actor.setup.before[]", 1, Crash(), "there is no fault point"),
         ("actor.setup.before", 0, Crash(), "the first pass is 1"),
         ("mailbox.deliver.before", 1, Delay(1.0), "cannot wait"),
     ],
@@ -394,6 +397,25 @@ def test_a_fault_at_one_subject_leaves_the_others_alone() -> None:
         "file.write.before[a]": 2,
         "file.write.before[b]": 2,
     }
+
+
+async def test_a_block_holds_up_every_task_not_only_the_one_that_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entries: list[str] = []
+    monkeypatch.setattr(time, "sleep", lambda seconds: entries.append(f"blocked {seconds}"))
+    table = FaultTable()
+    point = table.point("step.end.after")
+    async with trio.open_nursery() as nursery:
+        with armed(Plan({("step.end.after", 1): Block(3.0)}), table):
+            nursery.start_soon(_note, entries, "another task")
+            await point.reach()
+            entries.append("passed")
+    assert entries == ["blocked 3.0", "passed", "another task"]
+
+
+async def _note(entries: list[str], entry: str) -> None:
+    entries.append(entry)
 
 
 def test_a_kill_ends_the_process_at_once() -> None:

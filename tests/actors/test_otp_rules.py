@@ -9,21 +9,18 @@ to the same end, having counted the same restarts.
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
 from actors import (
-    Actor,
     AutoShutdown,
-    Backoff,
-    ChildSpec,
     Restart,
     Strategy,
     SupervisorSpec,
 )
-from actors.policy import Exit, ExitKind
+from actors.policy import Exit
 from actors.supervision import (
     Action,
     End,
@@ -33,44 +30,17 @@ from actors.supervision import (
     Stop,
     Supervision,
 )
-
-PERMANENT, TRANSIENT, TEMPORARY = Restart.PERMANENT, Restart.TRANSIENT, Restart.TEMPORARY
-NAMES = "abc"
-CRASH = Exit(ExitKind.CRASHED, ValueError("made to order"))
-EXITS = {"crash": CRASH, "finish": Exit(ExitKind.FINISHED)}
-STOPPED = Exit(ExitKind.STOPPED)
-PERIOD_S = 5.0
-
-
-class Idle(Actor[None]):
-    pass
-
-
-def spec_of(
-    types: Iterable[Restart],
-    strategy: Strategy,
-    *,
-    intensity: int = 2,
-    significant: str = "",
-    auto_shutdown: AutoShutdown = AutoShutdown.NEVER,
-    delay_s: float = 0.0,
-) -> SupervisorSpec:
-    backoff = Backoff(first_s=delay_s, step_s=delay_s, jitter=0)
-    children = tuple(
-        ChildSpec(
-            name=name, actor=Idle, restart=each, backoff=backoff, significant=name in significant
-        )
-        for name, each in zip(NAMES, types, strict=False)
-    )
-    return SupervisorSpec(
-        name="s",
-        children=children,
-        strategy=strategy,
-        auto_shutdown=auto_shutdown,
-        intensity=intensity,
-        period_s=PERIOD_S,
-    )
-
+from tests.actors.machines import (
+    CRASH,
+    EXITS,
+    NAMES,
+    PERIOD_S,
+    PERMANENT,
+    STOPPED,
+    TEMPORARY,
+    TRANSIENT,
+    spec_of,
+)
 
 # The model.
 
@@ -203,23 +173,28 @@ class OtpSupervisor:
 
 
 class Driver:
-    """Carries actions out at once and in order, and writes down the same trace as the model."""
+    """Carries actions out at once and in order, and writes down the same trace as the model.
+
+    With ``hanging`` no stop is done at once: who is to die at that step dies first, and only then
+    does the child that was stopped end, like this.
+    """
 
     def __init__(
         self,
         spec: SupervisorSpec,
         failing: frozenset[int] = frozenset(),
         dying: tuple[int, str] = (0, ""),
+        hanging: Exit | None = None,
     ) -> None:
         self.machine = Supervision("s", spec)
         self.failing = failing
         self.dying = dying
+        self.hanging = hanging
         self.trace: list[str] = []
         self.now = 0.0
         self.over = ""
         self.starts = 0
         self.counted = 0
-        self.done = 0
         self.alive: set[str] = set()
         self._todo: deque[Action] = deque(self.machine.begin())
         self._work()
@@ -245,12 +220,20 @@ class Driver:
                 self._start(name)
             case Stop(name) if name in self.alive:
                 self.trace.append(f"stop {name}")
-                self._end(name, STOPPED)
-                self._somebody_may_die()
+                self._stop(name)
             case Pause(ticket, _):
                 self._todo.extend(self.machine.pause_over(ticket))
             case End(ended):
                 self.over = ended.kind.value
+
+    def _stop(self, name: str) -> None:
+        if self.hanging is None:
+            self._end(name, STOPPED)
+            self._somebody_may_die()
+        else:
+            self._somebody_may_die()
+            if name in self.alive:
+                self._end(name, self.hanging)
 
     def _start(self, name: str) -> None:
         self.starts += 1
@@ -349,3 +332,84 @@ def test_a_child_that_dies_in_the_middle_of_a_restart_leads_where_it_does_in_otp
         case = (intensity, first, second, step)
         assert (machine.over, machine.alive) == (model.over, model.alive), case
         assert machine.counted == model.counted, case
+
+
+@pytest.mark.parametrize("hanging", [STOPPED, CRASH], ids=["cut", "crashes"])
+@pytest.mark.parametrize("strategy", [Strategy.ONE_FOR_ALL, Strategy.REST_FOR_ONE])
+@pytest.mark.parametrize("types", list(itertools.product(Restart, repeat=3)))
+def test_a_stop_that_hangs_leads_where_it_does_in_otp_whoever_dies_meanwhile(
+    types: tuple[Restart, ...], strategy: Strategy, hanging: Exit
+) -> None:
+    """OTP waits for the one that hangs and looks at the other only then."""
+    for intensity, first, second, step in itertools.product((1, 3), NAMES, NAMES, range(4, 10)):
+        spec = spec_of(types, strategy, intensity=intensity)
+        model = OtpSupervisor(spec, dying=(step, second))
+        machine = Driver(spec, dying=(step, second), hanging=hanging)
+        model.handle("crash", first)
+        machine.handle("crash", first)
+        case = (intensity, first, second, step)
+        assert (machine.over, machine.alive) == (model.over, model.alive), case
+        assert machine.counted == model.counted, case
+
+
+# Escalation.
+
+
+Kind = Callable[[SupervisorSpec], OtpSupervisor | Driver]
+
+
+class TwoLevels:
+    """A supervisor whose child ``b`` is another one: when that gives up, it is a crash of ``b``."""
+
+    def __init__(self, kind: Kind, top: SupervisorSpec, low: SupervisorSpec) -> None:
+        self._kind = kind
+        self._low_spec = low
+        self.top = kind(top)
+        self.low = kind(low)
+        self.traces = [self.low.trace]
+
+    def handle(self, level: str, what: str, name: str) -> None:
+        if level == "low":
+            if self._gives_up(what, name):
+                self.top.handle("crash", "b")
+        else:
+            if what == "wait":
+                self.low.handle(what, name)
+            self.top.handle(what, name)
+        if self.top.trace.count("start b") > len(self.traces):
+            self.low = self._kind(self._low_spec)
+            self.traces.append(self.low.trace)
+
+    def _gives_up(self, what: str, name: str) -> bool:
+        """Whether the lower one, if it is there, does so at this event."""
+        if "b" not in self.top.alive:
+            return False
+        self.low.handle(what, name)
+        return bool(self.low.over)
+
+
+KINDS: tuple[Kind, ...] = (OtpSupervisor, Driver)
+LEVELS = [("both", "wait", ""), ("low", "crash", "a"), ("low", "crash", "b"), ("top", "crash", "a")]
+
+
+@pytest.mark.parametrize("low", Strategy)
+@pytest.mark.parametrize("top", Strategy)
+@pytest.mark.parametrize("intensities", [(0, 1), (1, 0), (1, 1)])
+def test_escalation_through_two_levels_does_what_otp_does(
+    intensities: tuple[int, int], top: Strategy, low: Strategy
+) -> None:
+    upper = spec_of([PERMANENT] * 3, top, intensity=intensities[0])
+    lower = spec_of([PERMANENT] * 2, low, intensity=intensities[1])
+    ends: Counter[str] = Counter()
+    for script in itertools.product(LEVELS, repeat=4):
+        model, machine = (TwoLevels(kind, upper, lower) for kind in KINDS)
+        for event in script:
+            model.handle(*event)
+            machine.handle(*event)
+        assert machine.traces == model.traces, script
+        assert (machine.top.trace, machine.top.over) == (model.top.trace, model.top.over), script
+        ends[machine.top.over] += 1
+        ends["escalated once"] += len(machine.traces) > 1
+    assert ends["crashed"] > 10
+    assert ends[""] > 10
+    assert intensities[0] == 0 or ends["escalated once"] > 10

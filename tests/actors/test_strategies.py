@@ -4,102 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 import trio
 import trio.testing
 
 from actors import (
-    Actor,
     ActorStopped,
     AutoShutdown,
     Backoff,
-    ChildSpec,
     MisuseError,
-    Node,
-    Request,
     Restart,
     RestartsExhausted,
     Strategy,
     SupervisorSpec,
     open_system,
 )
+from tests.actors.children import Do, Life, Log, child, group, idle, states
 
-NO_PAUSE = Backoff(first_s=0, step_s=0)
 ALL, REST = Strategy.ONE_FOR_ALL, Strategy.REST_FOR_ONE
 TRANSIENT, TEMPORARY = Restart.TRANSIENT, Restart.TEMPORARY
-
-
-@attrs.frozen
-class Do:
-    how: str
-
-
-@attrs.frozen
-class Life(Request[int]):
-    pass
-
-
-class Log:
-    """What happened, in order; ``failing`` names whose set-up raises now."""
-
-    def __init__(self) -> None:
-        self.entries: list[str] = []
-        self.failing: dict[str, int] = {}
-
-    def take(self) -> list[str]:
-        """What was logged since the last look."""
-        taken, self.entries = self.entries, []
-        return taken
-
-
-class Child(Actor[Do | Life]):
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    @property
-    def _name(self) -> str:
-        return self.context.path.rsplit("/", 1)[1]
-
-    async def setup(self) -> None:
-        if self._log.failing.get(self._name, 0) > 0:
-            self._log.failing[self._name] -= 1
-            raise OSError(f"no {self._name}")
-        self._log.entries.append(f"up {self._name}")
-
-    async def teardown(self) -> None:
-        self._log.entries.append(f"down {self._name}")
-
-    async def receive(self, message: Do | Life) -> None:
-        match message:
-            case Life():
-                self.reply(message, self.context.incarnation)
-            case Do(how="crash"):
-                raise ValueError("made to order")
-            case Do(how="finish"):
-                self.context.finish()
-            case Do(how="hang"):
-                await trio.sleep_forever()
-
-
-def child(log: Log, name: str, **options: Any) -> ChildSpec:
-    options.setdefault("backoff", NO_PAUSE)
-    return ChildSpec(name=name, actor=Child, arguments={"log": log}, **options)
-
-
-def group(name: str, *children: ChildSpec | SupervisorSpec, **options: Any) -> SupervisorSpec:
-    return SupervisorSpec(name=name, children=children, backoff=NO_PAUSE, **options)
-
-
-def states(node: Node) -> dict[str, str]:
-    found = {node.name: node.state}
-    for each in node.children:
-        found |= states(each)
-    return found
-
-
-async def idle() -> None:
-    await trio.testing.wait_all_tasks_blocked()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +88,7 @@ async def test_the_pause_of_a_group_comes_when_all_are_down(
         started = trio.current_time()
         system.ref("root/a").tell(Do("crash"))
         await idle()
-        assert states(system.tree()) == {"root": "running", "a": "down", "b": "down"}
+        assert states(system.tree()) == {"root": "running", "root/a": "down", "root/b": "down"}
         assert await system.ref("root/b").ask(Life()) == 2
         assert trio.current_time() - started == pytest.approx(2.0)
 
@@ -238,10 +161,18 @@ async def test_a_group_restart_brings_back_the_finished_at_a_new_address_not_the
         old = system.ref("root/a")
         old.tell(Do("finish"))
         await idle()
-        assert states(system.tree()) == {"root": "running", "b": "running", "c": "running"}
+        assert states(system.tree()) == {
+            "root": "running",
+            "root/b": "running",
+            "root/c": "running",
+        }
         system.ref("root/c").tell(Do("crash"))
         await idle()
-        assert states(system.tree()) == {"root": "running", "a": "running", "c": "running"}
+        assert states(system.tree()) == {
+            "root": "running",
+            "root/a": "running",
+            "root/c": "running",
+        }
         assert [node.name for node in system.tree().children] == ["a", "c"]
         assert old.is_stopped
         assert await system.ref("root/a").ask(Life()) == 1
@@ -343,7 +274,7 @@ async def test_a_significant_child_that_somebody_stops_ends_nobody_else() -> Non
     async with open_system(spec) as system:
         system.ref("root/a").stop()
         await idle()
-        assert states(system.tree()) == {"root": "running", "b": "running"}
+        assert states(system.tree()) == {"root": "running", "root/b": "running"}
 
 
 async def test_a_significant_supervisor_passes_the_end_on_to_the_root() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 
 import attrs
 import pytest
@@ -14,17 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import (
-    Actor,
     AutoShutdown,
-    Backoff,
-    ChildSpec,
     Restart,
     RestartsExhausted,
     StartFailed,
     Strategy,
-    SupervisorSpec,
 )
-from actors.policy import Exit, ExitKind
 from actors.supervision import (
     Action,
     End,
@@ -37,44 +31,15 @@ from actors.supervision import (
     Supervision,
     Up,
 )
-
-PERMANENT, TRANSIENT, TEMPORARY = Restart.PERMANENT, Restart.TRANSIENT, Restart.TEMPORARY
-NAMES = "abc"
-CRASH = Exit(ExitKind.CRASHED, ValueError("made to order"))
-EXITS = {"crash": CRASH, "finish": Exit(ExitKind.FINISHED)}
-STOPPED = Exit(ExitKind.STOPPED)
-PERIOD_S = 5.0
-
-
-class Idle(Actor[None]):
-    pass
-
-
-def spec_of(
-    types: Iterable[Restart],
-    strategy: Strategy,
-    *,
-    intensity: int = 2,
-    significant: str = "",
-    auto_shutdown: AutoShutdown = AutoShutdown.NEVER,
-    delay_s: float = 0.0,
-) -> SupervisorSpec:
-    backoff = Backoff(first_s=delay_s, step_s=delay_s, jitter=0)
-    children = tuple(
-        ChildSpec(
-            name=name, actor=Idle, restart=each, backoff=backoff, significant=name in significant
-        )
-        for name, each in zip(NAMES, types, strict=False)
-    )
-    return SupervisorSpec(
-        name="s",
-        children=children,
-        strategy=strategy,
-        auto_shutdown=auto_shutdown,
-        intensity=intensity,
-        period_s=PERIOD_S,
-    )
-
+from tests.actors.machines import (
+    CRASH,
+    EXITS,
+    NAMES,
+    PERMANENT,
+    STOPPED,
+    TRANSIENT,
+    spec_of,
+)
 
 # Escalation.
 

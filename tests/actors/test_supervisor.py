@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
-import attrs
 import pytest
 import trio
 import trio.testing
@@ -17,7 +16,6 @@ from actors import (
     ChildSpec,
     LifeEvent,
     Node,
-    Request,
     Restart,
     RestartsExhausted,
     StartFailed,
@@ -25,88 +23,17 @@ from actors import (
     System,
     open_system,
 )
-
-NO_PAUSE = Backoff(first_s=0, step_s=0)
-PAUSE = Backoff(first_s=10.0)
-
-
-@attrs.frozen
-class Do:
-    how: str
-
-
-@attrs.frozen
-class Life(Request[int]):
-    pass
-
-
-class Log:
-    """What happened, in order; ``failing`` names whose set-up raises now."""
-
-    def __init__(self) -> None:
-        self.entries: list[str] = []
-        self.failing: set[str] = set()
-        self.slow: set[str] = set()
-
-    def of(self, what: str) -> list[str]:
-        """The names that ``what`` was logged for."""
-        return [entry.split()[1] for entry in self.entries if entry.startswith(what + " ")]
-
-
-class Child(Actor[Do | Life]):
-    def __init__(self, log: Log, linger_s: float = 0.0) -> None:
-        self._log = log
-        self._linger_s = linger_s
-
-    @property
-    def _name(self) -> str:
-        return self.context.path.rsplit("/", 1)[1]
-
-    async def setup(self) -> None:
-        if self._name in self._log.slow:
-            await trio.sleep(0.5)
-        if self._name in self._log.failing:
-            raise OSError(f"no {self._name}")
-        self._log.entries.append(f"up {self._name}")
-
-    async def teardown(self) -> None:
-        await trio.sleep(self._linger_s)
-        self._log.entries.append(f"down {self._name}")
-
-    async def receive(self, message: Do | Life) -> None:
-        match message:
-            case Life():
-                self.reply(message, self.context.incarnation)
-            case Do(how="crash"):
-                raise ValueError("made to order")
-            case Do(how="finish"):
-                self.context.finish()
-            case Do(how="hang"):
-                await trio.sleep_forever()
-
-
-def child(log: Log, name: str, **options: Any) -> ChildSpec:
-    options.setdefault("backoff", NO_PAUSE)
-    linger_s = options.pop("linger_s", 0.0)
-    return ChildSpec(
-        name=name, actor=Child, arguments={"log": log, "linger_s": linger_s}, **options
-    )
-
-
-def group(name: str, *children: ChildSpec | SupervisorSpec, **options: Any) -> SupervisorSpec:
-    return SupervisorSpec(name=name, children=children, backoff=NO_PAUSE, **options)
-
-
-def states(node: Node) -> dict[str, str]:
-    found = {node.path: node.state}
-    for each in node.children:
-        found |= states(each)
-    return found
-
-
-async def idle() -> None:
-    await trio.testing.wait_all_tasks_blocked()
-
+from tests.actors.children import (
+    PAUSE,
+    Child,
+    Do,
+    Life,
+    Log,
+    child,
+    group,
+    idle,
+    states,
+)
 
 # Order.
 
@@ -124,7 +51,7 @@ async def test_children_start_in_order_and_stop_in_reverse(
 
 async def test_a_failed_first_start_stops_what_was_started_in_reverse() -> None:
     log = Log()
-    log.failing = {"c"}
+    log.failing = {"c": math.inf}
     spec = group("root", *(child(log, name) for name in "abcde"))
     with pytest.raises(StartFailed, match="root/c did not start: OSError: no c") as caught:
         async with open_system(spec):
@@ -136,7 +63,7 @@ async def test_a_failed_first_start_stops_what_was_started_in_reverse() -> None:
 
 async def test_a_failed_first_start_deep_in_the_tree_fails_the_whole_start() -> None:
     log = Log()
-    log.failing = {"c"}
+    log.failing = {"c": math.inf}
     inner = group("inner", child(log, "b"), child(log, "c"), child(log, "d"))
     with pytest.raises(StartFailed, match=r"root/inner did not start: .*root/inner/c") as caught:
         async with open_system(group("root", child(log, "a"), inner, child(log, "e"))):
@@ -309,7 +236,7 @@ async def test_a_failing_restart_is_tried_again_until_the_budget_is_spent(
     with pytest.raises(RestartsExhausted, match="OSError: no a"):  # noqa: PT012
         async with open_system(spec, observer=events.append) as system:
             started = trio.current_time()
-            log.failing = {"a"}
+            log.failing = {"a": math.inf}
             system.ref("root/a").tell(Do("crash"))
             await trio.sleep_forever()
     assert trio.current_time() - started == pytest.approx(1.0 + 2.0 + 2.0)
@@ -323,11 +250,11 @@ async def test_a_restart_that_succeeds_after_failing_answers_who_waited(
     log = Log()
     async with open_system(group("root", child(log, "a", backoff=Backoff(first_s=1.0)))) as system:
         ref = system.ref("root/a")
-        log.failing = {"a"}
+        log.failing = {"a": math.inf}
         ref.tell(Do("crash"))
         reply = ref.send_request(Life())
         await trio.sleep(1.01)
-        log.failing = set()
+        log.failing = {}
         assert await reply.wait() == 3
 
 

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from actors.faults import Crash, Delay, FaultTable, Kill, Plan, Raise, armed
+from actors.faults import Block, Crash, Delay, FaultTable, Kill, Plan, Raise, armed
 from aegis.errors import StartupError
 from aegis.faults import VARIABLE, parse_plan, plan_from_environment
 
@@ -17,6 +17,7 @@ from aegis.faults import VARIABLE, parse_plan, plan_from_environment
         ("ledger.sync.before@3=kill", ("ledger.sync.before", 3), Kill()),
         ("actor.receive.before[Shell]@9=crash", ("actor.receive.before[Shell]", 9), Crash()),
         ("ledger.sync.after@1=delay:0.25", ("ledger.sync.after", 1), Delay(0.25)),
+        ("actor.receive.before@1=block:0.5", ("actor.receive.before", 1), Block(0.5)),
     ],
 )
 def test_a_fault_is_read_with_its_point_its_pass_and_its_kind(
@@ -42,7 +43,16 @@ def test_several_faults_stand_between_commas() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "kill", "a.b.before@0=kill", "a.b.before@1=", "a.b.before@1=often", "@1=kill"]
+    "text",
+    [
+        "",
+        "kill",
+        "a.b.before@0=kill",
+        "a.b.before@1=",
+        "a.b.before@1=often",
+        "a.b.before@1=block:",
+        "@1=kill",
+    ],
 )
 def test_what_is_no_fault_is_refused_with_the_form_that_it_must_have(text: str) -> None:
     with pytest.raises(StartupError, match=r"<point>@<pass>"):

@@ -8,6 +8,7 @@ sleeps wakes a thread. Its messages are sent in one go and handled in one go, as
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import threading
@@ -27,6 +28,7 @@ from actors import (
     MailboxSpec,
     Overflow,
     Request,
+    SlowStep,
     SupervisorSpec,
     open_system,
 )
@@ -89,6 +91,7 @@ def measure() -> list[Row]:
         ("channel send + receive, to tell + receive", channel_s / tell_s, "ratio, goal ≥ 3"),
         ("tell + receive, µs", tell_s * 1e6, f"channel {channel_s * 1e6:.1f} µs"),
         *rows_of_sends(tell_s, ask_s),
+        *rows_of_watched_steps(tell_s, ask_s),
         *rows_of_pykka(tell_s, ask_s),
         ("crash to first answer, µs", best(restart_to_answer_s) * 1e6, "goal ≤ 150"),
         *rows_of_idle_actors(),
@@ -105,6 +108,20 @@ def rows_of_sends(tell_s: float, ask_s: float) -> list[Row]:
         ("ask round trip, to two channel hand-overs", ask_s / hand_over_s, "ratio, goal ≤ 2"),
         ("ask round trip, µs", ask_s * 1e6, f"hand-overs {hand_over_s * 1e6:.1f} µs"),
     ]
+
+
+def rows_of_watched_steps(tell_s: float, ask_s: float) -> list[Row]:
+    """What it costs to hear of slow steps: two calls around each step, not each message."""
+    watched_tell_s = best(functools.partial(tell_message_s, on_slow_step=ignore))
+    watched_ask_s = best(functools.partial(ask_round_trip_s, on_slow_step=ignore))
+    return [
+        ("tell with steps watched, to without", watched_tell_s / tell_s, "ratio, goal ≤ 1.1"),
+        ("ask with steps watched, to without", watched_ask_s / ask_s, "ratio, goal ≤ 1.3"),
+    ]
+
+
+def ignore(_: SlowStep) -> None:
+    """Hear of a slow step."""
 
 
 def rows_of_pykka(tell_s: float, ask_s: float) -> list[Row]:
@@ -160,9 +177,9 @@ async def _receive_all(receive: trio.MemoryReceiveChannel[Tick]) -> None:
             pass
 
 
-async def tell_message_s() -> float:
+async def tell_message_s(on_slow_step: Callable[[SlowStep], None] | None = None) -> float:
     """Seconds for one message told and handled."""
-    async with open_system(ECHOER) as system:
+    async with open_system(ECHOER, on_slow_step=on_slow_step) as system:
         echo = system.ref("root/echo")
         started = time.perf_counter()
         for _ in range(MESSAGES - 1):
@@ -272,9 +289,9 @@ async def hand_over_s_of_channels() -> float:
     return taken / ASKS
 
 
-async def ask_round_trip_s() -> float:
+async def ask_round_trip_s(on_slow_step: Callable[[SlowStep], None] | None = None) -> float:
     """Seconds for one ask and its answer."""
-    async with open_system(ECHOER) as system:
+    async with open_system(ECHOER, on_slow_step=on_slow_step) as system:
         echo = system.ref("root/echo")
         started = time.perf_counter()
         for number in range(ASKS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ STATUS = {
     "terminals": 2,
     "handles": ["alice", "bob"],
     "connections": 0,
+    "late_replies": 0,
 }
 
 
@@ -53,14 +55,12 @@ def test_status_is_a_list_of_facts(server: LineServer, invoke: Invoke) -> None:
     server.answers["status"] = STATUS
     result = invoke("status")
     assert server.arguments() == {}
-    facts = dict(
-        line.split(maxsplit=1) for line in result.stdout.splitlines() if "open" not in line
-    )
+    facts = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.stdout.splitlines())
     assert facts["url"] == "http://127.0.0.1:8420"
     assert facts["uptime"] == "2m 5s"
     assert facts["memory"] == "60.0 MiB"
     assert facts["handles"] == "alice, bob"
-    assert "open files   31" in result.stdout
+    assert (facts["open files"], facts["late replies"]) == ("31", "0")
 
 
 def test_status_as_json_is_the_reply(server: LineServer, invoke: Invoke) -> None:

@@ -48,6 +48,14 @@ def test_up_passes_its_options_on(
     assert started == [DaemonSettings(tmp_path, "::1", 0, "debug")]
 
 
+def test_debugging_shows_everything(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    invoke("up", "--debug")
+    invoke("up", "--debug", "--log-level", "error")
+    assert started == [DaemonSettings(tmp_path, log_level="debug", debug=True)] * 2
+
+
 def test_up_serves_the_nearest_configured_directory(
     invoke: Invoke,
     started: list[DaemonSettings],

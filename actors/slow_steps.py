@@ -1,0 +1,153 @@
+"""Slow steps: what held the loop up, told as an event.
+
+Trio runs one task at a time, from one checkpoint to the next: a *step*. While it lasts nothing else
+runs, no stop is heard, no time limit is kept; and nothing can cut it short. So it is told of
+afterwards. Where it was can only be seen from beside: that takes a thread, which is for debugging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from types import FrameType
+
+import attrs
+import trio
+
+SLOW_STEP_S = 0.1
+"""A step that takes more seconds than this is slow."""
+
+LOOK_EVERY_S = 0.05
+"""How often the watchdog looks at what runs, in seconds; at a step about to be slow in time."""
+
+FRAMES_SHOWN = 50
+"""The innermost frames of a stack that are kept."""
+
+# Trio's function that runs steps; what lies outside of it says nothing.
+_RUNS_STEPS = "unrolled_run"
+
+
+@attrs.frozen(kw_only=True)
+class SlowStep:
+    """A step that kept the loop from everything else for ``duration_s`` seconds of real time.
+
+    ``path`` is the actor or supervisor whose task it was, helper tasks included, and empty for a
+    task outside the tree. ``stack`` shows where it was when it became slow, the innermost call
+    last; it is empty without debugging, and where the code did not let another thread run.
+    """
+
+    path: str
+    task: str
+    duration_s: float
+    stack: str = ""
+
+
+SlowStepObserver = Callable[[SlowStep], None]
+"""Called by Trio between two steps: it must be quick and must not raise."""
+
+
+@contextlib.contextmanager
+def watched_steps(
+    report: SlowStepObserver | None, path_of: Callable[[trio.lowlevel.Task], str], *, debug: bool
+) -> Iterator[None]:
+    """Report every slow step of the present loop until the block ends; ``debug``: with its stack.
+
+    Steps are measured in real time, whatever clock the loop runs on. With nobody to report to
+    nothing is watched.
+    """
+    if report is None:
+        yield
+        return
+    watch = _StepWatch(report, path_of)
+    trio.lowlevel.add_instrument(watch)
+    try:
+        with _Watchdog(watch) if debug else contextlib.nullcontext() as watch.watchdog:
+            yield
+    finally:
+        with contextlib.suppress(KeyError):  # Trio itself removes one whose report raised
+            trio.lowlevel.remove_instrument(watch)
+
+
+class _StepWatch(trio.abc.Instrument):
+    """Called around every step: each word here is paid twice for each message that wakes a task."""
+
+    def __init__(
+        self, report: SlowStepObserver, path_of: Callable[[trio.lowlevel.Task], str]
+    ) -> None:
+        self._report = report
+        self._path_of = path_of
+        self.began = math.inf  # no step is under way
+        self.watchdog: _Watchdog | None = None
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.began = perf_counter()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if perf_counter() - self.began > SLOW_STEP_S:
+            self._tell(task, perf_counter() - self.began)
+        self.began = math.inf
+
+    def _tell(self, task: trio.lowlevel.Task, duration_s: float) -> None:
+        stack = "" if self.watchdog is None else self.watchdog.stack_of(self.began)
+        self._report(
+            SlowStep(path=self._path_of(task), task=task.name, duration_s=duration_s, stack=stack)
+        )
+
+
+class _Watchdog:
+    """A thread that looks at the loop's thread when a step becomes slow, once each step."""
+
+    def __init__(self, watch: _StepWatch) -> None:
+        self._watch = watch
+        self._watched = threading.get_ident()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="actors-watchdog", daemon=True)
+        # When the step began whose stack was seen last. One assignment sets both: two threads.
+        self._seen = (math.nan, traceback.StackSummary())
+
+    def __enter__(self) -> _Watchdog:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def stack_of(self, began: float) -> str:
+        """The stack of the step that began then, as text; empty if it was not seen."""
+        seen_at, stack = self._seen
+        return "".join(stack.format()).rstrip() if seen_at == began else ""
+
+    def _look(self) -> None:
+        while not self._is_over.wait(self._until_next_look()):
+            began = self._watch.began
+            if perf_counter() - began > SLOW_STEP_S and began != self._seen[0]:
+                self._see(began)
+
+    def _until_next_look(self) -> float:
+        began = self._watch.began
+        left = began + SLOW_STEP_S - perf_counter()
+        return left if 0 < left < LOOK_EVERY_S else LOOK_EVERY_S
+
+    def _see(self, began: float) -> None:
+        """Should the step end meanwhile, this comes too late: nobody will ask for its stack."""
+        frame = sys._current_frames().get(self._watched)
+        if frame is not None:
+            self._seen = (began, _stack_of(frame))
+
+
+def _stack_of(frame: FrameType) -> traceback.StackSummary:
+    """The frames of one step, the innermost last; the lines are read only if it is shown."""
+    inner = itertools.takewhile(
+        lambda each: each[0].f_code.co_name != _RUNS_STEPS, traceback.walk_stack(frame)
+    )
+    shown = itertools.islice(inner, FRAMES_SHOWN)
+    stack = traceback.StackSummary.extract(shown, lookup_lines=False)
+    stack.reverse()
+    return stack
