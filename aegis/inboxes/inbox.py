@@ -7,26 +7,35 @@ confirmed, once it is synced.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
+import trio
 
 from actors import Actor, Reply, Timer
 from aegis.errors import StorageError, Unavailable
 from aegis.inboxes import faults
-from aegis.inboxes.rules import MAX_UNREAD_BYTES, InboxState, message_line, message_of, read_line
+from aegis.inboxes.loading import load_state, newest_messages
+from aegis.inboxes.rules import message_line, message_of, read_line
+from aegis.inboxes.state import InboxState
 from aegis.journal.appender import Appender, Position
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
-from aegis.journal.reader import LedgerReader
 from aegis.protocol.inboxes import Deliver, Message, MessageList, ReadInbox, Receipt, WaitInbox
+
+T = TypeVar("T")
 
 WAIT_LIMIT = 50
 """Messages that one wait gives at most."""
 
-LOADED_LINES = 200_000
-LOADED_BYTES = 2 * MAX_UNREAD_BYTES
-"""How much of the end of a ledger is read at the start: what is unread is always the end of it."""
+MAX_ARRIVING = 8_192
+MAX_ARRIVING_CHARS = 8 * 1024 * 1024
+"""Messages, and characters of them, that are written and wait for their sync: beyond that the disk
+is too slow for its senders, and they are told."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +62,7 @@ class _Write:
     """A line on its way to the disk, and who is told: of a delivery, or of an acknowledgement."""
 
     position: Position
+    at: int
     message: Message | None = None
     up_to: str | None = None
     replies: list[Reply[Receipt]] = attrs.field(factory=list)
@@ -72,14 +82,25 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._waits = 0
         self._writes: deque[_Write] = deque()
         self._arriving: dict[str, _Write] = {}
+        self._arriving_chars = 0
 
     async def setup(self) -> None:
         """Open the ledger and read what it holds."""
         self._appender = await Appender.open(self._path, self._flusher)
-        await self._load()
+        self._state = await self._read(load_state)
         self._appender.on_outcome = self._settle
         await self.context.start(self._appender.run)
         self.context.register("inbox", self._handle.lower())
+
+    async def teardown(self) -> None:
+        """Whoever waits is told what to do now: the runtime could only say that it crashed."""
+        ended = Unavailable(
+            f"the inbox of {self._handle!r} ended before it could answer; call again: nothing that "
+            "it confirmed is lost"
+        )
+        self._refuse(ended)
+        if self._waiter is not None:
+            self._waiter.reply.fail(ended)
 
     async def receive(
         self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait
@@ -105,19 +126,30 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         elif delivery.id in self._arriving:
             self._arriving[delivery.id].replies.append(self.defer(delivery))
         else:
-            self._state.check_room(self._handle)
+            self._state.check_room(self._handle, delivery)
+            self._check_arriving()
             message = message_of(delivery)
             faults.APPEND_BEFORE.hit(self._handle)
-            position = await self._append(message_line(message))
+            position, at = await self._append(message_line(message))
             faults.APPEND_AFTER.hit(self._handle)
-            write = _Write(position, message=message, replies=[self.defer(delivery)])
+            write = _Write(position, at, message=message, replies=[self.defer(delivery)])
             self._arriving[message.id] = write
+            self._arriving_chars += len(message.body)
             self._enqueue(write)
+
+    def _check_arriving(self) -> None:
+        if len(self._arriving) >= MAX_ARRIVING or self._arriving_chars >= MAX_ARRIVING_CHARS:
+            raise Unavailable(
+                f"the disk is slow: {len(self._arriving)} messages for {self._handle!r} wait to be "
+                "synced; send again later"
+            )
 
     def _delivered(self, write: _Write) -> None:
         assert write.message is not None
+        del self._arriving[write.message.id]
+        self._arriving_chars -= len(write.message.body)
         faults.CONFIRM_BEFORE.hit(self._handle)
-        self._state.add(write.message)
+        self._state.add(write.message, write.at)
         waited = self._waiter is not None and not self._waiter.reply.is_settled
         position = len(self._state) - 1
         for reply in write.replies:
@@ -131,9 +163,10 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         if request.after is None or not self._state.check_cursor(request.after):
             self._answer(request, self.defer(request))
             return
-        position = await self._append(read_line(request.after))
+        line = read_line(request.after, needed_from=self._state.needed_from(request.after))
+        position, at = await self._append(line)
         self._enqueue(
-            _Write(position, up_to=request.after, request=request, reader=self.defer(request))
+            _Write(position, at, up_to=request.after, request=request, reader=self.defer(request))
         )
 
     def _acknowledged(self, write: _Write) -> None:
@@ -153,22 +186,11 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
         try:
-            messages = await self._newest(limit)
+            messages = await self._read(partial(newest_messages, limit=limit))
         except StorageError as error:
             reply.fail(error)
         else:
             reply.send(_list(messages))
-
-    async def _newest(self, limit: int) -> list[Message]:
-        """The newest messages, read or not. Lines that say what was read lie between them."""
-        reading = await LedgerReader(self._path).last_n_async(
-            2 * limit + 1, end=self._appender.synced
-        )
-        state = InboxState()
-        for line in reading.records:
-            if line.get("kind") == "message":
-                state.apply(line)
-        return state.unread(2 * limit + 1)[-limit:]
 
     def _wait(self, reply: Reply[MessageList], timeout: float) -> None:
         self._end_wait()
@@ -194,17 +216,19 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     # The ledger.
 
-    async def _load(self) -> None:
-        reading = await LedgerReader(self._path).last_n_async(
-            LOADED_LINES, end=self._appender.synced, max_bytes=LOADED_BYTES
+    async def _read(self, read: Callable[[Disk, Path, int], T]) -> T:
+        """What ``read`` finds in that part of the ledger that is synced."""
+        return await trio.to_thread.run_sync(
+            read, self._flusher.disk, self._path, self._appender.synced, abandon_on_cancel=True
         )
-        for line in reading.records:
-            self._state.apply(line)
 
-    async def _append(self, fields: dict[str, object]) -> Position:
+    async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
+        """Where the line ends, and where it begins."""
         if self._appender.failed:
             await self._appender.recover()
-        return self._appender.append(encode_line(fields))
+        line = encode_line(fields)
+        position = self._appender.append(line)
+        return position, position.end - len(line)
 
     def _enqueue(self, write: _Write) -> None:
         self._writes.append(write)
@@ -216,27 +240,32 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
             while self._writes and self._appender.is_synced(self._writes[0].position):
                 write = self._writes.popleft()
                 if write.message is not None:
-                    self._arriving.pop(write.message.id, None)
                     self._delivered(write)
                 else:
                     self._acknowledged(write)
         except StorageError as error:
             self._refuse(error)
 
-    def _refuse(self, error: StorageError) -> None:
-        """Nothing that was not synced is in the ledger any more."""
+    def _refuse(self, error: StorageError | Unavailable) -> None:
+        """Nothing that was not synced is in the ledger any more, or so nobody may believe."""
         for write in self._writes:
             for reply in write.replies:
-                reply.fail(error)
+                reply.fail(_again(error))
             if write.reader is not None:
-                write.reader.fail(error)
+                write.reader.fail(_again(error))
         self._writes.clear()
         self._arriving.clear()
+        self._arriving_chars = 0
 
 
 def stopping() -> Unavailable:
     """What somebody is told who would wait for ever: nothing comes any more."""
     return Unavailable("aegis_inbox_wait: the daemon is stopping; what came is kept")
+
+
+def _again(error: StorageError | Unavailable) -> StorageError | Unavailable:
+    # Each caller gets an exception of its own: a shared one would gather all their tracebacks.
+    return type(error)(*error.args)
 
 
 def _receipt(message_id: str, *, landed: bool, position: int) -> Receipt:

@@ -2,6 +2,9 @@
 
 A handle exists once it was seen: it called a command, or a session was made for it. Being seen
 makes its inbox, so the files in the directory are the handles there are.
+
+An inbox that crashed is not started again by its supervisor, where one with a broken file would use
+up the restarts of all. The next request for it starts it, and hears if that fails.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 import attrs
 
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Restart
+from actors.errors import root_cause
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, StorageError, Unavailable
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
@@ -25,7 +29,8 @@ from aegis.protocol.naming import is_name, name_key
 MAX_HANDLES = 4_096
 """Handles that one daemon knows at most."""
 
-SUPERVISOR = "inboxes"
+MAX_WAITING = 768
+"""Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
 
 InboxRequest = Deliver | ReadInbox | WaitInbox
 
@@ -127,12 +132,19 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         inbox = self._inbox(handle)
         if inbox is None:
             self._start(handle)
-            self._waiting[name_key(handle)].append((request, reply))
+            self._wait_for_start(request, reply, handle)
             return
         try:
             inbox.forward(request, reply)
         except ActorError as error:
             reply.fail(error)
+
+    def _wait_for_start(self, request: InboxRequest, reply: Reply[Any], handle: str) -> None:
+        waiting = self._waiting[name_key(handle)]
+        if len(waiting) >= MAX_WAITING:
+            reply.fail(Unavailable(f"the inbox of {handle!r} is still being opened; call again"))
+        else:
+            waiting.append((request, reply))
 
     def _inbox(self, handle: str) -> Ref[Any] | None:
         if name_key(handle) in self._waiting:
@@ -154,7 +166,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
                 "path": self._directory / f"{handle}.jsonl",
                 "flusher": self._flusher,
             },
-            restart=Restart.PERMANENT,
+            restart=Restart.TEMPORARY,
         )
         try:
             await self.context.system.supervisor(self._supervisor).start_child(spec)
@@ -165,7 +177,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             self._send(request, reply, handle)
 
     def _refuse_waiting(self, handle: str, error: ActorError) -> None:
-        cause = error.__cause__ or error
+        cause = root_cause(error)
         refusal = (
             cause
             if isinstance(cause, AegisError)
