@@ -58,16 +58,23 @@ class _Waiter:
 
 
 @attrs.define(eq=False)
-class _Write:
-    """A line on its way to the disk, and who is told: of a delivery, or of an acknowledgement."""
+class _Arrival:
+    """A message whose line, which begins ``at``, is on its way to the disk; who sent it, waits."""
 
     position: Position
     at: int
-    message: Message | None = None
-    up_to: str | None = None
-    replies: list[Reply[Receipt]] = attrs.field(factory=list)
-    request: ReadInbox | WaitInbox | None = None
-    reader: Reply[MessageList] | None = None
+    message: Message
+    senders: list[Reply[Receipt]]
+
+
+@attrs.define(eq=False)
+class _Acknowledgement:
+    """Likewise the line that says that everything up to ``up_to`` was read."""
+
+    position: Position
+    up_to: str
+    request: ReadInbox | WaitInbox
+    reader: Reply[MessageList]
 
 
 class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
@@ -80,8 +87,8 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._state = InboxState()
         self._waiter: _Waiter | None = None
         self._waits = 0
-        self._writes: deque[_Write] = deque()
-        self._arriving: dict[str, _Write] = {}
+        self._writes: deque[_Arrival | _Acknowledgement] = deque()
+        self._arriving: dict[str, _Arrival] = {}
         self._arriving_chars = 0
 
     async def setup(self) -> None:
@@ -124,7 +131,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         if self._state.knows(delivery.id):
             self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
         elif delivery.id in self._arriving:
-            self._arriving[delivery.id].replies.append(self.defer(delivery))
+            self._arriving[delivery.id].senders.append(self.defer(delivery))
         else:
             self._state.check_room(self._handle, delivery)
             self._check_arriving()
@@ -132,10 +139,10 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
             faults.APPEND_BEFORE.hit(self._handle)
             position, at = await self._append(message_line(message))
             faults.APPEND_AFTER.hit(self._handle)
-            write = _Write(position, at, message=message, replies=[self.defer(delivery)])
-            self._arriving[message.id] = write
+            arrival = _Arrival(position, at, message, [self.defer(delivery)])
+            self._arriving[message.id] = arrival
             self._arriving_chars += len(message.body)
-            self._enqueue(write)
+            self._enqueue(arrival)
 
     def _check_arriving(self) -> None:
         if len(self._arriving) >= MAX_ARRIVING or self._arriving_chars >= MAX_ARRIVING_CHARS:
@@ -144,16 +151,16 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
                 "synced; send again later"
             )
 
-    def _delivered(self, write: _Write) -> None:
-        assert write.message is not None
-        del self._arriving[write.message.id]
-        self._arriving_chars -= len(write.message.body)
+    def _delivered(self, arrival: _Arrival) -> None:
+        message = arrival.message
+        del self._arriving[message.id]
+        self._arriving_chars -= len(message.body)
         faults.CONFIRM_BEFORE.hit(self._handle)
-        self._state.add(write.message, write.at)
+        self._state.add(message, arrival.at)
         waited = self._waiter is not None and not self._waiter.reply.is_settled
         position = len(self._state) - 1
-        for reply in write.replies:
-            reply.send(_receipt(write.message.id, landed=waited, position=position))
+        for reply in arrival.senders:
+            reply.send(_receipt(message.id, landed=waited, position=position))
         if waited:
             self._answer_waiter()
 
@@ -164,16 +171,12 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
             self._answer(request, self.defer(request))
             return
         line = read_line(request.after, needed_from=self._state.needed_from(request.after))
-        position, at = await self._append(line)
-        self._enqueue(
-            _Write(position, at, up_to=request.after, request=request, reader=self.defer(request))
-        )
+        position, _ = await self._append(line)
+        self._enqueue(_Acknowledgement(position, request.after, request, self.defer(request)))
 
-    def _acknowledged(self, write: _Write) -> None:
-        assert write.up_to is not None
+    def _acknowledged(self, write: _Acknowledgement) -> None:
         self._state.acknowledge(write.up_to)
-        if write.request is not None and write.reader is not None:
-            self._answer(write.request, write.reader)
+        self._answer(write.request, write.reader)
 
     def _answer(self, request: ReadInbox | WaitInbox, reply: Reply[MessageList]) -> None:
         match request:
@@ -230,7 +233,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         position = self._appender.append(line)
         return position, position.end - len(line)
 
-    def _enqueue(self, write: _Write) -> None:
+    def _enqueue(self, write: _Arrival | _Acknowledgement) -> None:
         self._writes.append(write)
         self._appender.request_sync()
 
@@ -239,7 +242,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         try:
             while self._writes and self._appender.is_synced(self._writes[0].position):
                 write = self._writes.popleft()
-                if write.message is not None:
+                if isinstance(write, _Arrival):
                     self._delivered(write)
                 else:
                     self._acknowledged(write)
@@ -249,10 +252,9 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
     def _refuse(self, error: StorageError | Unavailable) -> None:
         """Nothing that was not synced is in the ledger any more, or so nobody may believe."""
         for write in self._writes:
-            for reply in write.replies:
+            waiting = write.senders if isinstance(write, _Arrival) else [write.reader]
+            for reply in waiting:
                 reply.fail(_again(error))
-            if write.reader is not None:
-                write.reader.fail(_again(error))
         self._writes.clear()
         self._arriving.clear()
         self._arriving_chars = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import structlog
 
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Restart
 from actors.errors import root_cause
@@ -25,6 +26,8 @@ from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
 from aegis.protocol.naming import is_name, name_key
+
+log = structlog.get_logger()
 
 MAX_HANDLES = 4_096
 """Handles that one daemon knows at most."""
@@ -86,8 +89,8 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
 
     def _end_waits(self) -> None:
         self._ending = True
-        for handle in self._handles.values():
-            inbox = self._inbox(handle)
+        for key in self._handles:
+            inbox = self._inbox(key)
             if inbox is not None:
                 with contextlib.suppress(ActorError):
                     inbox.tell(EndWait())
@@ -104,7 +107,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             body=handoff.context,
             timestamp=utc_now(),
         )
-        self._send(delivery, self.defer(handoff), target)
+        self._pass_to_inbox(handoff, delivery, target)
 
     def _unknown(self, handle: str) -> str:
         close = nearest(handle, self._handles.values())
@@ -116,48 +119,56 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         return f"nobody called {handle!r} has been here yet; {hint}"
 
     def _route(self, request: InboxRequest, handle: str) -> None:
-        self._send(request, self.defer(request), self._see(handle))
+        self._pass_to_inbox(request, request, self._see(handle))
 
     def _see(self, handle: str) -> str:
         """The handle as it was first written; a new one gets its inbox."""
         key = name_key(handle)
-        if key not in self._handles:
-            if len(self._handles) >= MAX_HANDLES:
-                raise Unavailable(f"there are {MAX_HANDLES} handles already; no more can be made")
-            self._handles[key] = handle
-            self._start(handle)
-        return self._handles[key]
+        known = self._handles.get(key)
+        if known is not None:
+            return known
+        if len(self._handles) >= MAX_HANDLES:
+            raise Unavailable(f"there are {MAX_HANDLES} handles already; no more can be made")
+        self._handles[key] = handle
+        self._start(key)
+        return handle
 
-    def _send(self, request: InboxRequest, reply: Reply[Any], handle: str) -> None:
-        inbox = self._inbox(handle)
+    def _pass_to_inbox(
+        self, request: InboxRequest | Handoff, passed: InboxRequest, handle: str
+    ) -> None:
+        """Let the inbox answer ``request``, which reads as ``passed`` there."""
+        key = name_key(handle)
+        inbox = self._inbox(key)
         if inbox is None:
-            self._start(handle)
-            self._wait_for_start(request, reply, handle)
+            self._start(key)
+            self._wait_for_start(passed, self.defer(request), key)
             return
         try:
-            inbox.forward(request, reply)
-        except ActorError as error:
-            reply.fail(error)
+            self.pass_on(request, inbox, passed)
+        except ActorError:
+            log.warning("message not passed on", handle=handle)  # told, so nobody waits to hear it
 
-    def _wait_for_start(self, request: InboxRequest, reply: Reply[Any], handle: str) -> None:
-        waiting = self._waiting[name_key(handle)]
+    def _wait_for_start(self, request: InboxRequest, reply: Reply[Any], key: str) -> None:
+        waiting = self._waiting[key]
         if len(waiting) >= MAX_WAITING:
+            handle = self._handles[key]
             reply.fail(Unavailable(f"the inbox of {handle!r} is still being opened; call again"))
         else:
             waiting.append((request, reply))
 
-    def _inbox(self, handle: str) -> Ref[Any] | None:
-        if name_key(handle) in self._waiting:
+    def _inbox(self, key: str) -> Ref[Any] | None:
+        """The running inbox; None while it starts, too."""
+        if key in self._waiting:
             return None
-        return self.context.system.registry.find("inbox", name_key(handle))
+        return self.context.system.registry.find("inbox", key)
 
-    def _start(self, handle: str) -> None:
-        key = name_key(handle)
-        if key not in self._waiting and self._inbox(handle) is None:
+    def _start(self, key: str) -> None:
+        if key not in self._waiting and self._inbox(key) is None:
             self._waiting[key] = []
-            self.context.start_soon(self._start_inbox, handle)
+            self.context.start_soon(self._start_inbox, key)
 
-    async def _start_inbox(self, handle: str) -> None:
+    async def _start_inbox(self, key: str) -> None:
+        handle = self._handles[key]
         spec = ChildSpec(
             name=handle,
             actor=Inbox,
@@ -169,19 +180,21 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             restart=Restart.TEMPORARY,
         )
         try:
-            await self.context.system.supervisor(self._supervisor).start_child(spec)
+            inbox = await self.context.system.supervisor(self._supervisor).start_child(spec)
         except ActorError as error:
-            self._refuse_waiting(handle, error)
+            self._refuse_waiting(key, error)
             return
-        for request, reply in self._waiting.pop(name_key(handle)):
-            self._send(request, reply, handle)
+        for request, reply in self._waiting.pop(key):
+            try:
+                inbox.forward(request, reply)
+            except ActorError as error:
+                reply.fail(error)
 
-    def _refuse_waiting(self, handle: str, error: ActorError) -> None:
+    def _refuse_waiting(self, key: str, error: ActorError) -> None:
         cause = root_cause(error)
-        refusal = (
-            cause
-            if isinstance(cause, AegisError)
-            else StorageError(f"the inbox of {handle!r} cannot be opened: {error}")
-        )
-        for _, reply in self._waiting.pop(name_key(handle)):
-            reply.fail(refusal)
+        for _, reply in self._waiting.pop(key):
+            reply.fail(
+                type(cause)(*cause.args)
+                if isinstance(cause, AegisError)
+                else StorageError(f"the inbox of {self._handles[key]!r} cannot be opened: {error}")
+            )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import attrs
+
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.clock import to_seconds
@@ -60,13 +62,12 @@ def message_of(delivery: Deliver) -> Message:
 
 
 def message_line(message: Message) -> dict[str, object]:
-    """The ledger line of a message."""
+    """The ledger line of a message; its ``text`` is rendered again when it is read back."""
     return {
         "kind": "message",
         "id": message.id,
         "sender": message.sender,
         "body": message.body,
-        "text": message.text,
         "timestamp": message.timestamp,
         "task_id": message.task_id,
         "status": message.status,
@@ -83,10 +84,17 @@ def message_in(line: Mapping[str, Any]) -> Message | None:
     match line:
         case {"kind": "message", **fields}:
             try:
-                return structure(Message, fields)
+                return _rendered(structure(Message, {"text": "", **fields}))
             except CodecError:
                 return None
     return None
+
+
+def _rendered(message: Message) -> Message:
+    text = render_text(
+        message.sender, message.timestamp, message.body, message.task_id, message.status
+    )
+    return attrs.evolve(message, text=text)
 
 
 def read_up_to(line: Mapping[str, Any]) -> str | None:
