@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import structlog
 
-from actors import Actor, ActorError, ChildSpec, Ref, Reply, Restart
+from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart
 from actors.errors import root_cause
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, StorageError, Unavailable
@@ -34,8 +34,6 @@ MAX_HANDLES = 4_096
 
 MAX_WAITING = 768
 """Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
-
-InboxRequest = Deliver | ReadInbox | WaitInbox
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +56,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         self._supervisor = supervisor
         self._flusher = flusher
         self._handles: dict[str, str] = {}
-        self._waiting: dict[str, list[tuple[InboxRequest, Reply[Any]]]] = {}
+        self._waiting: dict[str, list[tuple[Request[Any], Reply[Any]]]] = {}
         self._ending = False
 
     async def setup(self) -> None:
@@ -118,7 +116,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             hint = f"handles seen so far: {known or 'none'}"
         return f"nobody called {handle!r} has been here yet; {hint}"
 
-    def _route(self, request: InboxRequest, handle: str) -> None:
+    def _route(self, request: Deliver | ReadInbox | WaitInbox, handle: str) -> None:
         self._pass_to_inbox(request, request, self._see(handle))
 
     def _see(self, handle: str) -> str:
@@ -133,9 +131,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         self._start(key)
         return handle
 
-    def _pass_to_inbox(
-        self, request: InboxRequest | Handoff, passed: InboxRequest, handle: str
-    ) -> None:
+    def _pass_to_inbox(self, request: Request[Any], passed: Request[Any], handle: str) -> None:
         """Let the inbox answer ``request``, which reads as ``passed`` there."""
         key = name_key(handle)
         inbox = self._inbox(key)
@@ -148,7 +144,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         except ActorError:
             log.warning("message not passed on", handle=handle)  # told, so nobody waits to hear it
 
-    def _wait_for_start(self, request: InboxRequest, reply: Reply[Any], key: str) -> None:
+    def _wait_for_start(self, request: Request[Any], reply: Reply[Any], key: str) -> None:
         waiting = self._waiting[key]
         if len(waiting) >= MAX_WAITING:
             handle = self._handles[key]
