@@ -3,55 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
-from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
 from aegis.errors import InvalidRequest, NotFound, StorageError
-from aegis.inboxes.router import HandleSeen, InboxRouter
-from aegis.journal.flusher import Flusher
-from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
-
-
-@asynccontextmanager
-async def open_inboxes(directory: Path) -> AsyncIterator[System]:
-    spec = SupervisorSpec(
-        name="root",
-        children=(
-            SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(
-                name="router",
-                actor=InboxRouter,
-                arguments={
-                    "directory": directory,
-                    "supervisor": "root/inboxes",
-                    "flusher": Flusher(),
-                },
-            ),
-        ),
-    )
-    with trio.fail_after(30):
-        async with open_system(spec) as system:
-            yield system
-
-
-def router(system: System) -> Ref[Any]:
-    return system.ref("root/router")
-
-
-def wake(number: int, handle: str = "pm") -> Deliver:
-    return Deliver(
-        handle=handle,
-        id=f"w{number}",
-        sender="term:build",
-        body=f"body {number}",
-        timestamp="2026-05-22T14:03:25.000Z",
-    )
+from aegis.inboxes.router import HandleSeen
+from aegis.protocol.inboxes import Handoff, ReadInbox, WaitInbox
+from tests.aegis.inboxes.harness import open_inboxes, router, wake
 
 
 async def test_a_delivered_message_is_read_until_it_is_acknowledged(tmp_path: Path) -> None:
@@ -96,6 +56,19 @@ async def test_messages_and_acknowledgements_survive_a_restart(tmp_path: Path) -
         await router(system).ask(wake(0))
         got = await router(system).ask(ReadInbox(from_handle="pm"))
         assert [each.id for each in got.messages] == ["w1", "w2"], "a known id came again"
+
+
+async def test_all_that_came_is_shown_however_many_times_it_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        for number in range(10):
+            await ref.ask(wake(number))
+        for number in range(10):
+            await ref.ask(ReadInbox(from_handle="pm", after=f"w{number}"))
+        got = await ref.ask(ReadInbox(from_handle="pm", unread=False, limit=3))
+        assert [each.id for each in got.messages] == ["w7", "w8", "w9"]
 
 
 async def test_a_wait_ends_with_the_next_message(tmp_path: Path) -> None:
