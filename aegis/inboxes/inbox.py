@@ -6,6 +6,7 @@ confirmed, once it is synced.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -85,6 +86,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._path = path
         self._flusher = flusher
         self._state = InboxState()
+        self._is_open = False
         self._waiter: _Waiter | None = None
         self._waits = 0
         self._writes: deque[_Arrival | _Acknowledgement] = deque()
@@ -92,12 +94,10 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._arriving_chars = 0
 
     async def setup(self) -> None:
-        """Open the ledger and read what it holds."""
-        self._appender = await Appender.open(self._path, self._flusher)
-        self._state = await self._read(load_state)
-        self._appender.on_outcome = self._settle
-        await self.context.start(self._appender.run)
+        """Be found; open the ledger. If the disk refuses, each request tries that again."""
         self.context.register("inbox", self._handle.lower())
+        with contextlib.suppress(StorageError):
+            await self._open()
 
     async def teardown(self) -> None:
         """Whoever waits is told what to do now: the runtime could only say that it crashed."""
@@ -115,8 +115,12 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():
+                if not self._is_open:
+                    await self._open()
                 await self._deliver(message)
             case ReadInbox() | WaitInbox():
+                if not self._is_open:
+                    await self._open()
                 await self._acknowledge_and_answer(message)
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
@@ -189,7 +193,9 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
         try:
-            messages = await self._read(partial(newest_messages, limit=limit))
+            messages = await self._read(
+                partial(newest_messages, limit=limit), self._appender.synced
+            )
         except StorageError as error:
             reply.fail(error)
         else:
@@ -219,10 +225,22 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     # The ledger.
 
-    async def _read(self, read: Callable[[Disk, Path, int], T]) -> T:
-        """What ``read`` finds in that part of the ledger that is synced."""
+    async def _open(self) -> None:
+        """Open the ledger and read what it holds. Raises ``StorageError``."""
+        appender = await Appender.open(self._path, self._flusher)
+        with contextlib.ExitStack() as undo:
+            undo.callback(appender.close)
+            self._state = await self._read(load_state, appender.synced)
+            await self.context.start(appender.run)
+            undo.pop_all()
+        appender.on_outcome = self._settle
+        self._appender = appender
+        self._is_open = True
+
+    async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
+        """What ``read`` finds in the first ``end`` bytes of the ledger."""
         return await trio.to_thread.run_sync(
-            read, self._flusher.disk, self._path, self._appender.synced, abandon_on_cancel=True
+            read, self._flusher.disk, self._path, end, abandon_on_cancel=True
         )
 
     async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:

@@ -3,8 +3,8 @@
 A handle exists once it was seen: it called a command, or a session was made for it. Being seen
 makes its inbox, so the files in the directory are the handles there are.
 
-An inbox that crashed is not started again by its supervisor, where one with a broken file would use
-up the restarts of all. The next request for it starts it, and hears if that fails.
+Each inbox has a supervisor of its own, so that one which crashes again and again uses up nobody's
+restarts but its own. When they are used up it is gone, until the next request for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import structlog
 
-from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart
+from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, StorageError, Unavailable
@@ -164,27 +164,30 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             self.context.start_soon(self._start_inbox, key)
 
     async def _start_inbox(self, key: str) -> None:
+        try:
+            await self.context.system.supervisor(self._supervisor).start_child(self._spec(key))
+        except ActorError as error:
+            self._refuse_waiting(key, error)
+            return
+        inbox = self.context.system.ref(f"{self._supervisor}/{self._handles[key]}/inbox")
+        for request, reply in self._waiting.pop(key):
+            try:
+                inbox.forward(request, reply)
+            except ActorError as error:
+                reply.fail(error)
+
+    def _spec(self, key: str) -> SupervisorSpec:
         handle = self._handles[key]
-        spec = ChildSpec(
-            name=handle,
+        inbox = ChildSpec(
+            name="inbox",
             actor=Inbox,
             arguments={
                 "handle": handle,
                 "path": self._directory / f"{handle}.jsonl",
                 "flusher": self._flusher,
             },
-            restart=Restart.TEMPORARY,
         )
-        try:
-            inbox = await self.context.system.supervisor(self._supervisor).start_child(spec)
-        except ActorError as error:
-            self._refuse_waiting(key, error)
-            return
-        for request, reply in self._waiting.pop(key):
-            try:
-                inbox.forward(request, reply)
-            except ActorError as error:
-                reply.fail(error)
+        return SupervisorSpec(name=handle, children=(inbox,), restart=Restart.TEMPORARY)
 
     def _refuse_waiting(self, key: str, error: ActorError) -> None:
         cause = root_cause(error)
