@@ -114,8 +114,11 @@ async def rate(share: Callable[[int], Awaitable[None]]) -> float:
     return MESSAGES / (time.perf_counter() - begin)
 
 
-async def rates(directory: Path, outstanding: int) -> tuple[list[float], list[float]]:
-    """Of the bare group commit, and of the inbox, round by round in turn."""
+async def rates(directory: Path, outstanding: int) -> tuple[list[float], ...]:
+    """Of the bare group commit and of the inbox, round by round in turn; and how long it was busy.
+
+    The last is processor time of this process for one message, all its threads together.
+    """
     tree = SupervisorSpec(
         name="root",
         children=(
@@ -131,7 +134,7 @@ async def rates(directory: Path, outstanding: int) -> tuple[list[float], list[fl
             ),
         ),
     )
-    bare, ours = [], []
+    bare, ours, busy = [], [], []
     async with open_system(tree) as system, trio.open_nursery() as nursery:
         router = system.ref("root/router")
         commit = GroupCommit(directory / "bare")
@@ -147,10 +150,12 @@ async def rates(directory: Path, outstanding: int) -> tuple[list[float], list[fl
                 await send_messages(router, messages[sender::SENDERS], outstanding)
 
             bare.append(await rate(share_of_lines))
+            begin = time.process_time()
             ours.append(await rate(share_of_messages))
+            busy.append((time.process_time() - begin) / MESSAGES)
             await empty(router)
         nursery.cancel_scope.cancel()
-    return bare, ours
+    return bare, ours, busy
 
 
 async def empty(router: Ref[ReadInbox]) -> None:
@@ -168,10 +173,11 @@ async def _measure(directory: Path) -> list[Row]:
     ):
         place = directory / str(outstanding)
         place.mkdir()
-        bare, ours = map(statistics.median, await rates(place, outstanding))
+        bare, ours, busy = map(statistics.median, await rates(place, outstanding))
         rows += [
             (f"{what}: bare group commit / inbox", bare / ours, "ratio"),
             ("  messages accepted/s", ours, f"median{note}"),
+            ("  processor time for one message, senders included, µs", busy * 1e6, "median"),
             ("  lines of the bare group commit/s", bare, "median"),
         ]
     return rows

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from aegis.errors import InvalidRequest, NotFound, StorageError
+from aegis.errors import InvalidRequest, NotFound, StorageError, Unavailable
+from aegis.inboxes import inbox
+from aegis.inboxes import router as inbox_router
 from aegis.inboxes.router import HandleSeen
+from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Handoff, ReadInbox, WaitInbox
 from tests.aegis.inboxes.harness import open_inboxes, router, wake
 
@@ -185,3 +188,56 @@ async def test_many_senders_share_syncs_and_lose_nothing(tmp_path: Path) -> None
                 nursery.start_soon(ref.ask, wake(number))
         got = await ref.ask(ReadInbox(from_handle="pm", limit=1000))
         assert {each.id for each in got.messages} == {f"w{number}" for number in range(201)}
+
+
+@pytest.fixture
+def stalled_disk(monkeypatch: pytest.MonkeyPatch) -> trio.Event:
+    """Nothing is synced until the event is set; opening a file is not held up."""
+    moves_again = trio.Event()
+    fdatasync = Flusher.fdatasync
+
+    async def stalled(flusher: Flusher, fd: int) -> None:
+        await moves_again.wait()
+        await fdatasync(flusher, fd)
+
+    monkeypatch.setattr(Flusher, "fdatasync", stalled)
+    return moves_again
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_ARRIVING", 3), ("MAX_ARRIVING_CHARS", 15)])
+async def test_while_the_disk_stalls_only_so_much_is_taken_and_the_rest_is_told(
+    tmp_path: Path,
+    stalled_disk: trio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    most: int,
+) -> None:
+    monkeypatch.setattr(inbox, limit, most)
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        await ref.ask(ReadInbox(from_handle="pm"))
+        replies = [ref.send_request(wake(number)) for number in range(3)]
+        with pytest.raises(Unavailable, match="3 messages for 'pm' wait to be synced; send again"):
+            await ref.ask(wake(3))
+        assert (await ref.ask(ReadInbox(from_handle="pm"))).messages == []
+        stalled_disk.set()
+        for reply in replies:
+            await reply.wait()
+        await ref.ask(wake(3))
+        got = await ref.ask(ReadInbox(from_handle="pm"))
+        assert [each.id for each in got.messages] == ["w0", "w1", "w2", "w3"]
+
+
+async def test_only_so_many_wait_for_an_inbox_to_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_router, "MAX_WAITING", 2)
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        replies = [ref.send_request(wake(number)) for number in range(3)]
+        with pytest.raises(Unavailable, match="the inbox of 'pm' is still being opened"):
+            await replies[2].wait()
+        for reply in replies[:2]:
+            await reply.wait()
+        await ref.ask(wake(2))
+        assert len((await ref.ask(ReadInbox(from_handle="pm"))).messages) == 3
