@@ -58,11 +58,11 @@ class Fold:
         late = self.late_seq
         if seq < self.last_seq:
             late = seq if late is None else min(late, seq)
-        return attrs.evolve(
-            self,
+        return Fold(
             newest=wake,
             since_seq=min(self.since_seq, seq - 1),
             last_seq=max(self.last_seq, seq),
+            began=self.began,
             late_seq=late,
         )
 
@@ -74,8 +74,13 @@ class Fold:
     def message(self, newest: Message) -> Message:
         """What a reader sees in the place of ``newest``, the message of its newest wake."""
         body = self._body()
-        text = render_text(newest.sender, newest.timestamp, body)
-        return attrs.evolve(newest, body=body, text=text)
+        return Message(
+            id=newest.id,
+            sender=newest.sender,
+            body=body,
+            text=render_text(newest.sender, newest.timestamp, body),
+            timestamp=newest.timestamp,
+        )
 
     def _body(self) -> str:
         name = self.newest.about.terminal

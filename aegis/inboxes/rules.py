@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import attrs
-
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.clock import to_seconds
@@ -45,8 +43,8 @@ def render_text(
     return f"{render_header(sender, timestamp, task_id, status)}\n{body}"
 
 
-def message_of(delivery: Deliver) -> Message:
-    """The message that a delivery puts into the inbox."""
+def message_of(delivery: Deliver | Message) -> Message:
+    """The message that a delivery puts into the inbox, with its ``text`` rendered."""
     text = render_text(
         delivery.sender, delivery.timestamp, delivery.body, delivery.task_id, delivery.status
     )
@@ -84,17 +82,10 @@ def message_in(line: Mapping[str, Any]) -> Message | None:
     match line:
         case {"kind": "message", **fields}:
             try:
-                return _rendered(structure(Message, {"text": "", **fields}))
+                return message_of(structure(Message, {"text": "", **fields}))
             except CodecError:
                 return None
     return None
-
-
-def _rendered(message: Message) -> Message:
-    text = render_text(
-        message.sender, message.timestamp, message.body, message.task_id, message.status
-    )
-    return attrs.evolve(message, text=text)
 
 
 def read_up_to(line: Mapping[str, Any]) -> str | None:
