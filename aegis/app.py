@@ -1,7 +1,7 @@
 """The daemon: its supervision tree, drawn and built, and its life as a process.
 
 root (one_for_one)
-├─ inboxes             one inbox per handle, dynamic
+├─ inboxes             one subtree per handle, dynamic: inbox
 ├─ inbox-router        finds the inbox of a handle
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
 ├─ terminal-directory  spawns, lists and closes terminals

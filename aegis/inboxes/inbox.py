@@ -6,27 +6,37 @@ confirmed, once it is synced.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
+import trio
 
 from actors import Actor, Reply, Timer
 from aegis.errors import StorageError, Unavailable
 from aegis.inboxes import faults
-from aegis.inboxes.rules import MAX_UNREAD_BYTES, InboxState, message_line, message_of, read_line
+from aegis.inboxes.loading import load_state, newest_messages
+from aegis.inboxes.rules import message_line, message_of, read_line
+from aegis.inboxes.state import InboxState
 from aegis.journal.appender import Appender, Position
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
-from aegis.journal.reader import LedgerReader
 from aegis.protocol.inboxes import Deliver, Message, MessageList, ReadInbox, Receipt, WaitInbox
+
+T = TypeVar("T")
 
 WAIT_LIMIT = 50
 """Messages that one wait gives at most."""
 
-LOADED_LINES = 200_000
-LOADED_BYTES = 2 * MAX_UNREAD_BYTES
-"""How much of the end of a ledger is read at the start: what is unread is always the end of it."""
+MAX_ARRIVING = 8_192
+MAX_ARRIVING_CHARS = 8 * 1024 * 1024
+"""Messages, and characters of them, that are written and wait for their sync: beyond that the disk
+is too slow for its senders, and they are told."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,15 +59,23 @@ class _Waiter:
 
 
 @attrs.define(eq=False)
-class _Write:
-    """A line on its way to the disk, and who is told: of a delivery, or of an acknowledgement."""
+class _Arrival:
+    """A message whose line, which begins ``at``, is on its way to the disk; who sent it, waits."""
 
     position: Position
-    message: Message | None = None
-    up_to: str | None = None
-    replies: list[Reply[Receipt]] = attrs.field(factory=list)
-    request: ReadInbox | WaitInbox | None = None
-    reader: Reply[MessageList] | None = None
+    at: int
+    message: Message
+    senders: list[Reply[Receipt]]
+
+
+@attrs.define(eq=False)
+class _Acknowledgement:
+    """Likewise the line that says that everything up to ``up_to`` was read."""
+
+    position: Position
+    up_to: str
+    request: ReadInbox | WaitInbox
+    reader: Reply[MessageList]
 
 
 class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
@@ -68,18 +86,28 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._path = path
         self._flusher = flusher
         self._state = InboxState()
+        self._is_open = False
         self._waiter: _Waiter | None = None
         self._waits = 0
-        self._writes: deque[_Write] = deque()
-        self._arriving: dict[str, _Write] = {}
+        self._writes: deque[_Arrival | _Acknowledgement] = deque()
+        self._arriving: dict[str, _Arrival] = {}
+        self._arriving_chars = 0
 
     async def setup(self) -> None:
-        """Open the ledger and read what it holds."""
-        self._appender = await Appender.open(self._path, self._flusher)
-        await self._load()
-        self._appender.on_outcome = self._settle
-        await self.context.start(self._appender.run)
+        """Be found; open the ledger. If the disk refuses, each request tries that again."""
         self.context.register("inbox", self._handle.lower())
+        with contextlib.suppress(StorageError):
+            await self._open()
+
+    async def teardown(self) -> None:
+        """Whoever waits is told what to do now: the runtime could only say that it crashed."""
+        ended = Unavailable(
+            f"the inbox of {self._handle!r} ended before it could answer; call again: nothing that "
+            "it confirmed is lost"
+        )
+        self._refuse(ended)
+        if self._waiter is not None:
+            self._waiter.reply.fail(ended)
 
     async def receive(
         self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait
@@ -87,8 +115,12 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():
+                if not self._is_open:
+                    await self._open()
                 await self._deliver(message)
             case ReadInbox() | WaitInbox():
+                if not self._is_open:
+                    await self._open()
                 await self._acknowledge_and_answer(message)
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
@@ -103,25 +135,36 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         if self._state.knows(delivery.id):
             self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
         elif delivery.id in self._arriving:
-            self._arriving[delivery.id].replies.append(self.defer(delivery))
+            self._arriving[delivery.id].senders.append(self.defer(delivery))
         else:
-            self._state.check_room(self._handle)
+            self._state.check_room(self._handle, delivery)
+            self._check_arriving()
             message = message_of(delivery)
             faults.APPEND_BEFORE.hit(self._handle)
-            position = await self._append(message_line(message))
+            position, at = await self._append(message_line(message))
             faults.APPEND_AFTER.hit(self._handle)
-            write = _Write(position, message=message, replies=[self.defer(delivery)])
-            self._arriving[message.id] = write
-            self._enqueue(write)
+            arrival = _Arrival(position, at, message, [self.defer(delivery)])
+            self._arriving[message.id] = arrival
+            self._arriving_chars += len(message.body)
+            self._enqueue(arrival)
 
-    def _delivered(self, write: _Write) -> None:
-        assert write.message is not None
+    def _check_arriving(self) -> None:
+        if len(self._arriving) >= MAX_ARRIVING or self._arriving_chars >= MAX_ARRIVING_CHARS:
+            raise Unavailable(
+                f"the disk is slow: {len(self._arriving)} messages for {self._handle!r} wait to be "
+                "synced; send again later"
+            )
+
+    def _delivered(self, arrival: _Arrival) -> None:
+        message = arrival.message
+        del self._arriving[message.id]
+        self._arriving_chars -= len(message.body)
         faults.CONFIRM_BEFORE.hit(self._handle)
-        self._state.add(write.message)
+        self._state.add(message, arrival.at)
         waited = self._waiter is not None and not self._waiter.reply.is_settled
         position = len(self._state) - 1
-        for reply in write.replies:
-            reply.send(_receipt(write.message.id, landed=waited, position=position))
+        for reply in arrival.senders:
+            reply.send(_receipt(message.id, landed=waited, position=position))
         if waited:
             self._answer_waiter()
 
@@ -131,16 +174,13 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         if request.after is None or not self._state.check_cursor(request.after):
             self._answer(request, self.defer(request))
             return
-        position = await self._append(read_line(request.after))
-        self._enqueue(
-            _Write(position, up_to=request.after, request=request, reader=self.defer(request))
-        )
+        line = read_line(request.after, needed_from=self._state.needed_from(request.after))
+        position, _ = await self._append(line)
+        self._enqueue(_Acknowledgement(position, request.after, request, self.defer(request)))
 
-    def _acknowledged(self, write: _Write) -> None:
-        assert write.up_to is not None
+    def _acknowledged(self, write: _Acknowledgement) -> None:
         self._state.acknowledge(write.up_to)
-        if write.request is not None and write.reader is not None:
-            self._answer(write.request, write.reader)
+        self._answer(write.request, write.reader)
 
     def _answer(self, request: ReadInbox | WaitInbox, reply: Reply[MessageList]) -> None:
         match request:
@@ -153,22 +193,13 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
         try:
-            messages = await self._newest(limit)
+            messages = await self._read(
+                partial(newest_messages, limit=limit), self._appender.synced
+            )
         except StorageError as error:
             reply.fail(error)
         else:
             reply.send(_list(messages))
-
-    async def _newest(self, limit: int) -> list[Message]:
-        """The newest messages, read or not. Lines that say what was read lie between them."""
-        reading = await LedgerReader(self._path).last_n_async(
-            2 * limit + 1, end=self._appender.synced
-        )
-        state = InboxState()
-        for line in reading.records:
-            if line.get("kind") == "message":
-                state.apply(line)
-        return state.unread(2 * limit + 1)[-limit:]
 
     def _wait(self, reply: Reply[MessageList], timeout: float) -> None:
         self._end_wait()
@@ -194,19 +225,33 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     # The ledger.
 
-    async def _load(self) -> None:
-        reading = await LedgerReader(self._path).last_n_async(
-            LOADED_LINES, end=self._appender.synced, max_bytes=LOADED_BYTES
-        )
-        for line in reading.records:
-            self._state.apply(line)
+    async def _open(self) -> None:
+        """Open the ledger and read what it holds. Raises ``StorageError``."""
+        appender = await Appender.open(self._path, self._flusher)
+        with contextlib.ExitStack() as undo:
+            undo.callback(appender.close)
+            self._state = await self._read(load_state, appender.synced)
+            await self.context.start(appender.run)
+            undo.pop_all()
+        appender.on_outcome = self._settle
+        self._appender = appender
+        self._is_open = True
 
-    async def _append(self, fields: dict[str, object]) -> Position:
+    async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
+        """What ``read`` finds in the first ``end`` bytes of the ledger."""
+        return await trio.to_thread.run_sync(
+            read, self._flusher.disk, self._path, end, abandon_on_cancel=True
+        )
+
+    async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
+        """Where the line ends, and where it begins."""
         if self._appender.failed:
             await self._appender.recover()
-        return self._appender.append(encode_line(fields))
+        line = encode_line(fields)
+        position = self._appender.append(line)
+        return position, position.end - len(line)
 
-    def _enqueue(self, write: _Write) -> None:
+    def _enqueue(self, write: _Arrival | _Acknowledgement) -> None:
         self._writes.append(write)
         self._appender.request_sync()
 
@@ -215,28 +260,32 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         try:
             while self._writes and self._appender.is_synced(self._writes[0].position):
                 write = self._writes.popleft()
-                if write.message is not None:
-                    self._arriving.pop(write.message.id, None)
+                if isinstance(write, _Arrival):
                     self._delivered(write)
                 else:
                     self._acknowledged(write)
         except StorageError as error:
             self._refuse(error)
 
-    def _refuse(self, error: StorageError) -> None:
-        """Nothing that was not synced is in the ledger any more."""
+    def _refuse(self, error: StorageError | Unavailable) -> None:
+        """Nothing that was not synced is in the ledger any more, or so nobody may believe."""
         for write in self._writes:
-            for reply in write.replies:
-                reply.fail(error)
-            if write.reader is not None:
-                write.reader.fail(error)
+            waiting = write.senders if isinstance(write, _Arrival) else [write.reader]
+            for reply in waiting:
+                reply.fail(_again(error))
         self._writes.clear()
         self._arriving.clear()
+        self._arriving_chars = 0
 
 
 def stopping() -> Unavailable:
     """What somebody is told who would wait for ever: nothing comes any more."""
     return Unavailable("aegis_inbox_wait: the daemon is stopping; what came is kept")
+
+
+def _again(error: StorageError | Unavailable) -> StorageError | Unavailable:
+    # Each caller gets an exception of its own: a shared one would gather all their tracebacks.
+    return type(error)(*error.args)
 
 
 def _receipt(message_id: str, *, landed: bool, position: int) -> Receipt:

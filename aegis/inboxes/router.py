@@ -2,6 +2,9 @@
 
 A handle exists once it was seen: it called a command, or a session was made for it. Being seen
 makes its inbox, so the files in the directory are the handles there are.
+
+Each inbox has a supervisor of its own, so that one which crashes again and again uses up nobody's
+restarts but its own. When they are used up it is gone, until the next request for it.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import structlog
 
-from actors import Actor, ActorError, ChildSpec, Ref, Reply, Restart
+from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
+from actors.errors import root_cause
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, StorageError, Unavailable
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
@@ -22,12 +27,13 @@ from aegis.names import nearest
 from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
 from aegis.protocol.naming import is_name, name_key
 
+log = structlog.get_logger()
+
 MAX_HANDLES = 4_096
 """Handles that one daemon knows at most."""
 
-SUPERVISOR = "inboxes"
-
-InboxRequest = Deliver | ReadInbox | WaitInbox
+MAX_WAITING = 768
+"""Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +56,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
         self._supervisor = supervisor
         self._flusher = flusher
         self._handles: dict[str, str] = {}
-        self._waiting: dict[str, list[tuple[InboxRequest, Reply[Any]]]] = {}
+        self._waiting: dict[str, list[tuple[Request[Any], Reply[Any]]]] = {}
         self._ending = False
 
     async def setup(self) -> None:
@@ -81,8 +87,8 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
 
     def _end_waits(self) -> None:
         self._ending = True
-        for handle in self._handles.values():
-            inbox = self._inbox(handle)
+        for key in self._handles:
+            inbox = self._inbox(key)
             if inbox is not None:
                 with contextlib.suppress(ActorError):
                     inbox.tell(EndWait())
@@ -99,7 +105,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             body=handoff.context,
             timestamp=utc_now(),
         )
-        self._send(delivery, self.defer(handoff), target)
+        self._pass_to_inbox(handoff, delivery, target)
 
     def _unknown(self, handle: str) -> str:
         close = nearest(handle, self._handles.values())
@@ -110,66 +116,84 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             hint = f"handles seen so far: {known or 'none'}"
         return f"nobody called {handle!r} has been here yet; {hint}"
 
-    def _route(self, request: InboxRequest, handle: str) -> None:
-        self._send(request, self.defer(request), self._see(handle))
+    def _route(self, request: Deliver | ReadInbox | WaitInbox, handle: str) -> None:
+        self._pass_to_inbox(request, request, self._see(handle))
 
     def _see(self, handle: str) -> str:
         """The handle as it was first written; a new one gets its inbox."""
         key = name_key(handle)
-        if key not in self._handles:
-            if len(self._handles) >= MAX_HANDLES:
-                raise Unavailable(f"there are {MAX_HANDLES} handles already; no more can be made")
-            self._handles[key] = handle
-            self._start(handle)
-        return self._handles[key]
+        known = self._handles.get(key)
+        if known is not None:
+            return known
+        if len(self._handles) >= MAX_HANDLES:
+            raise Unavailable(f"there are {MAX_HANDLES} handles already; no more can be made")
+        self._handles[key] = handle
+        self._start(key)
+        return handle
 
-    def _send(self, request: InboxRequest, reply: Reply[Any], handle: str) -> None:
-        inbox = self._inbox(handle)
+    def _pass_to_inbox(self, request: Request[Any], passed: Request[Any], handle: str) -> None:
+        """Let the inbox answer ``request``, which reads as ``passed`` there."""
+        key = name_key(handle)
+        inbox = self._inbox(key)
         if inbox is None:
-            self._start(handle)
-            self._waiting[name_key(handle)].append((request, reply))
+            self._start(key)
+            self._wait_for_start(passed, self.defer(request), key)
             return
         try:
-            inbox.forward(request, reply)
-        except ActorError as error:
-            reply.fail(error)
+            self.pass_on(request, inbox, passed)
+        except ActorError:
+            log.warning("message not passed on", handle=handle)  # told, so nobody waits to hear it
 
-    def _inbox(self, handle: str) -> Ref[Any] | None:
-        if name_key(handle) in self._waiting:
+    def _wait_for_start(self, request: Request[Any], reply: Reply[Any], key: str) -> None:
+        waiting = self._waiting[key]
+        if len(waiting) >= MAX_WAITING:
+            handle = self._handles[key]
+            reply.fail(Unavailable(f"the inbox of {handle!r} is still being opened; call again"))
+        else:
+            waiting.append((request, reply))
+
+    def _inbox(self, key: str) -> Ref[Any] | None:
+        """The running inbox; None while it starts, too."""
+        if key in self._waiting:
             return None
-        return self.context.system.registry.find("inbox", name_key(handle))
+        return self.context.system.registry.find("inbox", key)
 
-    def _start(self, handle: str) -> None:
-        key = name_key(handle)
-        if key not in self._waiting and self._inbox(handle) is None:
+    def _start(self, key: str) -> None:
+        if key not in self._waiting and self._inbox(key) is None:
             self._waiting[key] = []
-            self.context.start_soon(self._start_inbox, handle)
+            self.context.start_soon(self._start_inbox, key)
 
-    async def _start_inbox(self, handle: str) -> None:
-        spec = ChildSpec(
-            name=handle,
+    async def _start_inbox(self, key: str) -> None:
+        try:
+            await self.context.system.supervisor(self._supervisor).start_child(self._spec(key))
+        except ActorError as error:
+            self._refuse_waiting(key, error)
+            return
+        inbox = self.context.system.ref(f"{self._supervisor}/{self._handles[key]}/inbox")
+        for request, reply in self._waiting.pop(key):
+            try:
+                inbox.forward(request, reply)
+            except ActorError as error:
+                reply.fail(error)
+
+    def _spec(self, key: str) -> SupervisorSpec:
+        handle = self._handles[key]
+        inbox = ChildSpec(
+            name="inbox",
             actor=Inbox,
             arguments={
                 "handle": handle,
                 "path": self._directory / f"{handle}.jsonl",
                 "flusher": self._flusher,
             },
-            restart=Restart.PERMANENT,
         )
-        try:
-            await self.context.system.supervisor(self._supervisor).start_child(spec)
-        except ActorError as error:
-            self._refuse_waiting(handle, error)
-            return
-        for request, reply in self._waiting.pop(name_key(handle)):
-            self._send(request, reply, handle)
+        return SupervisorSpec(name=handle, children=(inbox,), restart=Restart.TEMPORARY)
 
-    def _refuse_waiting(self, handle: str, error: ActorError) -> None:
-        cause = error.__cause__ or error
-        refusal = (
-            cause
-            if isinstance(cause, AegisError)
-            else StorageError(f"the inbox of {handle!r} cannot be opened: {error}")
-        )
-        for _, reply in self._waiting.pop(name_key(handle)):
-            reply.fail(refusal)
+    def _refuse_waiting(self, key: str, error: ActorError) -> None:
+        cause = root_cause(error)
+        for _, reply in self._waiting.pop(key):
+            reply.fail(
+                type(cause)(*cause.args)
+                if isinstance(cause, AegisError)
+                else StorageError(f"the inbox of {self._handles[key]!r} cannot be opened: {error}")
+            )

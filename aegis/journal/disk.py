@@ -257,6 +257,7 @@ _REMEDIES = {
     errno.EMFILE: "raise the limit on open files (ulimit -n) or close terminals, then try again",
     errno.ENFILE: "the system has no open file left: end some programs, then try again",
     errno.ENOENT: "it was removed from outside: put it back, or restart the daemon",
+    errno.EISDIR: "a directory stands where a file belongs: move it away, then try again",
     errno.ENOTDIR: "a file stands where a directory belongs: move it away, then try again",
 }
 

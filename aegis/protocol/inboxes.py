@@ -26,6 +26,9 @@ class Message:
     ``id`` is unique and stable: the same wake delivered twice has the same id. ``sender`` is a tag
     such as ``agent:alice`` or ``term:build``; ``timestamp`` is UTC, ISO 8601 with ``Z``; ``text``
     is the rendered form, a header line and the body.
+
+    Of more than 1,000 unread messages of terminals the older ones fold: one message per terminal
+    has the id of the newest of them and names the ``since_seq`` to read its records from.
     """
 
     id: str

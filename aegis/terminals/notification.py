@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from aegis.protocol.terminals import CommandRecord
+from aegis.protocol.wakes import wake_id as wake_id
 
 STDOUT_LINES = 8
 STDERR_LINES = 4
@@ -22,11 +23,6 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 def wake_sender(terminal: str) -> str:
     """The sender of a terminal's messages: ``term:<name>``."""
     return f"term:{terminal}"
-
-
-def wake_id(terminal: str, life: str, seq: int, handle: str) -> str:
-    """The id of the message that tells ``handle`` about record ``seq``; the same at each try."""
-    return f"term:{terminal}/{life}/{seq}/{handle}"
 
 
 def wake_body(record: CommandRecord) -> str:

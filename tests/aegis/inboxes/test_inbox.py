@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
-from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
-from aegis.errors import InvalidRequest, NotFound, StorageError
-from aegis.inboxes.router import HandleSeen, InboxRouter
+from aegis.errors import InvalidRequest, NotFound, StorageError, Unavailable
+from aegis.inboxes import inbox
+from aegis.inboxes import router as inbox_router
+from aegis.inboxes.router import HandleSeen
 from aegis.journal.flusher import Flusher
-from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
-
-
-@asynccontextmanager
-async def open_inboxes(directory: Path) -> AsyncIterator[System]:
-    spec = SupervisorSpec(
-        name="root",
-        children=(
-            SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(
-                name="router",
-                actor=InboxRouter,
-                arguments={
-                    "directory": directory,
-                    "supervisor": "root/inboxes",
-                    "flusher": Flusher(),
-                },
-            ),
-        ),
-    )
-    with trio.fail_after(30):
-        async with open_system(spec) as system:
-            yield system
-
-
-def router(system: System) -> Ref[Any]:
-    return system.ref("root/router")
-
-
-def wake(number: int, handle: str = "pm") -> Deliver:
-    return Deliver(
-        handle=handle,
-        id=f"w{number}",
-        sender="term:build",
-        body=f"body {number}",
-        timestamp="2026-05-22T14:03:25.000Z",
-    )
+from aegis.protocol.inboxes import Handoff, ReadInbox, WaitInbox
+from tests.aegis.inboxes.harness import open_inboxes, router, wake
 
 
 async def test_a_delivered_message_is_read_until_it_is_acknowledged(tmp_path: Path) -> None:
@@ -96,6 +59,19 @@ async def test_messages_and_acknowledgements_survive_a_restart(tmp_path: Path) -
         await router(system).ask(wake(0))
         got = await router(system).ask(ReadInbox(from_handle="pm"))
         assert [each.id for each in got.messages] == ["w1", "w2"], "a known id came again"
+
+
+async def test_all_that_came_is_shown_however_many_times_it_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        for number in range(10):
+            await ref.ask(wake(number))
+        for number in range(10):
+            await ref.ask(ReadInbox(from_handle="pm", after=f"w{number}"))
+        got = await ref.ask(ReadInbox(from_handle="pm", unread=False, limit=3))
+        assert [each.id for each in got.messages] == ["w7", "w8", "w9"]
 
 
 async def test_a_wait_ends_with_the_next_message(tmp_path: Path) -> None:
@@ -212,3 +188,56 @@ async def test_many_senders_share_syncs_and_lose_nothing(tmp_path: Path) -> None
                 nursery.start_soon(ref.ask, wake(number))
         got = await ref.ask(ReadInbox(from_handle="pm", limit=1000))
         assert {each.id for each in got.messages} == {f"w{number}" for number in range(201)}
+
+
+@pytest.fixture
+def stalled_disk(monkeypatch: pytest.MonkeyPatch) -> trio.Event:
+    """Nothing is synced until the event is set; opening a file is not held up."""
+    moves_again = trio.Event()
+    fdatasync = Flusher.fdatasync
+
+    async def stalled(flusher: Flusher, fd: int) -> None:
+        await moves_again.wait()
+        await fdatasync(flusher, fd)
+
+    monkeypatch.setattr(Flusher, "fdatasync", stalled)
+    return moves_again
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_ARRIVING", 3), ("MAX_ARRIVING_CHARS", 15)])
+async def test_while_the_disk_stalls_only_so_much_is_taken_and_the_rest_is_told(
+    tmp_path: Path,
+    stalled_disk: trio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    most: int,
+) -> None:
+    monkeypatch.setattr(inbox, limit, most)
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        await ref.ask(ReadInbox(from_handle="pm"))
+        replies = [ref.send_request(wake(number)) for number in range(3)]
+        with pytest.raises(Unavailable, match="3 messages for 'pm' wait to be synced; send again"):
+            await ref.ask(wake(3))
+        assert (await ref.ask(ReadInbox(from_handle="pm"))).messages == []
+        stalled_disk.set()
+        for reply in replies:
+            await reply.wait()
+        await ref.ask(wake(3))
+        got = await ref.ask(ReadInbox(from_handle="pm"))
+        assert [each.id for each in got.messages] == ["w0", "w1", "w2", "w3"]
+
+
+async def test_only_so_many_wait_for_an_inbox_to_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_router, "MAX_WAITING", 2)
+    async with open_inboxes(tmp_path) as system:
+        ref = router(system)
+        replies = [ref.send_request(wake(number)) for number in range(3)]
+        with pytest.raises(Unavailable, match="the inbox of 'pm' is still being opened"):
+            await replies[2].wait()
+        for reply in replies[:2]:
+            await reply.wait()
+        await ref.ask(wake(2))
+        assert len((await ref.ask(ReadInbox(from_handle="pm"))).messages) == 3

@@ -1,0 +1,121 @@
+"""Reading the ledger of an inbox: all that is unread, and the newest messages.
+
+What is unread may lie far back, behind wakes that have folded and behind what was read; the last
+line that says what was read tells where to begin. Blocking: for a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aegis.inboxes.rules import MESSAGE_START, READ_START, message_in, needed_from
+from aegis.inboxes.state import MAX_KNOWN_IDS, InboxState
+from aegis.journal.disk import Disk, read_blocks, read_exactly, storage_error
+from aegis.journal.ledger import Line, Piece, judge, pieces_backward, scan
+from aegis.protocol.inboxes import Message
+
+MAX_SHOWN_BYTES = 16 * 1024 * 1024
+"""How many bytes of lines the newest messages take at most."""
+
+
+def load_state(disk: Disk, path: Path, end: int) -> InboxState:
+    """What the first ``end`` bytes of the ledger say is unread, and the newest known ids.
+
+    Reads what came since the first message that may be unread, and at least the newest
+    ``MAX_KNOWN_IDS`` messages; keeps no more of it than the state does. Raises ``StorageError``.
+    """
+    state = InboxState()
+    with _opened(disk, path) as fd:
+        start, unread = _beginnings(disk, fd, end)
+        for line in _lines(disk, fd, start, end):
+            if line.start >= unread:
+                state.apply(line.fields, line.start)
+            elif isinstance(message_id := line.fields.get("id"), str):
+                state.remember(message_id, line.start)
+    return state
+
+
+def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Message]:
+    """The newest ``limit`` messages of the first ``end`` bytes, read or not, oldest first.
+
+    Fewer if they are longer than ``MAX_SHOWN_BYTES`` together. Raises ``StorageError``.
+    """
+    found: list[Message] = []
+    size = 0
+    with _opened(disk, path) as fd:
+        for piece in _backward(disk, fd, end):
+            message = _message(piece)
+            size += piece.end - piece.start if message is not None else 0
+            if found and size > MAX_SHOWN_BYTES:
+                break
+            if message is not None:
+                found.append(message)
+            if len(found) == limit:
+                break
+    found.reverse()
+    return found
+
+
+@contextmanager
+def _opened(disk: Disk, path: Path) -> Iterator[int]:
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            disk.close(fd)
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+
+
+def _beginnings(disk: Disk, fd: int, end: int) -> tuple[int, int]:
+    """Where to begin to read, and where what may be unread begins: there or later."""
+    unread: int | None = None
+    messages = start = 0
+    for piece in _backward(disk, fd, end):
+        start = piece.start
+        if unread is None:
+            unread = _needed_from(disk, fd, piece)
+        messages += _starts_with(piece, MESSAGE_START)
+        if unread is not None and messages >= MAX_KNOWN_IDS:
+            break
+    unread = unread or 0
+    return min(start, unread), unread
+
+
+def _needed_from(disk: Disk, fd: int, piece: Piece) -> int | None:
+    """What a line that says what was read tells; None if the piece is no such line."""
+    line = judge(piece) if _starts_with(piece, READ_START) else None
+    if not isinstance(line, Line):
+        return None
+    start = needed_from(line.fields)
+    begins_a_line = 0 < start < piece.start and read_exactly(disk, fd, 1, start - 1) == b"\n"
+    return start if begins_a_line else 0  # somebody has changed the file: read all of it
+
+
+def _message(piece: Piece) -> Message | None:
+    line = judge(piece) if _starts_with(piece, MESSAGE_START) else None
+    return message_in(line.fields) if isinstance(line, Line) else None
+
+
+def _starts_with(piece: Piece, start: bytes) -> bool:
+    return piece.whole and piece.data is not None and piece.data.startswith(start)
+
+
+def _backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
+    def read_at(offset: int, size: int) -> bytes:
+        return read_exactly(disk, fd, size, offset)
+
+    return pieces_backward(read_at, end)
+
+
+def _lines(disk: Disk, fd: int, start: int, end: int) -> Iterator[Line]:
+    """The good lines from ``start``, where one begins, to ``end``, a block at a time."""
+    rest, base = b"", start
+    for block in read_blocks(disk, fd, start, end):
+        found = scan(rest + block, base=base)
+        yield from found.lines
+        rest, base = (rest + block)[found.whole - base :], found.whole

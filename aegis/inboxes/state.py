@@ -1,0 +1,196 @@
+"""What an inbox holds, folded from the lines of its ledger in their order. Pure.
+
+A message whose id is known is not taken again, so whoever is not sure may deliver twice. Every
+message has a place: the offset of its line. What is unread lies in the order of the places; to
+acknowledge a message is to acknowledge every place up to its own, also when it was a wake that has
+been folded meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from aegis.errors import InvalidRequest, Unavailable
+from aegis.inboxes.folding import Fold, FoldKey, Wake
+from aegis.inboxes.rules import message_in, read_up_to
+from aegis.names import shorten
+from aegis.protocol.inboxes import Deliver, Message
+from aegis.protocol.wakes import parse_wake_id
+
+MAX_UNREAD = 10_000
+"""Messages that may wait unacknowledged in one inbox."""
+
+MAX_UNREAD_CHARS = 32 * 1024 * 1024
+"""How much unacknowledged text, in characters, one inbox holds."""
+
+MAX_WAKES = 1_000
+"""Unacknowledged wakes of terminals that are kept one by one; older ones fold."""
+
+MAX_KNOWN_IDS = 100_000
+"""Ids that are remembered to recognise a second delivery; older ones are forgotten first."""
+
+
+class _Unread(NamedTuple):
+    at: int
+    message: Message
+    fold: Fold | None = None
+
+
+class InboxState:
+    """The messages of one inbox, and which of them are acknowledged."""
+
+    def __init__(self) -> None:
+        self._unread: OrderedDict[str, _Unread] = OrderedDict()
+        self._unread_chars = 0
+        self._wakes: deque[Wake] = deque()
+        self._folds: dict[FoldKey, Fold] = {}
+        self._known: OrderedDict[str, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many messages are not acknowledged."""
+        return len(self._unread)
+
+    def apply(self, line: Mapping[str, Any], at: int) -> None:
+        """Take in the line of the ledger that begins ``at``. Lines of other kinds are skipped."""
+        if (message := message_in(line)) is not None:
+            self.add(message, at)
+        elif (up_to := read_up_to(line)) is not None:
+            self.acknowledge(up_to)
+
+    def knows(self, message_id: str) -> bool:
+        """Whether a message of this id was delivered before."""
+        return message_id in self._known or message_id in self._unread
+
+    def remember(self, message_id: str, at: int) -> None:
+        """Know the id of a message that was read long ago."""
+        self._known[message_id] = at
+        if len(self._known) > MAX_KNOWN_IDS:
+            self._known.popitem(last=False)
+
+    def add(self, message: Message, at: int) -> None:
+        """Take in a message that is durable now, at a place after all others."""
+        self.remember(message.id, at)
+        self._unread[message.id] = _Unread(at, message)
+        self._unread_chars += len(message.body)
+        about = parse_wake_id(message.id)
+        if about is not None:
+            self._wakes.append(Wake(at=at, message_id=message.id, about=about))
+            if len(self._wakes) > MAX_WAKES:
+                self._fold(self._wakes.popleft())
+
+    def unread(self, limit: int) -> list[Message]:
+        """The oldest ``limit`` unacknowledged messages, oldest first."""
+        return [each.message for each in islice(self._unread.values(), limit)]
+
+    # Room.
+
+    def check_room(self, handle: str, delivery: Deliver) -> None:
+        """Raise ``Unavailable`` if ``delivery`` cannot be taken.
+
+        A wake may take the room of those that fold because of it.
+        """
+        if len(self._unread) < MAX_UNREAD and self._unread_chars < MAX_UNREAD_CHARS:
+            return
+        messages, chars = self._freed_by(delivery)
+        if (
+            len(self._unread) - messages >= MAX_UNREAD
+            or self._unread_chars - chars >= MAX_UNREAD_CHARS
+        ):
+            raise Unavailable(
+                f"the inbox of {handle!r} is full: {len(self._unread)} messages wait to be read "
+                "and acknowledged with aegis_inbox_read"
+            )
+
+    def _freed_by(self, delivery: Deliver) -> tuple[int, int]:
+        """How many messages and characters less there are when this one has made others fold."""
+        if len(self._wakes) < MAX_WAKES or parse_wake_id(delivery.id) is None:
+            return 0, 0
+        wake = self._wakes[0]
+        message = self._unread[wake.message_id].message
+        fold = self._folds.get(wake.key)
+        if fold is None:
+            return 0, len(message.body) - len(Fold.of(wake).message(message).body)
+        replaced = len(message.body) + len(self._unread[fold.newest.message_id].message.body)
+        return 1, replaced - len(fold.grown(wake).message(message).body)
+
+    # Acknowledging.
+
+    def check_cursor(self, after: str) -> bool:
+        """Whether acknowledging up to ``after`` would change anything.
+
+        Raises ``InvalidRequest`` if no such message was ever here.
+        """
+        at = self._place(after)
+        if at is None:
+            raise InvalidRequest(
+                f"after {shorten(after)!r} is not the 'next' of an earlier reply of this inbox"
+            )
+        oldest = next(iter(self._unread.values()), None)
+        if oldest is not None and oldest.at <= at:
+            return True
+        return self._shrunk_by(after) is not None
+
+    def needed_from(self, up_to: str) -> int:
+        """The first place whose line is needed when everything up to ``up_to`` is acknowledged.
+
+        A fold may have begun before it and go on after it.
+        """
+        at = self._place(up_to)
+        assert at is not None, "the cursor was checked"
+        return min([at, *(fold.began for fold in self._folds.values() if fold.newest.at > at)])
+
+    def acknowledge(self, up_to: str) -> None:
+        """The message ``up_to`` and all older ones are read."""
+        at = self._place(up_to)
+        if at is not None:
+            while self._unread and next(iter(self._unread.values())).at <= at:
+                self._drop(next(iter(self._unread)))
+            while self._wakes and self._wakes[0].at <= at:
+                self._wakes.popleft()
+        shrunk = self._shrunk_by(up_to)
+        if shrunk is not None:
+            self._show(shrunk)
+
+    def _place(self, message_id: str) -> int | None:
+        unread = self._unread.get(message_id)
+        return self._known.get(message_id) if unread is None else unread.at
+
+    def _drop(self, message_id: str) -> None:
+        dropped = self._unread.pop(message_id)
+        self._unread_chars -= len(dropped.message.body)
+        if dropped.fold is not None:
+            del self._folds[dropped.fold.newest.key]
+
+    # Folding.
+
+    def _fold(self, wake: Wake) -> None:
+        """The oldest wake becomes the newest of its terminal's fold, in its own place."""
+        fold = self._folds.get(wake.key)
+        if fold is None:
+            self._show(Fold.of(wake))
+        else:
+            self._drop(fold.newest.message_id)
+            self._show(fold.grown(wake))
+
+    def _show(self, fold: Fold) -> None:
+        newest = fold.newest
+        before = self._unread[newest.message_id].message
+        message = fold.message(before)
+        self._unread_chars += len(message.body) - len(before.body)
+        self._unread[newest.message_id] = _Unread(newest.at, message, fold)
+        self._folds[newest.key] = fold
+
+    def _shrunk_by(self, up_to: str) -> Fold | None:
+        """What becomes of a fold, one of whose older wakes is ``up_to``; None if nothing does."""
+        at = self._place(up_to)
+        about = parse_wake_id(up_to)
+        if at is None or about is None:
+            return None
+        fold = self._folds.get((about.terminal, about.life))
+        if fold is None or not fold.began <= at < fold.newest.at:
+            return None
+        shrunk = fold.read_up_to(about.seq)
+        return None if shrunk == fold else shrunk

@@ -1,0 +1,54 @@
+"""A router and its inboxes on real files, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
+from aegis.inboxes.router import InboxRouter
+from aegis.journal.flusher import Flusher
+from aegis.protocol.inboxes import Deliver
+
+GUARD_S = 60
+"""Seconds after which a test that hangs ends."""
+
+
+@asynccontextmanager
+async def open_inboxes(directory: Path) -> AsyncIterator[System]:
+    spec = SupervisorSpec(
+        name="root",
+        children=(
+            SupervisorSpec(name="inboxes", dynamic=True),
+            ChildSpec(
+                name="router",
+                actor=InboxRouter,
+                arguments={
+                    "directory": directory,
+                    "supervisor": "root/inboxes",
+                    "flusher": Flusher(),
+                },
+            ),
+        ),
+    )
+    with trio.fail_after(GUARD_S):
+        async with open_system(spec) as system:
+            yield system
+
+
+def router(system: System) -> Ref[Any]:
+    return system.ref("root/router")
+
+
+def wake(number: int, handle: str = "pm") -> Deliver:
+    return Deliver(
+        handle=handle,
+        id=f"w{number}",
+        sender="term:build",
+        body=f"body {number}",
+        timestamp="2026-05-22T14:03:25.000Z",
+    )
