@@ -64,8 +64,8 @@ class Terminal(Front):
         self._flusher = flusher
         self._files = files
         self._queue = CallQueue(settings.name)
-        self._wakes = Wakes(settings.name, settings.life, inboxes)
         self._history = History(files.ledger)
+        self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
         self._state: api.State = "starting"
         self._pid: int | None = None
@@ -103,13 +103,14 @@ class Terminal(Front):
         self.context.register("terminal", self._settings.name.lower())
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
-        self._flight, found = Flight.open(note, given)
+        self._flight, found = Flight.open(note, self._wakes.open(given))
         await self._recover(found)
         self._shell.tell(msg.Introduce())
-        self.context.start_soon(self._wakes.deliver_for_ever)
+        self._wakes.start(self.context.start_soon)
 
     async def teardown(self) -> None:
-        """Let go of the note's file."""
+        """Let go of the notes' files."""
+        self._wakes.close()
         if hasattr(self, "_flight"):
             self._flight.close()
 
@@ -125,11 +126,9 @@ class Terminal(Front):
             case api.ReadRecords():
                 self.context.start_soon(self._history.answer, message, self.defer(message))
             case api.Subscribe():
-                self._wakes.subscribe(message.from_handle or "human")
-                self.reply(message, api.Subscribed(subscribers=self._wakes.subscribers))
+                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
             case api.Unsubscribe():
-                self._wakes.unsubscribe(message.from_handle or "human")
-                self.reply(message, api.Done())
+                self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():
                 self.reply(message, self._info())
             case msg.AwaitPrompt():
@@ -418,9 +417,12 @@ class Terminal(Front):
     def _check_ended(self) -> None:
         """Once the shell is gone for good and the ledger has every record, say so."""
         if self._state == "closed" and self._recorder.is_settled:
-            for waiter in self._ending_waiters:
-                waiter.send(msg.Ended(leftover=self._leftover))
-            self._ending_waiters.clear()
+            self.context.start_soon(self._say_ended)
+
+    async def _say_ended(self) -> None:
+        await self._wakes.settle(daemon_stops=self._ending != "closed")
+        while self._ending_waiters:
+            self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
         last = self._last_record
