@@ -70,6 +70,7 @@ class Wakes:
         self._inboxes = inboxes
         self._feed = WakeFeed(history)
         self._subscriptions = Subscriptions()
+        self._on_disk: Subscriptions | None = None
         self._couriers: dict[str, Courier] = {}
         self._writing = trio.Lock()
         self._changed = trio.Event()
@@ -86,6 +87,7 @@ class Wakes:
         """
         self._note = Note.open(self._path, self._flusher)
         self._subscriptions, damaged = restored(self._note.load())
+        self._on_disk = self._subscriptions
         if self._note.damaged or damaged:
             log.error("subscribers damaged", terminal=self._name, kept=self._subscriptions.handles)
         told = self._subscriptions.highest
@@ -112,7 +114,7 @@ class Wakes:
     def _save_last(self) -> None:
         """Only where that takes no sync: what is lost is made good by sending it again."""
         fields = self._progress().stored()
-        if fields != self._note.load() and self._note.fits_in_place(fields):
+        if self._progress() != self._on_disk and self._note.fits_in_place(fields):
             with contextlib.suppress(StorageError):
                 self._note.write(fields)
 
@@ -166,13 +168,18 @@ class Wakes:
         if self._is_closed:
             raise Unavailable(f"terminal {self._name!r} is being closed")
         try:
-            await self._note.write_synced(change(self._progress()).stored())
+            await self._write_synced(change(self._progress()))
         except StorageError:
             with contextlib.suppress(StorageError):  # perhaps it is on the disk, but was refused
-                await self._note.write_synced(self._progress().stored())
+                await self._write_synced(self._progress())
             raise
         self._subscriptions = change(self._progress())
         self._match_couriers()
+
+    async def _write_synced(self, subscriptions: Subscriptions) -> None:
+        self._on_disk = None
+        await self._note.write_synced(subscriptions.stored())
+        self._on_disk = subscriptions
 
     def _match_couriers(self) -> None:
         """One for each subscriber."""
@@ -231,22 +238,24 @@ class Wakes:
 
     async def _save_for_ever(self) -> None:
         """Write down the progress whenever there is any, as a helper task."""
+        changed = self._changed
         while True:
+            await changed.wait()
             changed = self._changed
             async with self._writing:
                 await self._save()
             await trio.sleep(SAVE_EVERY_S)
-            await changed.wait()
 
     async def _save(self) -> None:
-        fields = self._progress().stored()
-        if self._is_closed or fields == self._note.load():
+        now = self._progress()
+        if self._is_closed or now == self._on_disk:
             return
         try:
-            if self._note.fits_in_place(fields):
-                self._note.write(fields)
+            if self._note.fits_in_place(now.stored()):
+                self._note.write(now.stored())
+                self._on_disk = now
             else:
-                await self._note.write_synced(fields)
+                await self._write_synced(now)
         except StorageError as error:
             if not self._cannot_save:
                 log.warning("subscribers not written", terminal=self._name, error=str(error))
