@@ -11,6 +11,9 @@ import pytest
 
 from aegis.client.line import ConnectionLost, NoDaemon
 from aegis.faults import VARIABLE
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
+from aegis.terminals.subscriptions import restored
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, Wakes
 
 pytestmark = pytest.mark.real
@@ -183,28 +186,35 @@ def test_a_broken_inbox_holds_up_nobody_and_has_everything_once_it_is_mended(
 
 
 def test_the_record_of_a_close_has_woken_all_when_the_close_is_answered(
-    daemon: DaemonProcess, terminal: LiveTerminal, gate: Gate, handle: str
+    struck: StruckDaemon, gate: Gate
 ) -> None:
-    wakes = terminal.subscribe(handle)
+    struck.faults = "ledger.sync.before[ann.jsonl]@1=delay:0.5"
+    struck.start()
+    terminal = subscribe_all(struck)
     terminal.start(gate.hold)
     gate.wait_reached()
     terminal.close()
-    [message] = wakes.unread()
+    [message] = messages(struck, "ann")
     assert "exit ?" in message["body"]
 
 
 def test_the_records_of_a_stop_have_woken_all_when_it_has_stopped(
-    own_daemon: DaemonProcess, gate: Gate
+    struck: StruckDaemon, gate: Gate
 ) -> None:
-    own_daemon.start()
-    terminal = subscribe_all(own_daemon)
+    struck.faults = "ledger.sync.before[bob.jsonl]@1=delay:0.1"
+    struck.start()
+    terminal = subscribe_all(struck)
     terminal.start(gate.hold, from_handle="ann")
     gate.wait_reached()
-    assert own_daemon.stop() == 0
-    own_daemon.start("--port", "0")
-    [message] = messages(own_daemon, "bob")
+    assert struck.stop() == 0
+    note = Note.open(terminal.directory / "subscribers.json", Flusher())
+    note.close()
+    assert [each.confirmed for each in restored(note.load())[0].by_key.values()] == [0, 0]
+    struck.faults = ""
+    struck.start()
+    [message] = messages(struck, "bob")
     assert "killed by restart" in message["body"]
-    assert messages(own_daemon, "ann") == []
+    assert messages(struck, "ann") == []
 
 
 def test_subscriptions_outlive_a_close_but_not_a_purge(
