@@ -49,14 +49,14 @@ class WakeFeed:
 
     def add(self, record: CommandRecord, *, is_wanted: bool) -> None:
         """One more is in the ledger, synced. ``is_wanted``: somebody subscribes."""
-        if is_wanted:
+        if is_wanted and record.seq == self.last + 1:
             self._recent.append(wake_of(record))
             if len(self._recent) > MAX_RECENT:
                 self._floor = self._recent.popleft().seq
-        else:
+        else:  # the ledger may hold what was not heard of here
             self._recent.clear()
-            self._floor = record.seq
-        self.last = record.seq
+            self._floor = max(self.last, record.seq)
+        self.last = max(self.last, record.seq)
         self._news.set()
         self._news = trio.Event()
 

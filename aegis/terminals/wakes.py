@@ -34,7 +34,7 @@ MAX_AT_ONCE = 64
 MAX_UNDER_WAY = 256
 """Wakes that are under way to all subscribers of a terminal, where that is one each or more."""
 
-SAVE_EVERY_S = 0.05
+SAVE_EVERY_S = 0.2
 """Seconds between two writes of how far the subscribers were told, at least."""
 
 CLOSE_S = 1.0

@@ -550,6 +550,20 @@ async def test_who_left_and_came_back_is_owed_nothing_of_the_time_between(place:
         assert place.told("ann") == [0, 1, 4, 5]
 
 
+async def test_what_the_feed_did_not_hear_of_is_read_from_the_ledger(place: Place) -> None:
+    place.files.directory.mkdir(parents=True)
+    feed = wake_feed.WakeFeed(History(place.files.ledger))
+    append(place.files, *map(record, range(5)))
+    feed.begin(0)
+    feed.add(record(2), is_wanted=True)
+    page = await feed.page_after(0, None)
+    assert ([wake.seq for wake in page.wakes], page.reached) == ([1, 2], 2)
+    feed.add(record(3), is_wanted=True)
+    place.files.ledger.unlink()
+    page = await feed.page_after(2, None)
+    assert ([wake.seq for wake in page.wakes], page.reached) == ([3], 3)
+
+
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 0.2), (2, 0.4), (6, 6.4), (7, 10), (99, 10)])
 def test_the_pauses_between_tries_grow_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, failures: int, seconds: float
