@@ -13,6 +13,7 @@ and so does the next one after it: a file holds either two slots or one long not
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,23 @@ class Note:
         """
         self._put(dict(fields))
 
+    async def write_synced(self, fields: Mapping[str, object]) -> None:
+        """Put a new note in the place of the one before, for good: synced when this returns.
+
+        A loss of power at any moment leaves one of the two. Nothing else may be written meanwhile.
+        Raises ``StorageError``: it is then not certain which of the two is on the disk.
+        """
+        if self.fits_in_place(fields):
+            self._put(dict(fields))
+            await self.sync()
+        else:
+            await self._replace_synced(dict(fields))
+
+    def fits_in_place(self, fields: Mapping[str, object]) -> bool:
+        """Whether a ``write`` of these would change a slot only, and not take a new file."""
+        line = encode_line({"number": self._current.number + 1, "fields": dict(fields)})
+        return self._slots and not self._suspect and len(line) <= SLOT_BYTES
+
     def clear(self) -> None:
         """Say that nothing is in flight. Raises ``StorageError``."""
         if self._current.fields is not None:
@@ -142,14 +160,36 @@ class Note:
             raise storage_error("write", self.path, error) from error
         self._current = slot
 
+    async def _replace_synced(self, fields: dict[str, Any]) -> None:
+        """In a thread: what takes the place of a file by its name must be synced before that."""
+        assert not self._closed
+        slot = _Slot(self._current.number + 1, fields)
+        line = encode_line({"number": slot.number, "fields": fields})
+        install = partial(
+            install_file, self._disk, self.path, _content(slot.number, line), durable=True
+        )
+        try:
+            faults.NOTE_BEFORE.hit(self.path.name)
+            self._adopt(await self._flusher.call(install), line)
+            await self._flusher.sync_directory(self.path.parent)
+            faults.NOTE_AFTER.hit(self.path.name)
+        except OSError as error:
+            self._suspect = True
+            raise storage_error("write", self.path, error) from error
+        self._renames_synced = self._renames
+        self._current = slot
+
     def _replace(self, number: int, line: bytes) -> None:
-        short = len(line) <= SLOT_BYTES
-        slots = [_padded(line), _EMPTY] if number % 2 == 0 else [_EMPTY, _padded(line)]
-        fd = install_file(self._disk, self.path, slots if short else [line])
+        self._adopt(install_file(self._disk, self.path, _content(number, line)), line)
+
+    def _adopt(self, fd: int, line: bytes) -> None:
+        """A new file is in place. It may come when the note was closed: nobody needs it then."""
         self._close_file()
-        self._fd, self._slots = fd, short
+        self._fd, self._slots = fd, len(line) <= SLOT_BYTES
         self._renames += 1
         self._suspect = False
+        if self._closed:
+            self._close_file()
 
     def _read(self) -> None:
         data = read_file(self._disk, self.path, max_bytes=MAX_LINE_BYTES)
@@ -176,6 +216,13 @@ class Note:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             self._disk.close(fd)
+
+
+def _content(number: int, line: bytes) -> list[bytes]:
+    """A whole file with this note: two slots, the other one empty, or the one long line."""
+    if len(line) > SLOT_BYTES:
+        return [line]
+    return [_padded(line), _EMPTY] if number % 2 == 0 else [_EMPTY, _padded(line)]
 
 
 def _padded(line: bytes) -> bytes:

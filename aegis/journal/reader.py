@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,17 @@ import attrs
 import trio
 
 from aegis.journal.disk import Disk, OsDisk, read_exactly, storage_error
-from aegis.journal.ledger import BLOCK_BYTES, Damaged, Line, judge, pieces_backward
+from aegis.journal.ledger import (
+    BLOCK_BYTES,
+    MAX_LINE_BYTES,
+    Damaged,
+    Line,
+    ReadAt,
+    Scan,
+    judge,
+    pieces_backward,
+    scan,
+)
 from aegis.journal.opening import MAX_REPORTED
 
 MAX_READ_BYTES = 16 * 1024 * 1024
@@ -37,13 +47,15 @@ class Reading:
 
     ``more`` says that lines which belong here were left out because of ``max_bytes``. ``damaged``
     names lines met on the way that do not check, oldest first, at most ``MAX_REPORTED`` of
-    ``damaged_count``.
+    ``damaged_count``. ``end`` is the offset just after the last line that was looked at on the way
+    forward, or that was kept on the way back (0 if none was).
     """
 
     records: list[dict[str, Any]]
     more: bool
     damaged: tuple[Damaged, ...]
     damaged_count: int
+    end: int = attrs.field(default=0, eq=False)
 
 
 class LedgerReader:
@@ -71,6 +83,16 @@ class LedgerReader:
         """
         return self._since(field, value, end, max_bytes, None)
 
+    def onward(
+        self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """The lines from offset ``start`` (where a line begins) on; of too many bytes, the oldest.
+
+        For who catches up with a long ledger: ``start`` is the ``end`` of the reading before, so
+        nothing is read twice. Raises ``StorageError``.
+        """
+        return self._onward(start, end, max_bytes, None)
+
     async def last_n_async(
         self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
@@ -84,6 +106,12 @@ class LedgerReader:
         return await _quick_or_in_thread(
             lambda budget: self._since(field, value, end, max_bytes, budget)
         )
+
+    async def onward_async(
+        self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
+    ) -> Reading:
+        """``onward``, on the loop if it is quick and in a thread if it is not."""
+        return await _quick_or_in_thread(lambda budget: self._onward(start, end, max_bytes, budget))
 
     def _last_n(self, n: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
         if n < 1:
@@ -111,25 +139,59 @@ class LedgerReader:
                     kept.add_over_newer(item)
         return kept.reading()
 
+    def _onward(self, start: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
+        with self._opened(end, budget) as (read_at, stop):
+            found = _scan_onward(read_at, start, stop, max_bytes)
+        return Reading(
+            records=[line.fields for line in found.lines],
+            more=found.whole + found.torn < stop,
+            damaged=found.damaged[-MAX_REPORTED:],
+            damaged_count=len(found.damaged),
+            end=found.whole,
+        )
+
     def _backward(
         self, end: int | None, budget: int | None
     ) -> Generator[Line | Damaged, None, None]:
+        with self._opened(end, budget) as (read_at, stop):
+            for piece in pieces_backward(read_at, stop):
+                if piece.whole:
+                    yield judge(piece)
+
+    @contextmanager
+    def _opened(self, end: int | None, budget: int | None) -> Iterator[tuple[ReadAt, int]]:
+        """The file and where to stop; a ledger that does not exist yet is empty."""
         try:
             fd = self._disk.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
+            yield _nothing_at, 0
             return
         except OSError as error:
             raise storage_error("read", self.path, error) from error
         try:
             size = self._disk.size(fd)
-            read_at = _budgeted(self._disk, fd, budget)
-            for piece in pieces_backward(read_at, size if end is None else min(end, size)):
-                if piece.whole:
-                    yield judge(piece)
+            yield _budgeted(self._disk, fd, budget), size if end is None else min(end, size)
         except OSError as error:
             raise storage_error("read", self.path, error) from error
         finally:
             self._disk.close(fd)
+
+
+def _nothing_at(offset: int, size: int) -> bytes:
+    raise EOFError(f"{size} bytes at {offset} of a file that does not exist")
+
+
+def _scan_onward(read_at: ReadAt, start: int, stop: int, max_bytes: int) -> Scan:
+    """The whole lines of at most ``max_bytes`` from ``start`` on, but at least one."""
+    limit = max_bytes
+    while True:
+        size = max(0, min(limit, stop - start))
+        found = scan(read_at(start, size) if size else b"", base=start)
+        if found.whole > start or start + size >= stop:
+            return found
+        if size >= MAX_LINE_BYTES:  # no line is as long as this: go on behind it
+            return attrs.evolve(found, whole=start + size, torn=0)
+        limit = min(4 * limit, MAX_LINE_BYTES)
 
 
 class _Kept:
@@ -167,6 +229,7 @@ class _Kept:
             more=self._more,
             damaged=tuple(reversed(self._damaged)),
             damaged_count=self._damaged_count,
+            end=self.lines[-1].end if self.lines else 0,
         )
 
     def _add(self, line: Line) -> None:

@@ -36,7 +36,7 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "term_run": ("not_found", "busy", "incomplete_input", "storage"),
     "term_keys": ("not_found", "busy", "storage"),
     "term_close": ("not_found", "already_exists", "storage"),
-    **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found",)),
+    **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found", "storage")),
     **dict.fromkeys(("term_read", "handoff"), ("not_found", "storage")),
     **dict.fromkeys(("inbox_read", "inbox_wait", "session_new"), ("storage",)),
 }

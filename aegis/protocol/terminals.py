@@ -249,7 +249,10 @@ class ReadRecords(OnTerminal[RecordList]):
 
 @attrs.frozen(kw_only=True)
 class Subscribe(OnTerminal[Subscribed]):
-    """Be woken through your inbox whenever a command of somebody else finishes on this terminal."""
+    """Be woken through your inbox whenever a command of somebody else finishes on this terminal.
+
+    It lasts until you unsubscribe, also when the terminal is closed and spawned again.
+    """
 
 
 @attrs.frozen(kw_only=True)

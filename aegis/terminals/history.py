@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
+
 from actors import Reply
 from actors.codec import structure
 from actors.errors import CodecError
@@ -13,6 +15,18 @@ from aegis.protocol.terminals import CommandRecord, ReadRecords, RecordList
 
 DEFAULT_LAST_N = 5
 MAX_REPLY_BYTES = 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class Stretch:
+    """Records in a row, oldest first; ``end`` is the offset at which the next one begins.
+
+    ``more`` says that there are further ones.
+    """
+
+    records: list[CommandRecord]
+    end: int
+    more: bool
 
 
 class History:
@@ -48,6 +62,21 @@ class History:
                 request.last_n or DEFAULT_LAST_N, end=self.end, max_bytes=MAX_REPLY_BYTES
             )
         return RecordList(result=_records(reading), more=reading.more)
+
+    async def stretch(self, since_seq: int, start: int | None, max_bytes: int) -> Stretch:
+        """The oldest records after ``since_seq``. Raises ``StorageError``.
+
+        ``start`` is the ``end`` of the stretch before, where there was one: else they are searched
+        for from the end of the ledger, which takes the longer the more there are.
+        """
+        if start is None:
+            reading = await self._reader.since_async(
+                "seq", since_seq, end=self.end, max_bytes=max_bytes
+            )
+        else:
+            reading = await self._reader.onward_async(start, end=self.end, max_bytes=max_bytes)
+        records = [record for record in _records(reading) if record.seq > since_seq]
+        return Stretch(records=records, end=reading.end, more=reading.more)
 
     async def answer(self, request: ReadRecords, reply: Reply[RecordList]) -> None:
         """``read`` as the answer to somebody; a helper task of an actor."""

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import re
 
+import attrs
+
+from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord
 from aegis.protocol.wakes import wake_id as wake_id
+from aegis.terminals.record import handle_of
 
 STDOUT_LINES = 8
 STDERR_LINES = 4
@@ -18,6 +23,41 @@ MAX_COMMAND_CHARS = 200
 
 _TAB_STOP = 8
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+@attrs.frozen(kw_only=True)
+class Wake:
+    """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it."""
+
+    seq: int
+    writer: str
+    body: str
+    timestamp: str
+
+    def is_for(self, handle: str) -> bool:
+        """Whether ``handle`` is told: nobody is woken by what it did itself."""
+        return name_key(handle) != name_key(self.writer)
+
+
+def wake_of(record: CommandRecord) -> Wake:
+    """What is told of a finished command."""
+    return Wake(
+        seq=record.seq,
+        writer=handle_of(record.writer),
+        body=wake_body(record),
+        timestamp=record.finished_at or record.started_at,
+    )
+
+
+def wake_delivery(wake: Wake, terminal: str, life: str, handle: str) -> Deliver:
+    """The delivery of ``wake`` to the inbox of ``handle``; the same at each try."""
+    return Deliver(
+        handle=handle,
+        id=wake_id(terminal, life, wake.seq, handle),
+        sender=wake_sender(terminal),
+        body=wake.body,
+        timestamp=wake.timestamp,
+    )
 
 
 def wake_sender(terminal: str) -> str:

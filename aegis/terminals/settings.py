@@ -65,6 +65,11 @@ class TerminalFiles:
         return self.directory / "in_flight.json"
 
     @property
+    def subscribers(self) -> Path:
+        """Who subscribes, and what each was told."""
+        return self.directory / "subscribers.json"
+
+    @property
     def shell(self) -> Path:
         """The running shell, for whoever must end what is left of it."""
         return self.directory / "shell.json"

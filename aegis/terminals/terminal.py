@@ -69,8 +69,8 @@ class Terminal(Front):
         self._flusher = flusher
         self._files = files
         self._queue = CallQueue(settings.name)
-        self._wakes = Wakes(settings.name, settings.life, inboxes)
         self._history = History(files.ledger)
+        self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
         self._standing = Standing(settings, cwd=settings.cwd)
         self._prompt_waiters = PromptWaiters()
@@ -101,12 +101,14 @@ class Terminal(Front):
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.end = (await self._writer.ask(msg.ReportSynced())).end
         self._last_record, given = self._history.last()
-        self._flight = Flight.open(Note.open(self._files.note, self._flusher), given)
+        note = Note.open(self._files.note, self._flusher)
+        self._flight = Flight.open(note, self._wakes.open(given))
         self._shell.tell(msg.Introduce())
-        self.context.start_soon(self._wakes.deliver_for_ever)
+        self._wakes.start(self.context.start_soon)
 
     async def teardown(self) -> None:
-        """Let go of the note's file."""
+        """Let go of the notes' files."""
+        self._wakes.close()
         if hasattr(self, "_flight"):
             self._flight.close()
 
@@ -122,11 +124,9 @@ class Terminal(Front):
             case api.ReadRecords():
                 self.context.start_soon(self._history.answer, message, self.defer(message))
             case api.Subscribe():
-                self._wakes.subscribe(message.from_handle or "human")
-                self.reply(message, api.Subscribed(subscribers=self._wakes.subscribers))
+                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
             case api.Unsubscribe():
-                self._wakes.unsubscribe(message.from_handle or "human")
-                self.reply(message, api.Done())
+                self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():
                 self.reply(message, self._info())
             case msg.AwaitPrompt():
@@ -431,9 +431,12 @@ class Terminal(Front):
     def _check_ended(self) -> None:
         """Once the shell is gone for good and the ledger has every record, say so."""
         if self._standing.state == "closed" and self._recorder.is_settled:
-            for waiter in self._ending_waiters:
-                waiter.send(msg.Ended(leftover=self._leftover))
-            self._ending_waiters.clear()
+            self.context.start_soon(self._say_ended)
+
+    async def _say_ended(self) -> None:
+        await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
+        while self._ending_waiters:
+            self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))
 
     def _info(self) -> api.TerminalInfo:
         return self._standing.info(

@@ -1,119 +1,264 @@
-"""Who is woken when a command has finished, and what each is still owed."""
+"""``Wakes``: the subscribers of one terminal, kept on disk, and what each was told.
+
+Who subscribes is answered when that is synced. How far each was told is written without a sync:
+should it be lost, some wakes are sent again, and the inbox drops them by their ids.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
 
-import attrs
 import structlog
 import trio
 
-from actors import AskError, Ref, Reply
-from aegis.errors import AegisError
+from actors import Ref, Reply
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver, Receipt
-from aegis.protocol.naming import name_key
-from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.notification import wake_body, wake_id, wake_sender
-from aegis.terminals.record import handle_of
+from aegis.protocol.terminals import CommandRecord, Done, Subscribed
+from aegis.terminals.courier import Courier
+from aegis.terminals.history import History
+from aegis.terminals.notification import Wake, wake_delivery
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.subscriptions import Subscription, Subscriptions, restored
+from aegis.terminals.wake_feed import WakeFeed
 
 log = structlog.get_logger()
 
-MAX_OWED = 1_000
-"""Records that may wait to be told to subscribers; beyond it the oldest are dropped and logged."""
+MAX_AT_ONCE = 64
+"""Wakes that are under way to one subscriber."""
 
-CONFIRM_S = 10.0
-"""Seconds that an inbox may take to confirm a message."""
+MAX_UNDER_WAY = 256
+"""Wakes that are under way to all subscribers of a terminal, where that is one each or more."""
 
-RETRY_S = 1.0
-"""Seconds before an inbox that failed is tried again."""
+SAVE_EVERY_S = 0.2
+"""Seconds between two writes of how far the subscribers were told, at least."""
+
+CLOSE_S = 1.0
+STOP_S = 0.3
+"""Seconds that the last wakes of a terminal may take, when it is closed and when all stop."""
+
+T = TypeVar("T")
+Change = Callable[[Subscriptions], Subscriptions]
 
 
-@attrs.define(eq=False)
-class _Owed:
-    record: CommandRecord
-    handles: list[str]
+class StartSoon(Protocol):
+    """Starts a helper task that ends with the life of the actor."""
+
+    def __call__(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> None:
+        """Start it."""
 
 
 class Wakes:
-    """The subscribers of one terminal. Deliveries go out in order, one record after the other."""
+    """Tells the subscribers of a terminal what has finished there."""
 
-    def __init__(self, terminal: str, life: str, inboxes: Ref[Deliver]) -> None:
-        self._terminal = terminal
-        self._life = life
+    def __init__(
+        self,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        history: History,
+        flusher: Flusher,
+        inboxes: Ref[Deliver],
+    ) -> None:
+        self._name = settings.name
+        self._life = settings.life
+        self._path = files.subscribers
+        self._flusher = flusher
         self._inboxes = inboxes
-        self._handles: dict[str, str] = {}
-        self._owed: deque[_Owed] = deque()
-        self._news = trio.Event()
+        self._feed = WakeFeed(history)
+        self._subscriptions = Subscriptions()
+        self._on_disk: Subscriptions | None = None
+        self._couriers: dict[str, Courier] = {}
+        self._writing = trio.Lock()
+        self._changed = trio.Event()
+        self._cannot_save = False
+        self._is_closed = False
+
+    # The life of a terminal's front.
+
+    def open(self, last_seq: int) -> int:
+        """Read who subscribes; the ledger ends with ``last_seq``. Raises ``StorageError``.
+
+        Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
+        was told of records that the ledger does not have any more.
+        """
+        self._note = Note.open(self._path, self._flusher)
+        self._subscriptions, damaged = restored(self._note.load())
+        self._on_disk = self._subscriptions
+        if self._note.damaged or damaged:
+            log.error("subscribers damaged", terminal=self._name, kept=self._subscriptions.handles)
+        told = self._subscriptions.highest
+        if told > last_seq:
+            log.error("ledger lost records", terminal=self._name, ends=last_seq, told=told)
+        highest = max(last_seq, told)
+        self._feed.begin(highest)
+        return highest
+
+    def start(self, start_soon: StartSoon) -> None:
+        """Begin to tell what is owed, in helper tasks."""
+        self._start_soon = start_soon
+        start_soon(self._save_for_ever)
+        self._match_couriers()
+
+    def close(self) -> None:
+        """Write down how far everybody was told, and let go of the file."""
+        self._is_closed = True
+        if hasattr(self, "_note"):
+            if not self._writing.locked():
+                self._save_last()
+            self._note.close()
+
+    def _save_last(self) -> None:
+        """Only where that takes no sync: what is lost is made good by sending it again."""
+        fields = self._progress().stored()
+        if self._progress() != self._on_disk and self._note.fits_in_place(fields):
+            with contextlib.suppress(StorageError):
+                self._note.write(fields)
+
+    # Who subscribes.
 
     @property
     def subscribers(self) -> list[str]:
         """The handles that are woken, sorted."""
-        return sorted(self._handles.values(), key=name_key)
+        return self._subscriptions.handles
 
-    def subscribe(self, handle: str) -> None:
-        """Wake ``handle`` from now on; again changes nothing."""
-        self._handles.setdefault(name_key(handle), handle)
+    def subscribe(self, handle: str, reply: Reply[Subscribed]) -> None:
+        """Wake ``handle`` from now on; again changes nothing. Answered when it is on disk."""
+        last = self._feed.last
+        self._change(
+            lambda before: before.subscribed(handle, last),
+            reply,
+            lambda: Subscribed(subscribers=self.subscribers),
+        )
 
-    def unsubscribe(self, handle: str) -> None:
-        """Wake ``handle`` no more."""
-        self._handles.pop(name_key(handle), None)
+    def unsubscribe(self, handle: str, reply: Reply[Done]) -> None:
+        """Wake ``handle`` no more; what it is still owed is dropped. Answered likewise."""
+        self._change(lambda before: before.unsubscribed(handle), reply, Done)
+
+    def _change(self, change: Change, reply: Reply[T], answer: Callable[[], T]) -> None:
+        """At once where nothing changes and nothing is under way."""
+        if not self._writing.locked() and self._changes_nothing(change):
+            reply.send(answer())
+        else:
+            self._start_soon(self._change_and_answer, change, reply, answer)
+
+    def _changes_nothing(self, change: Change) -> bool:
+        try:
+            return change(self._subscriptions).by_key.keys() == self._subscriptions.by_key.keys()
+        except Unavailable:
+            return False
+
+    async def _change_and_answer(
+        self, change: Change, reply: Reply[T], answer: Callable[[], T]
+    ) -> None:
+        try:
+            async with self._writing:
+                await self._change_on_disk(change)
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            reply.send(answer())
+
+    async def _change_on_disk(self, change: Change) -> None:
+        if self._changes_nothing(change):
+            return
+        if self._is_closed:
+            raise Unavailable(f"terminal {self._name!r} is being closed")
+        try:
+            await self._write_synced(change(self._progress()))
+        except StorageError:
+            with contextlib.suppress(StorageError):  # perhaps it is on the disk, but was refused
+                await self._write_synced(self._progress())
+            raise
+        self._subscriptions = change(self._progress())
+        self._match_couriers()
+
+    async def _write_synced(self, subscriptions: Subscriptions) -> None:
+        self._on_disk = None
+        await self._note.write_synced(subscriptions.stored())
+        self._on_disk = subscriptions
+
+    def _match_couriers(self) -> None:
+        """One for each subscriber."""
+        wanted = self._subscriptions.by_key
+        for key in [key for key in self._couriers if key not in wanted]:
+            self._couriers.pop(key).stop()
+        for key, subscription in wanted.items():
+            if key not in self._couriers:
+                self._couriers[key] = self._courier(subscription)
+                self._start_soon(self._couriers[key].run_for_ever)
+
+    def _courier(self, subscription: Subscription) -> Courier:
+        return Courier(
+            terminal=self._name,
+            handle=subscription.handle,
+            confirmed=subscription.confirmed,
+            feed=self._feed,
+            send=self._send,
+            share=self._share,
+            on_change=self._changed_soon,
+        )
+
+    # Telling them.
 
     def finished(self, record: CommandRecord) -> None:
-        """A command has finished: everybody but its writer will be told."""
-        writer = name_key(handle_of(record.writer))
-        handles = [handle for key, handle in self._handles.items() if key != writer]
-        if not handles:
-            return
-        if len(self._owed) >= MAX_OWED:
-            lost = self._owed.popleft()
-            log.warning("wake dropped", terminal=self._terminal, seq=lost.record.seq)
-        self._owed.append(_Owed(record, handles))
-        self._news.set()
+        """A command has finished, and is in the ledger: everybody but its writer will be told."""
+        self._feed.add(record, is_wanted=bool(self._subscriptions.by_key))
 
-    async def deliver_for_ever(self) -> None:
-        """Hand on what is owed, as a helper task of the terminal."""
+    async def settle(self, *, daemon_stops: bool) -> None:
+        """The terminal ends: wait until everybody whose inbox works was told everything.
+
+        At most ``CLOSE_S``, or ``STOP_S`` when the whole daemon stops. Who was not told then is
+        told when the terminal is spawned again.
+        """
+        with trio.move_on_after(STOP_S if daemon_stops else CLOSE_S):
+            while any(courier.is_under_way for courier in self._couriers.values()):
+                await self._changed.wait()
+
+    def _send(self, wake: Wake, handle: str) -> Reply[Receipt]:
+        return self._inboxes.send_request(wake_delivery(wake, self._name, self._life, handle))
+
+    def _share(self) -> int:
+        return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._couriers))))
+
+    # How far they were told.
+
+    def _progress(self) -> Subscriptions:
+        """The subscriptions as they are now."""
+        return self._subscriptions.confirmed(
+            {key: courier.confirmed for key, courier in self._couriers.items()}
+        )
+
+    def _changed_soon(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _save_for_ever(self) -> None:
+        """Write down the progress whenever there is any, as a helper task."""
+        changed = self._changed
         while True:
-            await self._news.wait()
-            self._news = trio.Event()
-            while self._owed:
-                owed = self._owed[0]
-                owed.handles = await self._deliver(owed)
-                if owed.handles:
-                    await trio.sleep(RETRY_S)
-                elif self._owed and self._owed[0] is owed:
-                    self._owed.popleft()
+            await changed.wait()
+            changed = self._changed
+            async with self._writing:
+                await self._save()
+            await trio.sleep(SAVE_EVERY_S)
 
-    async def _deliver(self, owed: _Owed) -> list[str]:
-        """Deliver to all at once; the handles whose inbox did not confirm are returned."""
-        sent = [(handle, self._send(owed.record, handle)) for handle in owed.handles]
-        return [handle for handle, reply in sent if not await self._is_confirmed(handle, reply)]
-
-    async def _is_confirmed(self, handle: str, reply: Reply[Receipt] | None) -> bool:
-        if reply is None:
-            return False
-        with trio.move_on_after(CONFIRM_S):
-            try:
-                await reply.wait()
-            except (AskError, AegisError) as error:
-                self._log_failure(handle, error)
-            else:
-                return True
-        return False
-
-    def _send(self, record: CommandRecord, handle: str) -> Reply[Receipt] | None:
+    async def _save(self) -> None:
+        now = self._progress()
+        if self._is_closed or now == self._on_disk:
+            return
         try:
-            return self._inboxes.send_request(
-                Deliver(
-                    handle=handle,
-                    id=wake_id(self._terminal, self._life, record.seq, handle),
-                    sender=wake_sender(self._terminal),
-                    body=wake_body(record),
-                    timestamp=record.finished_at or record.started_at,
-                )
-            )
-        except AskError as error:
-            self._log_failure(handle, error)
-            return None
-
-    def _log_failure(self, handle: str, error: Exception) -> None:
-        log.warning("wake failed", terminal=self._terminal, handle=handle, error=str(error))
+            if self._note.fits_in_place(now.stored()):
+                self._note.write(now.stored())
+                self._on_disk = now
+            else:
+                await self._write_synced(now)
+        except StorageError as error:
+            if not self._cannot_save:
+                log.warning("subscribers not written", terminal=self._name, error=str(error))
+            self._cannot_save = True
+        else:
+            self._cannot_save = False

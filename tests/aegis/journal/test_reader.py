@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aegis.errors import StorageError
+from aegis.journal import reader as reader_module
 from aegis.journal.ledger import BLOCK_BYTES, encode_line
 from aegis.journal.reader import LedgerReader, Reading
 
@@ -122,11 +123,60 @@ def test_the_cost_goes_by_what_is_returned(path: Path, disk: FaultyDisk) -> None
     assert disk.open_fds == set()
 
 
+@pytest.mark.parametrize("max_bytes", [1, 100, 1000, 1_000_000])
+def test_onward_from_where_a_reading_ended_nothing_is_left_out_or_read_twice(
+    path: Path, max_bytes: int
+) -> None:
+    records = fill(path, 100, pad=30)
+    reader = LedgerReader(path)
+    reading = reader.since("seq", 9, max_bytes=max_bytes)
+    found = reading.records
+    while reading.more:
+        reading = reader.onward(reading.end, max_bytes=max_bytes)
+        assert reading.records
+        found += reading.records
+    assert found == records[10:]
+    assert reading.end == path.stat().st_size
+
+
+def test_onward_shows_whole_lines_up_to_its_end_and_reports_the_damaged(path: Path) -> None:
+    lines = [encode_line({"seq": seq}) for seq in range(4)]
+    path.write_bytes(lines[0] + b"damaged\n" + b"".join(lines[1:]) + b"under way")
+    synced = path.stat().st_size - len(lines[3]) - len(b"under way")
+    reading = LedgerReader(path).onward(0, end=synced)
+    assert (reading.records, reading.more) == ([{"seq": 0}, {"seq": 1}, {"seq": 2}], False)
+    assert (reading.damaged_count, reading.end) == (1, synced)
+    rest = LedgerReader(path).onward(synced)
+    assert (rest.records, rest.more) == ([{"seq": 3}], False)
+    assert LedgerReader(path).onward(rest.end).records == []
+
+
+def test_onward_in_a_ledger_that_is_gone_or_was_cut_is_empty(path: Path) -> None:
+    assert LedgerReader(path).onward(1000).records == []
+    fill(path, 3)
+    assert LedgerReader(path).onward(1_000_000).records == []
+
+
+def test_onward_passes_over_what_is_longer_than_any_line(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "MAX_LINE_BYTES", 4096)
+    path.write_bytes(encode_line({"seq": 0}) + b"x" * 10_000 + b"\n" + encode_line({"seq": 1}))
+    reading = LedgerReader(path).onward(0, max_bytes=64)
+    found = reading.records
+    while reading.more:
+        before, reading = reading.end, LedgerReader(path).onward(reading.end, max_bytes=64)
+        assert reading.end > before
+        found += reading.records
+    assert found == [{"seq": 0}, {"seq": 1}]
+
+
 async def test_a_small_read_stays_on_the_loop(path: Path, disk: FaultyDisk) -> None:
     records = fill(path, 10_000)
     reader = LedgerReader(path, disk=disk)
     assert (await reader.last_n_async(3)).records == records[-3:]
     assert (await reader.since_async("seq", 9_990)).records == records[9_991:]
+    assert (await reader.onward_async(0, max_bytes=1000)).records[0] == records[0]
     assert disk.threads["pread"] == {threading.get_ident()}
 
 

@@ -1,0 +1,81 @@
+"""The records of a terminal as its subscribers get them: the newest from memory, older from disk.
+
+The ledger is what counts; the few newest wakes are kept so that the usual case reads no file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import attrs
+import trio
+
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.history import History
+from aegis.terminals.notification import Wake, wake_of
+
+MAX_RECENT = 64
+"""Wakes that are kept in memory: at most three thousand characters each."""
+
+PAGE_BYTES = 128 * 1024
+"""How much of the ledger one subscriber that lags behind has in memory."""
+
+
+@attrs.frozen(kw_only=True)
+class Page:
+    """Some wakes in a row, the oldest first. With them told, all up to ``reached`` is told.
+
+    ``next_start`` is where the ledger is read on, None where there is no need.
+    """
+
+    wakes: tuple[Wake, ...]
+    reached: int
+    next_start: int | None = None
+
+
+class WakeFeed:
+    """What is finished on one terminal. ``last`` is the number of the newest record."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._recent: deque[Wake] = deque()
+        self._floor = -1  # every later record is among the recent
+        self._news = trio.Event()
+        self.last = -1
+
+    def begin(self, last_seq: int) -> None:
+        """A life begins: everything up to ``last_seq`` is in the ledger."""
+        self.last = self._floor = last_seq
+
+    def add(self, record: CommandRecord, *, is_wanted: bool) -> None:
+        """One more is in the ledger, synced. ``is_wanted``: somebody subscribes."""
+        if is_wanted and record.seq == self.last + 1:
+            self._recent.append(wake_of(record))
+            if len(self._recent) > MAX_RECENT:
+                self._floor = self._recent.popleft().seq
+        else:  # the ledger may hold what was not heard of here
+            self._recent.clear()
+            self._floor = max(self.last, record.seq)
+        self.last = max(self.last, record.seq)
+        self._news.set()
+        self._news = trio.Event()
+
+    async def wait_beyond(self, seq: int) -> None:
+        """Wait until there is a record after ``seq``."""
+        while self.last <= seq:
+            await self._news.wait()
+
+    async def page_after(self, seq: int, start: int | None) -> Page:
+        """The wakes that follow ``seq``; ``start`` is the ``next_start`` of the page before.
+
+        Raises ``StorageError``.
+        """
+        last = self.last
+        if seq >= self._floor:
+            return Page(wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last)
+        stretch = await self._history.stretch(seq, start, PAGE_BYTES)
+        wakes = tuple(wake_of(record) for record in stretch.records if record.seq <= last)
+        if not stretch.more or len(wakes) < len(stretch.records):
+            return Page(wakes=wakes, reached=last)
+        reached = wakes[-1].seq if wakes else seq
+        return Page(wakes=wakes, reached=reached, next_start=stretch.end)
