@@ -13,10 +13,12 @@ class DaemonSettings(NamedTuple):
     """How to start a daemon.
 
     ``port`` None: the one that this root used last, else ``DEFAULT_PORT``, else a free one; 0: a
-    free one. ``log_level`` is one of debug, info, warning, error.
+    free one. ``log_level`` is one of debug, info, warning, error. ``clean``: start none of the
+    terminals that were open.
     """
 
     root: Path
     host: str = DEFAULT_HOST
     port: int | None = None
     log_level: str = "info"
+    clean: bool = False
