@@ -20,5 +20,5 @@ def set_aside(disk: Disk, path: Path, data: bytes, why: str) -> Path:
     """
     aside = path.with_name(f"{path.name}.damaged-{zlib.crc32(data):08x}")
     disk.rename(path, aside)
-    log.error("damaged file set aside", file=shown(path), kept_as=aside.name, why=why)
+    log.warning("damaged file set aside", file=shown(path), kept_as=aside.name, why=why)
     return aside

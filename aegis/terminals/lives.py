@@ -89,7 +89,7 @@ class Lives:
             try:
                 settings = await self.flusher.call(read)
             except (AegisError, OSError) as error:
-                log.warning("settings not read", terminal=name, error=describe(error))
+                log.warning("settings not read", terminal=name, why=describe(error))
                 settings = None
             known = settings or default_settings(name, self.root)
             self.open[name_key(name)] = attrs.evolve(known, name=name)
@@ -223,7 +223,7 @@ class Lives:
 
     def fail(self, settings: TerminalSettings, why: str) -> None:
         """List the terminal as failed; what it left behind is seen to meanwhile."""
-        log.error("terminal failed", terminal=settings.name, why=why)
+        log.warning("terminal failed", terminal=settings.name, why=why)
         failed = FailedTerminal(settings=settings, why=why)
         self.failed[name_key(settings.name)] = failed
         self.start_soon(self._settle, failed)
@@ -236,7 +236,7 @@ class Lives:
             failed.last = await finalise(self.files(name), self.flusher)
         except Exception as error:
             # It is tried again whenever the ledger is next opened.
-            log.warning("records not finalised", terminal=name, error=describe(error))
+            log.warning("records not finalised", terminal=name, why=describe(error))
         finally:
             failed.settled.set()
 

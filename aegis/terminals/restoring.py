@@ -29,7 +29,7 @@ def restored_settings(
     settings = load_settings(flusher.disk, files, root)
     if settings is None:
         settings = default_settings(name, root)
-        log.error("terminal restored without its settings", terminal=name, shell=settings.shell)
+        log.warning("terminal restored without its settings", terminal=name, shell=settings.shell)
         save_settings(flusher.disk, files, settings)
     return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
 
