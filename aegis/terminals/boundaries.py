@@ -147,6 +147,11 @@ class Boundaries:
         """
         return self._keys.uncertain
 
+    @property
+    def is_submitting(self) -> bool:
+        """Whether a submission went to the PTY, and no mark has said what became of it."""
+        return self._submission
+
     def can_submit(self) -> bool:
         """Whether the shell stands at a prompt with an empty line, as far as can be known."""
         return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None

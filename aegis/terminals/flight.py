@@ -3,13 +3,18 @@
 Two stages: *submitted* (its text went to the shell) and *begun* (the shell said that it runs). A
 ``seq`` is claimed with the note, before the first byte is typed; a submission that was refused or
 incomplete gives it back, never having been shown. The note also names commands whose records are
-on their way to the ledger, so that a crash in between finds them.
+on their way to the ledger, so that a crash in between finds them, and where the shell was last.
+
+A front that begins anew finds commands in the note. Those of shells that are gone have ended with
+them (``lost_with``); for the others the shell tells again what became of them, and each word of it
+is applied once: what the ledger or this flight knows already changes nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import attrs
 
@@ -22,29 +27,34 @@ from aegis.terminals.record import InFlight, from_note
 
 
 class Flight:
-    """The command in flight, if any."""
+    """The command in flight, if any.
 
-    def __init__(self, note: Note, next_seq: int) -> None:
+    ``shell`` names the shell that it is given to, ``cursor`` is where output stood when that one
+    began or the last command ended, and ``cwd`` where the prompt was last, if that is known.
+    """
+
+    def __init__(self, note: Note, next_seq: int, cwd: str | None) -> None:
         self._note = note
         self._next_seq = next_seq
+        self._found: dict[int, InFlight] = {}
         self._ended: dict[int, InFlight] = {}
+        self._displaced: Call | None = None
         self.command: InFlight | None = None
         self.call: Call | None = None
-        self.begun = False
-        self._displaced: Call | None = None
+        self.shell = ""
+        self.cursor = 0
+        self.cwd = cwd
 
     @classmethod
-    def open(cls, note: Note, last_seq: int) -> tuple[Flight, list[InFlight]]:
-        """The flight of a terminal whose last number was ``last_seq``, and what its note tells of.
-
-        Those are commands that were in flight when an earlier life ended: they have no record yet.
-        """
-        noted = _commands(note.load())
-        found = [command for command in noted if command.seq > last_seq]
+    def open(cls, note: Note, last_seq: int) -> Flight:
+        """The flight of a terminal whose last number in the ledger is ``last_seq``."""
+        fields = note.load() or {}
+        noted = _commands(fields)
+        cwd = fields.get("cwd")
         highest = max([last_seq, *(command.seq for command in noted)])
-        flight = cls(note, highest + 1)
-        flight._ended = {command.seq: command for command in found}
-        return flight, found
+        flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
+        flight._found = {each.seq: each for each in noted if each.seq > last_seq}
+        return flight
 
     @property
     def is_free(self) -> bool:
@@ -56,30 +66,29 @@ class Flight:
         """The call whose command is with the shell; perhaps behind one that was typed ahead."""
         return self.call or self._displaced
 
-    @property
-    def last_seq(self) -> int:
-        """The number given last; -1 if none was."""
-        return self._next_seq - 1
+    # A command's way.
 
-    def submit(self, call: Call, cwd: str | None, cursor: int, moment_s: float) -> None:
+    def submit(self, call: Call, moment_s: float) -> None:
         """The command of ``call`` goes to the shell now; not if this raises ``StorageError``."""
-        command = self._submitted(call, cwd, cursor, moment_s)
+        command = self._submission(call, moment_s)
         self._write(command)
         self._take(command, call)
 
-    def take_back(self) -> Call | None:
-        """The submission did not run, so its number is free again. The call, if somebody waits.
+    def take_back(self, number: int | None) -> Call | None:
+        """The submission ``number`` did not run: its ``seq`` is free. The call, if somebody waits.
 
         What somebody typed before it stays in flight. Should the disk refuse, the note goes on
         naming the submission until another one takes its place.
         """
-        if self.begun:
-            call, self._displaced = self._displaced, None
-            return call
-        call = self.call or self._displaced
-        if self.command is not None:
-            self._next_seq = self.command.seq
-        self.command = self.call = self._displaced = None
+        if self._displaced is not None and self._displaced.number == number:
+            displaced, self._displaced = self._displaced, None
+            return displaced
+        command = self.command
+        if command is None or command.begun or command.call != number:
+            return None
+        call = self.call
+        self._next_seq = command.seq
+        self.command = self.call = None
         with contextlib.suppress(StorageError):
             self._write(None)
         return call
@@ -90,32 +99,82 @@ class Flight:
         Raises ``StorageError`` if the note could not be written; the command is in flight all the
         same.
         """
+        if self._is_known(news):
+            return
         if news.call is None:
             self._make_way()
         else:
-            self.readmit()
+            self._readmit(news.call)
         submitted = self.command
         self.command = InFlight(
             seq=self._claim() if submitted is None else submitted.seq,
-            cmd=None if submitted is None else submitted.cmd,
-            writer=news.writer if submitted is None else submitted.writer,
+            cmd=news.cmd,
+            writer=news.writer,
             cwd=news.cwd,
             started_at=news.started_at,
             moment_s=news.moment_s,
             raw_start=news.raw_start,
             timed_out=submitted is not None and submitted.timed_out,
+            shell=news.shell,
+            call=news.call,
+            begun=True,
         )
-        self.begun = True
         self._write(self.command)
 
-    def readmit(self) -> None:
-        """A submission that had to make way for a typed command has its turn."""
-        call, self._displaced = self._displaced, None
-        if call is not None and self.command is None:
-            command = self._submitted(call, None, 0, 0.0)
-            with contextlib.suppress(StorageError):  # its text went to the shell long ago
-                self._write(command)
-            self._take(command, call)
+    def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
+        """The command that began at ``raw_start`` has ended; None if that is known already.
+
+        ``typed`` is the text of a command that nobody submitted. The note names it until it is
+        ``recorded``.
+        """
+        command = self.command
+        if command is not None and command.begun and command.raw_start == raw_start:
+            return self._end_current(typed)
+        return self._end_found(lambda each: each.begun and each.raw_start == raw_start, typed)
+
+    def end_submitted(self, number: int) -> tuple[InFlight, Call | None] | None:
+        """The submission ``number`` was read and began no command; None if that is known."""
+        if self.command is None:
+            self._readmit(number)
+        command = self.command
+        if command is not None and not command.begun and command.call == number:
+            return self._end_current(None)
+        return self._end_found(lambda each: not each.begun and each.call == number)
+
+    def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
+        """The shell has ended, and with it all that was given to it, oldest first."""
+        ended = []
+        while (found := self._end_found(lambda each: each.shell == shell)) is not None:
+            ended.append(found)
+        while self.command is not None and self.command.shell == shell:
+            ended.append(self._end_current(None))
+            if self._displaced is not None:
+                self._readmit(self._displaced.number)
+        return ended
+
+    def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
+        """What was given to other shells than ``shells``, oldest first: those are gone."""
+        gone = {each.shell for each in self._found.values()}
+        gone |= {self.command.shell} if self.command is not None else set()
+        lost = [each for shell in gone.difference(shells) for each in self.end_all(shell)]
+        return sorted(lost, key=lambda each: each[0].seq)
+
+    def resume(self) -> None:
+        """The newest command that was found is in flight, until the shell says otherwise."""
+        if self.command is None and self._found:
+            self.command = self._found.pop(max(self._found))
+
+    def settle_found(self, submitted: int | None) -> list[InFlight]:
+        """The shell has told everything; ``submitted`` is the call that it still has.
+
+        A submission that it knows nothing of never reached it. Gives commands whose end nobody
+        knows, which cannot be unless more ended than a shell's actor remembers.
+        """
+        command = self.command
+        if command is not None and not command.begun and command.call != submitted:
+            self.take_back(command.call)
+        found, self._found = list(self._found.values()), {}
+        return found
 
     def mark_timed_out(self) -> InFlight:
         """The caller's time is up: the command goes on without one. Raises ``StorageError``."""
@@ -125,27 +184,19 @@ class Flight:
         self._write(self.command)
         return self.command
 
-    async def sync(self) -> None:
-        """Make the note survive a loss of power. Raises ``StorageError``."""
-        await self._note.sync()
-
-    def end(self, typed: str | None = None) -> tuple[InFlight, Call | None]:
-        """The command has ended; the note names it until it is ``recorded``.
-
-        ``typed`` is the text of a command that nobody submitted.
-        """
-        assert self.command is not None
-        command, call = self.command, self.call
-        if command.cmd is None:
-            command = attrs.evolve(command, cmd=typed)
-        self.command = self.call = None
-        self.begun = False
-        self._ended[command.seq] = command
-        return command, call
-
     def recorded(self, seq: int) -> None:
         """The record ``seq`` is in the ledger."""
         self._ended.pop(seq, None)
+
+    def moved(self, cwd: str | None) -> None:
+        """The prompt stands in ``cwd`` now. Raises ``StorageError``."""
+        if cwd is not None and cwd != self.cwd:
+            self.cwd = cwd
+            self._write(self.command)
+
+    async def sync(self) -> None:
+        """Make the note survive a loss of power. Raises ``StorageError``."""
+        await self._note.sync()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -155,36 +206,79 @@ class Flight:
         self._next_seq += 1
         return self._next_seq - 1
 
-    def _submitted(self, call: Call, cwd: str | None, cursor: int, moment_s: float) -> InFlight:
-        return InFlight(
-            seq=self._next_seq,
-            cmd=call.cmd,
-            writer=call.writer,
-            cwd=cwd,
-            started_at=utc_now(),
-            moment_s=moment_s,
-            raw_start=cursor,
-        )
-
     def _take(self, command: InFlight, call: Call) -> None:
         self._next_seq = command.seq + 1
-        self.command, self.call, self.begun = command, call, False
+        self.command, self.call = command, call
 
     def _make_way(self) -> None:
         """A command typed ahead of our submission ran before it: it takes the number."""
-        if self.command is not None and not self.begun:
+        if self.command is not None and not self.command.begun:
             self._displaced = self.call
             self._next_seq = self.command.seq
             self.command = self.call = None
 
+    def _readmit(self, number: int) -> None:
+        """A submission that had to make way for a typed command has its turn."""
+        call = self._displaced
+        if call is None or call.number != number or self.command is not None:
+            return
+        self._displaced = None
+        command = self._submission(call, None)
+        with contextlib.suppress(StorageError):  # its text went to the shell long ago
+            self._write(command)
+        self._take(command, call)
+
+    def _submission(self, call: Call, moment_s: float | None) -> InFlight:
+        return InFlight(
+            seq=self._next_seq,
+            cmd=call.cmd,
+            writer=call.writer,
+            cwd=self.cwd,
+            started_at=utc_now(),
+            moment_s=moment_s,
+            raw_start=self.cursor,
+            shell=self.shell,
+            call=call.number,
+        )
+
+    def _is_known(self, news: CommandStarted) -> bool:
+        """Whether this command is in flight, or has ended, since before the news was told again."""
+        command = self.command
+        if command is not None and command.begun and command.raw_start == news.raw_start:
+            self.command = attrs.evolve(command, moment_s=news.moment_s)
+            return True
+        others = [*self._found.values(), *self._ended.values()]
+        return any(each.begun and each.raw_start == news.raw_start for each in others)
+
+    def _end_current(self, typed: str | None) -> tuple[InFlight, Call | None]:
+        assert self.command is not None
+        command, call = self.command, self.call
+        self.command = self.call = None
+        return self._has_ended(command, typed), call
+
+    def _end_found(
+        self, fits: Callable[[InFlight], bool], typed: str | None = None
+    ) -> tuple[InFlight, Call | None] | None:
+        for command in self._found.values():
+            if fits(command):
+                del self._found[command.seq]
+                return self._has_ended(command, typed), None
+        return None
+
+    def _has_ended(self, command: InFlight, typed: str | None) -> InFlight:
+        if command.cmd is None:
+            command = attrs.evolve(command, cmd=typed)
+        self._ended[command.seq] = command
+        return command
+
     def _write(self, command: InFlight | None) -> None:
-        commands = [*self._ended.values(), *([command] if command is not None else [])]
-        self._note.write({"commands": [each.note() for each in commands]})
+        commands = [*self._found.values(), *self._ended.values()]
+        if command is not None:
+            commands.append(command)
+        self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
 
 
-def _commands(fields: object) -> Iterable[InFlight]:
-    if not isinstance(fields, dict):
-        return []
+def _commands(fields: Mapping[str, Any]) -> list[InFlight]:
     entries = fields.get("commands")
     if not isinstance(entries, list):
         return []

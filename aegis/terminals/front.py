@@ -18,6 +18,7 @@ FrontMessage = (
     | msg.RunDeadline
     | msg.PromptDeadline
     | msg.RetryAppends
+    | msg.Introduction
     | msg.ShellStarted
     | msg.Prompted
     | msg.TypingChanged

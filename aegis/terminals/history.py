@@ -27,7 +27,7 @@ class History:
 
         Each damaged line behind the newest good one may have held a number of its own.
         """
-        reading = self._reader.last_n(1)
+        reading = self._reader.last_n(1, end=self.end)
         records = _records(reading)
         last = records[-1] if records else None
         return last, (-1 if last is None else last.seq) + reading.damaged_count

@@ -15,6 +15,8 @@ from actors.messages import Request
 from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
+WhyEnded = Literal["closed", "killed_by_restart"]
+
 NO_OUTPUT = CapturedOutput(text="", total_bytes=0, truncated=False)
 
 
@@ -28,10 +30,11 @@ class Introduce:
 
 @attrs.frozen(kw_only=True)
 class Submit:
-    """Type the command of call number ``call``, if nothing runs and nobody is typing."""
+    """Type ``cmd`` for call number ``call`` of ``writer``, if nothing runs and nobody is typing."""
 
     call: int
     cmd: str
+    writer: str
 
 
 @attrs.frozen(kw_only=True)
@@ -50,8 +53,20 @@ class ReportOutput:
 
 
 @attrs.frozen(kw_only=True)
+class CommandRecorded:
+    """The record of the command whose output ended at ``raw_end`` is in the ledger.
+
+    News of it, and of what was before it, need not be told again.
+    """
+
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
 class EndShell:
-    """End the shell and all its processes, for good; ``ShellEnded`` follows."""
+    """End the shell and all its processes, for good; ``ShellEnded`` follows with this ``end``."""
+
+    end: WhyEnded
 
 
 @attrs.frozen(kw_only=True)
@@ -69,8 +84,9 @@ class LookAgain:
 
 @attrs.frozen(kw_only=True)
 class ShellStarted:
-    """A fresh shell runs; ``first_cursor`` is where its output begins."""
+    """A fresh shell runs, named ``shell``; ``first_cursor`` is where its output begins."""
 
+    shell: str
     pid: int
     integration: Integration
     first_cursor: int
@@ -118,9 +134,14 @@ class SubmissionFailed:
 
 @attrs.frozen(kw_only=True)
 class CommandStarted:
-    """A command began: that of ``call``, or (None) one that ``writer`` typed."""
+    """A command began: that of ``call``, or (None) one that ``writer`` typed.
 
+    ``cmd`` is None where the text is not known yet. ``raw_start`` belongs to no other command.
+    """
+
+    shell: str
     call: int | None
+    cmd: str | None
     writer: str
     cwd: str | None
     started_at: str
@@ -130,13 +151,14 @@ class CommandStarted:
 
 @attrs.frozen(kw_only=True)
 class CommandEnded:
-    """The command that began last has ended.
+    """The command that began at ``raw_start`` has ended.
 
     ``typed`` is the text of a typed command, as far as it is known. ``end`` is ``lost`` when the
     shell showed a prompt without saying how the command ended. ``incomplete``: the rest of the
     submitted text could not be read to its end and was interrupted.
     """
 
+    raw_start: int
     exit: int | None
     end: Literal["exited", "lost"]
     typed: str | None
@@ -172,17 +194,19 @@ class OutputSoFar:
 class ShellEnded:
     """The shell's process is gone, and all that it left behind.
 
-    ``exit`` is its exit code, 128+n for a signal; ``output`` what the command in flight printed.
-    ``leftover`` names processes that could not be ended. ``final``: no fresh shell follows.
+    ``exit`` is its exit code, -n for a signal, None if there was none; ``output`` what the command
+    in flight printed. ``leftover`` names processes that could not be ended. ``end``: it was ended
+    for good, no fresh shell follows.
     """
 
+    shell: str
     exit: int | None
     output: CapturedOutput
     finished_at: str
     moment_s: float
     raw_end: int
     leftover: tuple[str, ...] = ()
-    final: bool = False
+    end: WhyEnded | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -190,6 +214,41 @@ class ShellFailed:
     """No shell could be kept running; ``why`` says what to do, too. One may still be started."""
 
     why: str
+
+
+CommandNews = (
+    CommandStarted | CommandEnded | NothingRan | SubmissionRefused | SubmissionFailed | ShellEnded
+)
+"""What decides about commands and their records: told again to a front that has just begun."""
+
+
+@attrs.frozen(kw_only=True)
+class Introduction:
+    """How the shell's actor stands, to a front that knows nothing of this life of it.
+
+    ``life`` counts from 1, and began when output stood at ``first_cursor``; it stands at
+    ``cursor`` now. ``shells`` are the names of its shells and ``shell`` the newest of them, ``pid``
+    is None while none runs. ``was_prompted``: the running one has shown a prompt,
+    ``at_prompt``: it stands there now. ``submitted`` is the call whose text is with the shell and
+    did not begin yet. ``ending``: no further shell is to come. ``news`` is what may not be in the
+    ledger yet, oldest first.
+    """
+
+    life: int
+    first_cursor: int
+    cursor: int
+    shells: tuple[str, ...]
+    shell: str
+    pid: int | None
+    integration: Integration
+    was_prompted: bool
+    at_prompt: bool
+    cwd: str | None
+    typing: str | None
+    submitted: int | None
+    failure: str
+    ending: WhyEnded | None
+    news: tuple[CommandNews, ...]
 
 
 # To and from the ledger writer.
@@ -205,6 +264,18 @@ class AppendRecord:
 
     record: CommandRecord
     after: int
+
+
+@attrs.frozen(kw_only=True)
+class SyncedLedger:
+    """The good part of the ledger ends at byte ``end``: everything before is synced."""
+
+    end: int
+
+
+@attrs.frozen(kw_only=True)
+class ReportSynced(Request[SyncedLedger]):
+    """Say how much of the ledger is synced."""
 
 
 @attrs.frozen(kw_only=True)
@@ -249,7 +320,7 @@ class Ended:
 class EndTerminal(Request[Ended]):
     """End the shell and write the record of what is in flight, with this ``end``."""
 
-    end: Literal["closed", "killed_by_restart"]
+    end: WhyEnded
 
 
 @attrs.frozen(kw_only=True)

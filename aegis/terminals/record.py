@@ -15,7 +15,9 @@ class InFlight:
     """A command that has its ``seq`` and no final record yet.
 
     ``cmd`` is None while the text of a typed command is not known. ``moment_s`` is the monotonic
-    time of its start; a command found after a restart has none.
+    time of its start; a command found after a restart has none. ``shell`` names the shell that it
+    was given to. ``begun``: the shell said that it runs, and ``raw_start`` is where; until then it
+    is only submitted, for the call of number ``call``.
     """
 
     seq: int
@@ -26,6 +28,9 @@ class InFlight:
     moment_s: float | None
     raw_start: int
     timed_out: bool = False
+    shell: str = ""
+    call: int | None = None
+    begun: bool = False
 
     def note(self) -> dict[str, object]:
         """What the in-flight note keeps of it."""
@@ -37,6 +42,9 @@ class InFlight:
             "started_at": self.started_at,
             "raw_start": self.raw_start,
             "timed_out": self.timed_out,
+            "shell": self.shell,
+            "call": self.call,
+            "begun": self.begun,
         }
 
 
@@ -51,6 +59,9 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
             "started_at": str(started_at),
             "raw_start": int(raw_start),
             "timed_out": bool(timed_out),
+            "shell": str(shell),
+            "call": int() | None as call,
+            "begun": bool(begun),
         }:
             return InFlight(
                 seq=seq,
@@ -61,6 +72,9 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 moment_s=None,
                 raw_start=raw_start,
                 timed_out=timed_out,
+                shell=shell,
+                call=call,
+                begun=begun,
             )
         case _:
             return None

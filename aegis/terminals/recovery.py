@@ -1,4 +1,4 @@
-"""The output of a command whose shell is gone, rebuilt from the raw log."""
+"""The record of a command whose shell is gone; its output is rebuilt from the raw log."""
 
 from __future__ import annotations
 
@@ -6,10 +6,34 @@ from pathlib import Path
 
 import trio
 
+from aegis.clock import utc_now
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import CapturedOutput, OutputCapture
+from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.record import InFlight, final_record
 
 PIECE_BYTES = 64 * 1024
+
+
+async def killed_record(directory: Path, command: InFlight, raw_end: int | None) -> CommandRecord:
+    """The final record of a command that was running when its shell was lost.
+
+    ``directory`` has the raw log; what is in it from ``raw_end`` on is not the command's. Nothing
+    is known to be the output of a command that was only submitted. Raises ``StorageError``.
+    """
+    output, end = NO_OUTPUT, command.raw_start
+    if command.begun:
+        output, end = await recover_output(directory, command.raw_start, raw_end)
+    return final_record(
+        command,
+        output,
+        end="killed_by_restart",
+        exit_code=None,
+        finished_at=utc_now(),
+        moment_s=None,
+        raw_end=end,
+    )
 
 
 async def recover_output(

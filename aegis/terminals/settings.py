@@ -36,12 +36,12 @@ class TerminalSettings:
         del fields["root"]
         return {"version": META_VERSION, **fields}
 
-    def cookie(self, incarnation: int, shell: int) -> str:
+    def cookie(self, shell: str) -> str:
         """The mark in the environment of every process of one shell: not a secret.
 
-        ``shell`` counts the shells of one life of the actor, ``incarnation`` its lives.
+        ``shell`` is the name of that shell, never used again for another.
         """
-        return f"{self.root}/{self.name}/{self.life}.{incarnation}.{shell}"
+        return f"{self.root}/{self.name}/{self.life}.{shell}"
 
 
 def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import attrs
 import structlog
@@ -27,6 +29,7 @@ from aegis.terminals.environment import shell_environment
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.pty import PtyProcess, open_pty_process
@@ -63,6 +66,7 @@ ShellMessage = (
     | msg.Submit
     | msg.TypeKeys
     | msg.ReportOutput
+    | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
     | msg.LookAgain
@@ -73,6 +77,7 @@ ShellMessage = (
 class _Running:
     """One shell: its process, what follows it, and what is still to be sent to it."""
 
+    name: str
     process: PtyProcess
     cookie: str
     tracker: Tracker
@@ -98,30 +103,35 @@ class Shell(Actor[ShellMessage]):
         self._file_limit = file_limit
         self._scan = scan
         self._running: _Running | None = None
+        self._cleaning: _Running | None = None
         self._raw_log: RawLog | None = None
         self._cwd = settings.cwd
-        self._shells = 0
+        self._news = NewsLog()
+        self._shells: deque[str] = deque(maxlen=MAX_KEPT)
+        self._first_cursor = 0
         self._promptless = 0
-        self._ending = False
+        self._failure = ""
+        self._ending: msg.WhyEnded | None = None
         self._flush_is_due = False
 
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
         self._front = self.context.sibling("terminal", Front)
-        leftover = await self._end_earlier()
+        await self._end_earlier()
         self._raw_log = RawLog.open(
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
-        if self.context.incarnation > 1:
-            self._tell_ended(None, leftover)
+        self._first_cursor = self._raw_log.position
         self._running = await self._start()
+        self._introduce()
         self.context.start_soon(self._keep_running)
 
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
-        if self._running is not None:
-            self._running.process.close()
-            await self._end_processes(self._running)
+        left = self._running or self._cleaning
+        if left is not None:
+            left.process.close()
+            await self._end_processes(left)
         if self._raw_log is not None:
             self._raw_log.close()
 
@@ -132,7 +142,7 @@ class Shell(Actor[ShellMessage]):
                 self._introduce()
             case msg.Submit():
                 if self._running is None:
-                    self._front.tell(msg.SubmissionRefused(call=message.call, at_prompt=False))
+                    self._tell(msg.SubmissionRefused(call=message.call, at_prompt=False))
                 else:
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
@@ -140,8 +150,10 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.EndShell():
-                self._end()
+            case msg.CommandRecorded(raw_end=raw_end):
+                self._news.recorded(raw_end)
+            case msg.EndShell(end=end):
+                self._end(end)
             case msg.FlushRawLog() | msg.LookAgain():
                 self._timer_rang(message)
 
@@ -186,9 +198,33 @@ class Shell(Actor[ShellMessage]):
     # Requests of the front.
 
     def _introduce(self) -> None:
-        if self._running is not None:
-            self._tell_started(self._running)
-            self._running.tracker.introduce()
+        """Tell the front how things stand; one that knows this life already does not listen."""
+        assert self._raw_log is not None
+        running = self._running
+        tracker = None if running is None else running.tracker
+        self._front.tell(
+            msg.Introduction(
+                life=self.context.incarnation,
+                first_cursor=self._first_cursor,
+                cursor=self._raw_log.position,
+                shells=tuple(self._shells),
+                shell=self._shells[-1],
+                pid=None if running is None else running.process.pid,
+                integration="osc133",
+                was_prompted=tracker is not None and tracker.was_prompted,
+                at_prompt=tracker is not None and tracker.at_prompt,
+                cwd=None if tracker is None else tracker.cwd,
+                typing=None if tracker is None else tracker.typing,
+                submitted=None if tracker is None else tracker.submitted,
+                failure=self._failure,
+                ending=self._ending,
+                news=self._news.all(),
+            )
+        )
+
+    def _tell(self, news: Any) -> None:
+        self._news.keep(news)
+        self._front.tell(news)
 
     def _type_keys(self, request: msg.TypeKeys) -> None:
         running = self._running
@@ -206,11 +242,11 @@ class Shell(Actor[ShellMessage]):
         running.tracker.keys(request.writer, data)
         self.reply(request, Done())
 
-    def _end(self) -> None:
-        self._ending = True
-        if self._running is None:
+    def _end(self, end: msg.WhyEnded) -> None:
+        self._ending = end
+        if self._running is None and self._cleaning is None:
             self._tell_ended(None, ())
-        else:
+        elif self._running is not None:
             self.context.start_soon(self._end_processes, self._running)
 
     # The life of one shell after the other.
@@ -219,16 +255,19 @@ class Shell(Actor[ShellMessage]):
         while self._running is not None:
             status = await self._run(self._running)
             ended, self._running = self._running, None
+            self._cleaning = ended
             leftover = await self._clean_up(ended)
+            self._cleaning = None
             self._tell_ended(status, leftover, ended)
-            if not self._ending:
+            if self._ending is None:
                 self._running = await self._start_fresh(ended)
+                self._tell_started()
 
     async def _start(self) -> _Running:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        self._shells += 1
         assert self._raw_log is not None
-        cookie = self._settings.cookie(self.context.incarnation, self._shells)
+        name = secrets.token_hex(6)
+        cookie = self._settings.cookie(name)
         self._cwd = _first_directory(self._cwd, self._settings.root)
         secret = self._write_startup(cookie)
         await faults.SHELL_START_BEFORE.reach(self._settings.name)
@@ -240,14 +279,18 @@ class Shell(Actor[ShellMessage]):
             cols=self._settings.cols,
             open_files=self._file_limit,
         )
-        running = _Running(process, cookie, Tracker(secret, self._raw_log, self, self._front.tell))
-        await faults.SHELL_START_AFTER.reach(self._settings.name)
+        tracker = Tracker(name, secret, self._raw_log, self, self._tell)
+        running = _Running(name, process, cookie, tracker)
         try:
+            await faults.SHELL_START_AFTER.reach(self._settings.name)
             save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
-        except OSError as error:
+        except Exception as error:
             await self._clean_up(running)
-            raise storage_error("write", self._files.shell, error) from error
-        self._tell_started(running)
+            if isinstance(error, OSError):
+                raise storage_error("write", self._files.shell, error) from error
+            raise
+        self._shells.append(name)
+        self._failure = ""
         return running
 
     def _write_startup(self, cookie: str) -> bytes:
@@ -338,7 +381,7 @@ class Shell(Actor[ShellMessage]):
         delay_s = FRESH_SHELL_DELAYS_S[self._promptless]
         while True:
             await trio.sleep(delay_s)
-            if self._ending:
+            if self._ending is not None:
                 return None
             try:
                 return await self._start()
@@ -350,33 +393,38 @@ class Shell(Actor[ShellMessage]):
                 return None
 
     def _fail(self, why: str) -> None:
+        self._failure = why
         self._front.tell(msg.ShellFailed(why=why))
 
     # News for the front.
 
-    def _tell_started(self, running: _Running) -> None:
-        assert self._raw_log is not None
-        self._front.tell(
-            msg.ShellStarted(
-                pid=running.process.pid,
-                integration="osc133",
-                first_cursor=self._raw_log.position,
+    def _tell_started(self) -> None:
+        running = self._running
+        if running is not None:
+            assert self._raw_log is not None
+            self._tell(
+                msg.ShellStarted(
+                    shell=running.name,
+                    pid=running.process.pid,
+                    integration="osc133",
+                    first_cursor=self._raw_log.position,
+                )
             )
-        )
 
     def _tell_ended(
         self, status: int | None, leftover: tuple[str, ...], ended: _Running | None = None
     ) -> None:
         assert self._raw_log is not None
-        self._front.tell(
+        self._tell(
             msg.ShellEnded(
+                shell=self._shells[-1],
                 exit=status,
                 output=NO_OUTPUT if ended is None else ended.tracker.output_so_far(),
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
                 raw_end=self._raw_log.position,
                 leftover=leftover,
-                final=self._ending,
+                end=self._ending,
             )
         )
 

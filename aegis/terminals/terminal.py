@@ -3,11 +3,15 @@
 It holds no resource of the system: the ``Shell`` beside it owns the PTY, the ``LedgerWriter`` the
 ledger. One command is in flight at a time, and an end that the shell reports belongs to it, whoever
 waits. What a caller or a subscriber sees of a finished command is in the ledger, synced.
+
+Each life, its own or the shell's, begins with an ``Introduction``: what was given to shells that
+are gone was killed with them; what the present one still does, or did unheard, is taken up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import structlog
@@ -35,10 +39,11 @@ from aegis.terminals.record import (
     writer_tag,
 )
 from aegis.terminals.recorder import Recorder
-from aegis.terminals.recovery import recover_output
+from aegis.terminals.recovery import killed_record
 from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
+from aegis.terminals.standing import PromptWaiters, Standing
 from aegis.terminals.submission import check_command
 from aegis.terminals.wakes import Wakes
 from aegis.terminals.writer import LedgerWriter
@@ -67,20 +72,12 @@ class Terminal(Front):
         self._wakes = Wakes(settings.name, settings.life, inboxes)
         self._history = History(files.ledger)
         self._last_call = 0
-        self._state: api.State = "starting"
-        self._pid: int | None = None
-        self._cwd: str | None = settings.cwd
-        self._integration: api.Integration = "osc133"
-        self._shells = 0
-        self._typing: str | None = None
-        self._failure = ""
-        self._ending: api.End | None = None
-        self._shell_crashed = False
-        self._last_record: api.CommandRecord | None = None
-        self._prompt_waiters: dict[int, Reply[api.TerminalInfo]] = {}
+        self._standing = Standing(settings, cwd=settings.cwd)
+        self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.Ended]] = []
         self._leftover: tuple[str, ...] = ()
-        self._cursor = 0
+        self._shell_life = 0
+        self._last_record: api.CommandRecord | None = None
 
         self._handlers: dict[type, Callable[[Any], None]] = {
             msg.ShellStarted: self._shell_started,
@@ -94,17 +91,17 @@ class Terminal(Front):
         }
 
     async def setup(self) -> None:
-        """Read the ledger and the note; a command found in flight gets its final record."""
+        """Read the ledger and the note; what became of a command found there the shell will say."""
         self._shell = self.context.sibling("shell", Shell)
         self._writer = self.context.sibling("writer", LedgerWriter)
         self._recorder = Recorder(self._writer, self._retry_soon)
         self.context.monitor(self._shell)
         self.context.monitor(self._writer)
         self.context.register("terminal", self._settings.name.lower())
+        self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
+        self._history.end = (await self._writer.ask(msg.ReportSynced())).end
         self._last_record, given = self._history.last()
-        note = Note.open(self._files.note, self._flusher)
-        self._flight, found = Flight.open(note, given)
-        await self._recover(found)
+        self._flight = Flight.open(Note.open(self._files.note, self._flusher), given)
         self._shell.tell(msg.Introduce())
         self.context.start_soon(self._wakes.deliver_for_ever)
 
@@ -146,23 +143,25 @@ class Terminal(Front):
             case msg.RunDeadline(call=call):
                 self._run_deadline(call)
             case msg.PromptDeadline(call=call):
-                self._answer_prompt_waiter(call)
+                self._prompt_waiters.answer(call, self._info())
             case Down():
                 self._sibling_down(message)
-            case _:
+            case msg.Introduction():
+                await self._meet(message)
+            case _ if self._shell_life:
                 self._shell_news(message)
+                self._advance()
 
     def _shell_news(self, message: Any) -> None:
         match message:
             case msg.TypingChanged(who=who):
-                self._typing = who
+                self._standing.typing = who
             case msg.OutputSoFar():
                 self._output_so_far(message)
             case msg.ShellFailed(why=why):
                 self._shell_failed(why)
             case _:
                 self._handlers[type(message)](message)
-        self._advance()
 
     # Calls of run.
 
@@ -187,31 +186,32 @@ class Terminal(Front):
 
     def _check_serving(self) -> None:
         name = self._settings.name
-        if self._ending is not None:
+        if self._standing.ending is not None:
             raise Unavailable(f"terminal {name!r} is being closed")
-        if self._state == "failed":
-            raise Unavailable(f"terminal {name!r} has failed: {self._failure}")
+        if self._standing.state == "failed":
+            raise Unavailable(f"terminal {name!r} has failed: {self._standing.failure}")
         self._recorder.check(name)
 
     def _advance(self) -> None:
         """Type the next command, if the shell is at its prompt and nobody is typing there."""
-        while self._state == "idle" and self._typing is None and self._flight.is_free:
+        standing = self._standing
+        while standing.state == "idle" and standing.typing is None and self._flight.is_free:
             call = self._queue.take()
             if call is None:
                 return
             try:
-                self._flight.submit(call, self._cwd, self._cursor, trio.current_time())
+                self._flight.submit(call, trio.current_time())
             except StorageError as error:
                 call.settle(error)
                 continue
-            self._state = "running"
+            standing.state = "running"
             faults.TYPE_BEFORE.hit()
-            self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd))
+            self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
 
     def _submission_refused(self, news: msg.SubmissionRefused) -> None:
-        call = self._flight.take_back()
+        call = self._flight.take_back(news.call)
         if news.at_prompt:
-            self._state = "idle"
+            self._standing.state = "idle"
         if call is not None and call.is_late:
             call.settle(self._why_not_typed(call))
         elif call is not None:
@@ -219,10 +219,10 @@ class Terminal(Front):
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
         command = self._flight.command
-        if command is not None and command.timed_out:
-            self._give_up(command)
+        if command is not None and command.timed_out and command.call == news.call:
+            self._give_up(news.call)
             return
-        call = self._flight.take_back()
+        call = self._flight.take_back(news.call)
         if call is None:
             return
         if news.why == "incomplete":
@@ -239,7 +239,9 @@ class Terminal(Front):
             self._shell.tell(msg.ReportOutput(call=number))
 
     def _why_not_typed(self, call: Call) -> AegisError:
-        return not_typed(self._settings.name, call.timeout_s, self._flight.command, self._typing)
+        return not_typed(
+            self._settings.name, call.timeout_s, self._flight.command, self._standing.typing
+        )
 
     def _output_so_far(self, news: msg.OutputSoFar) -> None:
         call = self._flight.submitted
@@ -266,74 +268,109 @@ class Terminal(Front):
 
     # News of the shell.
 
-    def _shell_started(self, news: msg.ShellStarted) -> None:
-        if self._pid == news.pid:
+    async def _meet(self, news: msg.Introduction) -> None:
+        """A life of the shell's actor, or this front's own, has begun: take up what there is."""
+        if self._shell_life == news.life:
             return
-        self._shells += 1
-        self._pid, self._integration, self._cursor = news.pid, news.integration, news.first_cursor
-        self._state, self._typing = "starting", None
+        is_first = self._shell_life == 0
+        self._shell_life = news.life
+        await self._record_killed(self._flight.lost_with(news.shells), news.first_cursor)
+        if is_first:
+            self._flight.resume()
+            self._hear_again(news)
+        self._standing.introduced(news)
+        self._flight.shell, self._flight.cursor = news.shell, news.cursor
+        if self._standing.ending is not None and news.ending is None:
+            self._shell.tell(msg.EndShell(end=self._standing.ending))
+        elif self._standing.state != "starting":
+            self._prompt_waiters.answer_all(self._info())
+        self._advance()
+
+    async def _record_killed(
+        self, killed: list[tuple[InFlight, Call | None]], raw_end: int
+    ) -> None:
+        """What was given to a shell that is lost; the output of each ends where the next began."""
+        for index, (command, call) in enumerate(killed):
+            later = [each.raw_start for each, _ in killed[index + 1 :] if each.begun]
+            end = min([raw_end, *later])
+            record = await killed_record(self._files.directory, command, end)
+            self._recorder.append(record, call)
+
+    def _hear_again(self, news: msg.Introduction) -> None:
+        """What an earlier life of this front may not have heard, or not have finished with."""
+        known = -1 if self._last_record is None else self._last_record.raw_start
+        for each in news.news:
+            if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
+                self._shell_news(each)
+        for command in self._flight.settle_found(news.submitted):
+            log.error("no end was told", terminal=self._settings.name, seq=command.seq)
+
+    def _shell_started(self, news: msg.ShellStarted) -> None:
+        self._standing.started(news)
+        self._flight.shell, self._flight.cursor = news.shell, news.first_cursor
 
     def _prompted(self, news: msg.Prompted) -> None:
-        self._state, self._cwd = "idle", news.cwd or self._cwd
-        for number in list(self._prompt_waiters):
-            self._answer_prompt_waiter(number)
+        self._standing.state, self._standing.cwd = "idle", news.cwd or self._standing.cwd
+        with self._note_may_fail():
+            self._flight.moved(news.cwd)
+        self._prompt_waiters.answer_all(self._info())
 
     def _command_started(self, news: msg.CommandStarted) -> None:
-        self._state = "running"
-        try:
+        self._standing.state = "running"
+        with self._note_may_fail():
             self._flight.begin(news)
+
+    @contextlib.contextmanager
+    def _note_may_fail(self) -> Iterator[None]:
+        """The shell has done it already: a disk that refuses the note is only logged."""
+        try:
+            yield
         except StorageError as error:
             log.warning("note not written", terminal=self._settings.name, error=str(error))
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
-        if self._flight.command is None:
-            log.warning("an end without a command", terminal=self._settings.name)
-            return
         if news.incomplete and self._flight.call is not None:
             call, self._flight.call = self._flight.call, None
+            assert self._flight.command is not None
             became = f"what ran of it is recorded as seq {self._flight.command.seq}"
             call.settle(incomplete(call.cmd, became))
-        self._finish(news, end=news.end, exit_code=news.exit, typed=news.typed)
+        ended = self._flight.end(news.raw_start, news.typed)
+        if ended is not None:
+            self._finish(*ended, news, end=news.end, exit_code=news.exit)
 
     def _nothing_ran(self, news: msg.NothingRan) -> None:
-        self._flight.readmit()
-        if self._flight.command is not None:
-            self._finish(news, end="exited", exit_code=news.exit)
+        ended = self._flight.end_submitted(news.call)
+        if ended is not None:
+            self._finish(*ended, news, end="exited", exit_code=news.exit)
 
     def _shell_ended(self, news: msg.ShellEnded) -> None:
-        self._pid, self._typing = None, None
-        self._state = "closed" if news.final else "starting"
-        self._flight.readmit()
-        if self._shell_crashed and self._flight.command is not None:
-            self._shell_crashed = False
-            self.context.start_soon(self._finish_crashed, *self._flight.end())
-        if self._flight.command is not None:
-            end = self._ending or "shell_exit"
-            known = news.exit is not None and end == "shell_exit"
-            code = shell_exit_code(news.exit) if known and news.exit is not None else None
-            self._finish(news, end=end, exit_code=code)
-        if news.final:
+        self._standing.ended(news)
+        end: api.End = news.end or "shell_exit"
+        known = news.exit is not None and end == "shell_exit"
+        code = shell_exit_code(news.exit) if known and news.exit is not None else None
+        for command, call in self._flight.end_all(news.shell):
+            self._finish(command, call, news, end=end, exit_code=code)
+        if news.end is not None:
             self._leftover = news.leftover
             self._queue.fail_all(Unavailable(f"terminal {self._settings.name!r} was closed"))
             self._check_ended()
 
     def _shell_failed(self, why: str) -> None:
-        self._state, self._failure = "failed", why
+        self._standing.state, self._standing.failure = "failed", why
         name = self._settings.name
         self._queue.fail_all(Unavailable(f"terminal {name!r} has failed: {why}"))
-        for number in list(self._prompt_waiters):
-            self._answer_prompt_waiter(number)
+        self._prompt_waiters.answer_all(self._info())
 
     def _finish(
         self,
+        command: InFlight,
+        call: Call | None,
         news: msg.CommandEnded | msg.NothingRan | msg.ShellEnded,
         *,
         end: api.End,
         exit_code: int | None,
-        typed: str | None = None,
     ) -> None:
-        command, call = self._flight.end(typed)
-        self._cursor = news.raw_end
+        self._flight.cursor = news.raw_end
         record = final_record(
             command,
             news.output,
@@ -345,10 +382,11 @@ class Terminal(Front):
         )
         self._recorder.append(record, call)
 
-    def _give_up(self, command: InFlight) -> None:
+    def _give_up(self, number: int) -> None:
         """A submission whose number was shown did not run after all: no other may have it."""
-        self._flight.end()
-        self._recorder.append(lost_record(command, utc_now(), trio.current_time()))
+        ended = self._flight.end_submitted(number)
+        if ended is not None:
+            self._recorder.append(lost_record(ended[0], utc_now(), trio.current_time()))
 
     # Records on their way to the ledger.
 
@@ -357,6 +395,8 @@ class Terminal(Front):
         if record is not None:
             self._last_record = record
             self._flight.recorded(record.seq)
+            if record.raw_end is not None:
+                self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
             self._check_ended()
@@ -365,84 +405,37 @@ class Terminal(Front):
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())
 
     def _sibling_down(self, down: Down) -> None:
-        """A writer that crashed lost what it had in hand; a shell's records wait for its reaper."""
+        """A writer that crashed lost what it had in hand; a new life of the shell says hello."""
         if down.path == self._writer.path:
             self._recorder.send_again()
         elif down.crashed:
-            self._shell_crashed, self._state = True, "starting"
-
-    async def _recover(self, found: list[InFlight]) -> None:
-        """Commands found in flight get their final records, with the output that is on disk."""
-        for index, command in enumerate(found):
-            next_start = found[index + 1].raw_start if index + 1 < len(found) else None
-            self._recorder.append(await self._killed_record(command, next_start))
-
-    async def _finish_crashed(self, command: InFlight, call: Call | None) -> None:
-        """The shell's actor crashed while the command ran; its processes are gone by now."""
-        self._recorder.append(await self._killed_record(command, None), call)
-
-    async def _killed_record(self, command: InFlight, raw_end: int | None) -> api.CommandRecord:
-        output, end = await recover_output(self._files.directory, command.raw_start, raw_end)
-        return final_record(
-            command,
-            output,
-            end="killed_by_restart",
-            exit_code=None,
-            finished_at=utc_now(),
-            moment_s=None,
-            raw_end=end,
-        )
+            self._standing.state = "starting"
 
     # The life of the terminal.
 
     def _await_prompt(self, request: msg.AwaitPrompt) -> None:
-        if self._state != "starting":
+        if self._standing.state != "starting":
             self.reply(request, self._info())
             return
         self._last_call += 1
-        self._prompt_waiters[self._last_call] = self.defer(request)
+        self._prompt_waiters.add(self._last_call, self.defer(request))
         self.context.after(request.timeout_s, msg.PromptDeadline(call=self._last_call))
-
-    def _answer_prompt_waiter(self, number: int) -> None:
-        waiter = self._prompt_waiters.pop(number, None)
-        if waiter is not None:
-            waiter.send(self._info())
 
     def _end(self, request: msg.EndTerminal) -> None:
         self._ending_waiters.append(self.defer(request))
-        if self._ending is None:
-            self._ending = request.end
-            self._shell.tell(msg.EndShell())
+        if self._standing.ending is None:
+            self._standing.ending = request.end
+            self._shell.tell(msg.EndShell(end=request.end))
         self._check_ended()
 
     def _check_ended(self) -> None:
         """Once the shell is gone for good and the ledger has every record, say so."""
-        if self._state == "closed" and self._recorder.is_settled:
+        if self._standing.state == "closed" and self._recorder.is_settled:
             for waiter in self._ending_waiters:
                 waiter.send(msg.Ended(leftover=self._leftover))
             self._ending_waiters.clear()
 
     def _info(self) -> api.TerminalInfo:
-        last = self._last_record
-        return api.TerminalInfo(
-            name=self._settings.name,
-            pid=self._pid,
-            shell=self._settings.shell,
-            cwd=self._cwd,
-            started_at=self._settings.started_at,
-            cols=self._settings.cols,
-            rows=self._settings.rows,
-            integration=self._integration,
-            state=self._shown_state(),
-            last_cmd_at=None if last is None else last.started_at,
-            last_exit=None if last is None else last.exit,
-            subscribers=self._wakes.subscribers,
-            restarts=max(0, self._shells - 1),
-            node="local",
+        return self._standing.info(
+            self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
         )
-
-    def _shown_state(self) -> api.State:
-        """Idle as soon as nothing is in flight: the prompt may be a moment behind the end mark."""
-        if self._state in ("idle", "running"):
-            return "idle" if self._flight.is_free else "running"
-        return self._state

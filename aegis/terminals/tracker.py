@@ -54,11 +54,17 @@ class ShellSide(Protocol):
 
 
 class Tracker:
-    """Follows one shell; ``tell`` gets what the front must know, in order."""
+    """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order."""
 
     def __init__(
-        self, secret: bytes, raw_log: RawLog, shell: ShellSide, tell: Callable[[Any], None]
+        self,
+        name: str,
+        secret: bytes,
+        raw_log: RawLog,
+        shell: ShellSide,
+        tell: Callable[[Any], None],
     ) -> None:
+        self._name = name
         self._parser = MarkParser(secret)
         self._raw_log = raw_log
         self._shell = shell
@@ -66,13 +72,14 @@ class Tracker:
         self._boundaries = bd.Boundaries()
         self._capture: OutputCapture | None = OutputCapture()
         self._set_aside: OutputCapture | None = None
-        self._call: int | None = None
+        self._sent: msg.Submit | None = None
+        self._command_start = 0
         self._pending: msg.Submit | None = None
         self._held: list[tuple[str, bytes]] = []
         self._held_until = 0.0
         self._reading_s = READING_S
         self._incomplete = False
-        self._cwd: str | None = None
+        self.cwd: str | None = None
         self._told_typing: str | None = None
         self.was_prompted = False
 
@@ -151,12 +158,25 @@ class Tracker:
         """Whether the shell has the text of a submission, and has not said what became of it."""
         return self._boundaries.phase is bd.Phase.SUBMITTED or self._incomplete
 
-    def introduce(self) -> None:
-        """Say again how things stand, to a front that has just begun."""
-        self._told_typing = None
-        self._tell_typing()
-        if self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT:
-            self._tell(msg.Prompted(cwd=self._cwd))
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the shell stands at its prompt, with nothing submitted."""
+        return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
+
+    @property
+    def typing(self) -> str | None:
+        """Who has a half-typed line at the prompt."""
+        return self._boundaries.typing
+
+    @property
+    def submitted(self) -> int | None:
+        """The call whose text is here, or with the shell, and did not begin yet."""
+        if self._pending is not None:
+            return self._pending.call
+        return self._sent.call if self._sent is not None and self._has_unread() else None
+
+    def _has_unread(self) -> bool:
+        return self._boundaries.is_submitting or self._incomplete
 
     def report(self, call: int) -> None:
         """Say what the command in flight printed so far; one not typed yet is refused instead."""
@@ -183,7 +203,7 @@ class Tracker:
         self._flush()
 
     def _send(self, submission: msg.Submit) -> None:
-        self._call, self._incomplete, self._pending = submission.call, False, None
+        self._sent, self._incomplete, self._pending = submission, False, None
         self._boundaries.submitted()
         data = encode_submission(submission.cmd)
         self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
@@ -228,14 +248,18 @@ class Tracker:
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
         self._capture, self._set_aside = OutputCapture(), None
+        self._command_start = self._raw_log.position
+        sent = self._sent if begun.submitted else None
         self._tell(
             msg.CommandStarted(
-                call=self._call if begun.submitted else None,
-                writer=begun.writer or "human",
-                cwd=self._cwd,
+                shell=self._name,
+                call=None if sent is None else sent.call,
+                cmd=None if sent is None else sent.cmd,
+                writer=begun.writer or "human" if sent is None else sent.writer,
+                cwd=self.cwd,
                 started_at=utc_now(),
                 moment_s=trio.current_time(),
-                raw_start=self._raw_log.position,
+                raw_start=self._command_start,
             )
         )
 
@@ -247,6 +271,7 @@ class Tracker:
             typed = self._shell.read_typed(ended.history)
         self._tell(
             msg.CommandEnded(
+                raw_start=self._command_start,
                 exit=ended.exit,
                 end="lost" if ended.lost else "exited",
                 typed=typed,
@@ -264,10 +289,10 @@ class Tracker:
         if self._incomplete:
             self._failed("incomplete")
             return
-        assert self._call is not None
+        assert self._sent is not None
         self._tell(
             msg.NothingRan(
-                call=self._call,
+                call=self._sent.call,
                 exit=bd.exit_of_nothing(nothing, printed=bool(output.text.strip())),
                 output=output,
                 finished_at=utc_now(),
@@ -285,14 +310,14 @@ class Tracker:
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
-        if self._call is not None:
-            self._tell(msg.SubmissionFailed(call=self._call, why=why))
+        if self._sent is not None:
+            self._tell(msg.SubmissionFailed(call=self._sent.call, why=why))
 
     def _prompted(self) -> None:
         self.was_prompted = True
         self._capture = self._set_aside = None
-        self._cwd = self._shell.working_directory()
-        self._tell(msg.Prompted(cwd=self._cwd))
+        self.cwd = self._shell.working_directory()
+        self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
             self._send(self._pending)

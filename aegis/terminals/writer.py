@@ -18,11 +18,17 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front import Front
-from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
+from aegis.terminals.messages import (
+    AppendFailed,
+    AppendRecord,
+    RecordAppended,
+    ReportSynced,
+    SyncedLedger,
+)
 from aegis.terminals.settings import TerminalFiles
 
 
-class LedgerWriter(Actor[AppendRecord]):
+class LedgerWriter(Actor[AppendRecord | ReportSynced]):
     """Appends records and tells the front when each is durable."""
 
     def __init__(self, *, files: TerminalFiles, flusher: Flusher) -> None:
@@ -43,8 +49,11 @@ class LedgerWriter(Actor[AppendRecord]):
         self._appender.on_outcome = self._settle
         await self.context.start(self._appender.run)
 
-    async def receive(self, message: AppendRecord) -> None:
+    async def receive(self, message: AppendRecord | ReportSynced) -> None:
         """Write a record; its confirmation follows the next sync."""
+        if isinstance(message, ReportSynced):
+            self.reply(message, SyncedLedger(end=self._appender.synced))
+            return
         record = message.record
         if record.seq <= self._confirmed_seq:
             self._front.tell(RecordAppended(seq=record.seq, end=self._appender.synced))
