@@ -8,7 +8,6 @@ from functools import partial
 import attrs
 import trio
 
-from aegis.clock import utc_now
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
@@ -16,8 +15,8 @@ from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
-from aegis.terminals.record import InFlight, final_record
-from aegis.terminals.recovery import recover_output
+from aegis.terminals.record import InFlight
+from aegis.terminals.recovery import killed_record
 from aegis.terminals.settings import TerminalFiles
 
 
@@ -29,33 +28,24 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     """
     if not files.directory.is_dir():
         return None
-    opened = await flusher.call(partial(Note.open, files.note, flusher))
+    note = await flusher.call(partial(Note.open, files.note, flusher))
     try:
         last, given = History(files.ledger).last()
-        _, found = Flight.open(opened, given)
-        if found:
-            records = [await _record(files, found, index) for index in range(len(found))]
+        lost = [command for command, _ in Flight.open(note, given).lost_with(())]
+        if lost:
+            records = [await _record(files, lost, index) for index in range(len(lost))]
             await _append(files, flusher, records)
-            opened.write({**(opened.load() or {}), "commands": []})
+            note.write({**(note.load() or {}), "commands": []})
             last = records[-1]
         return last
     finally:
-        opened.close()
+        note.close()
 
 
-async def _record(files: TerminalFiles, found: list[InFlight], index: int) -> CommandRecord:
-    command = found[index]
-    next_start = found[index + 1].raw_start if index + 1 < len(found) else None
-    output, end = await recover_output(files.directory, command.raw_start, next_start)
-    return final_record(
-        command,
-        output,
-        end="killed_by_restart",
-        exit_code=None,
-        finished_at=utc_now(),
-        moment_s=None,
-        raw_end=end,
-    )
+async def _record(files: TerminalFiles, lost: list[InFlight], index: int) -> CommandRecord:
+    """The output of a command ends where that of the next one begins."""
+    later = [each.raw_start for each in lost[index + 1 :] if each.begun]
+    return await killed_record(files.directory, lost[index], min(later, default=None))
 
 
 async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,36 +63,25 @@ def test_the_open_terminals_come_back_with_their_settings_and_no_closed_one(
     assert '"number": 2' in own_daemon.log
 
 
-def test_a_terminal_comes_back_in_the_directory_that_its_note_tells_of(
+def test_a_terminal_comes_back_in_its_last_directory_if_there_is_one(
     own_daemon: DaemonProcess, tmp_path: Path
 ) -> None:
     own_daemon.start()
     there, gone = tmp_path / "there", tmp_path / "gone"
     for directory in (there, gone):
         directory.mkdir()
-    names = ("one", "two", "three")
+    spawned_in = {"moved": gone, "left": there, "lost": gone}
     terminals = [
-        spawn(own_daemon, name, cwd=str(directory))
-        for name, directory in zip(names, (there, there, gone), strict=True)
+        spawn(own_daemon, name, cwd=str(directory)) for name, directory in spawned_in.items()
     ]
-    for terminal in terminals:
-        terminal.run("true")
+    for terminal, directory in zip(terminals, (there, gone, gone), strict=True):
+        terminal.run(f"cd '{directory}'")
+        terminal.run("true")  # the prompt before it told of the directory
     own_daemon.kill()
-    _note_directory(terminals[0], gone)
-    _note_directory(terminals[1], own_daemon.root)
-    shutil.rmtree(gone)
+    gone.rmdir()
     own_daemon.start()
     shown = [terminal.run("pwd")["stdout"].strip() for terminal in terminals]
-    assert shown == [str(there), str(own_daemon.root), str(own_daemon.root)]
-
-
-def _note_directory(terminal: LiveTerminal, directory: Path) -> None:
-    from aegis.journal.flusher import Flusher
-    from aegis.journal.note import Note
-
-    note = Note.open(terminal.directory / "in_flight.json", Flusher())
-    note.write({**(note.load() or {}), "cwd": str(directory)})
-    note.close()
+    assert shown == [str(there), str(there), str(own_daemon.root)]
 
 
 def test_up_clean_starts_nothing_deletes_nothing_and_a_spawn_goes_on(
