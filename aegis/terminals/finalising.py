@@ -8,6 +8,7 @@ from functools import partial
 import attrs
 import trio
 
+from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
@@ -50,12 +51,15 @@ async def _record(files: TerminalFiles, lost: list[InFlight], index: int) -> Com
 
 async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:
     """Put the records at the end of the ledger; synced when this returns."""
-    appender = await Appender.open(files.ledger, flusher)
+    appender, refusal = await Appender.open(files.ledger, flusher), None
     async with trio.open_nursery() as nursery:
         await nursery.start(appender.run)
         try:
             for record in records:
                 position = appender.append(encode_line(attrs.asdict(record, recurse=False)))
             await appender.wait_synced(position)
-        finally:
-            nursery.cancel_scope.cancel()
+        except StorageError as error:  # as it is, and not in a group
+            refusal = error
+        nursery.cancel_scope.cancel()
+    if refusal is not None:
+        raise refusal
