@@ -40,7 +40,7 @@ class FailedTerminal:
             started_at=self.settings.started_at,
             cols=self.settings.cols,
             rows=self.settings.rows,
-            integration="fallback",
+            integration="osc133",
             state="failed",
             last_cmd_at=None if self.last is None else self.last.started_at,
             last_exit=None if self.last is None else self.last.exit,

@@ -32,6 +32,7 @@ from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.reaper import end_processes
 from aegis.terminals.restoring import check_can_start, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_note import load_shell
 from aegis.terminals.spawning import check_descriptors, default_settings, make_settings
 from aegis.terminals.subtrees import Subtrees
 from aegis.terminals.workspace import Workspace
@@ -112,7 +113,7 @@ class Lives:
                 read = partial(restored_settings, name, self.root, files, self.flusher)
                 settings = await self.flusher.call(read)
                 check_can_start(settings)
-                check_descriptors()
+                check_descriptors(coming=limiter.borrowed_tokens)
                 await self._start(settings, files)
             except Exception as error:
                 refusal = spawn_failure(name, files, error)
@@ -185,8 +186,10 @@ class Lives:
         return None
 
     async def _end_processes(self, name: str) -> tuple[str, ...]:
+        note = load_shell(self.files(name).shell)
+        sids = [] if note is None else note.live_sids()
         cookies = CookiesOf(root=str(self.root), name=name)
-        names = tuple(str(each) for each in await end_processes([], cookies, scan=self.scan))
+        names = tuple(str(each) for each in await end_processes(sids, cookies, scan=self.scan))
         if names:
             log.error("processes remain", terminal=name, processes=names)
         return names

@@ -29,12 +29,15 @@ def take_name(disk: Disk, directory: Path) -> Path | None:
 
 
 def delete(doomed: Path) -> None:
-    """Delete what has lost its name. Raises ``OSError``."""
-    shutil.rmtree(doomed)
+    """Delete what has lost its name, a directory or not. Raises ``OSError``."""
+    if doomed.is_dir():
+        shutil.rmtree(doomed)
+    else:
+        doomed.unlink()
 
 
 def delete_left_over(terminals: Path) -> None:
     """Delete what earlier purges left; what cannot be deleted is left to the next start."""
-    with contextlib.suppress(OSError):
-        for doomed in terminals.glob(f"{PREFIX}*"):
-            shutil.rmtree(doomed, ignore_errors=True)
+    for doomed in terminals.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            delete(doomed)

@@ -61,15 +61,19 @@ def find_directory(asked: str | None, root: Path) -> str:
     return os.path.realpath(path)
 
 
-def check_descriptors() -> None:
-    """Raise ``Unavailable`` unless enough files may still be opened for another terminal.
+FILES_OF_A_TERMINAL = 8
+"""A PTY, a process descriptor, a ledger, a note, a raw log, and what a start needs for a while."""
+
+
+def check_descriptors(*, coming: int = 1) -> None:
+    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals.
 
     A quarter of what this process may open is kept for what runs already, and for new clients:
     with none left nobody could even come to close a terminal.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    if in_use > limit - limit // 4:
+    if in_use + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
         raise Unavailable(
             f"aegis_term_spawn: the daemon has {in_use} of at most {limit} files open, and keeps "
             "the rest for what runs; close terminals, or raise the limit (ulimit -n) and restart it"

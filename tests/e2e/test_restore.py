@@ -234,3 +234,43 @@ def test_a_purge_removes_every_file_and_works_for_a_closed_terminal(
     own_daemon.call("term_close", name="BUILD", purge=True)
     assert list(own_daemon.state.terminals.iterdir()) == []
     assert own_daemon.refusal("term_close", name="build", purge=True).code == "not_found"
+
+
+class LimitedDaemon(DaemonProcess):
+    """A daemon that may open ``most`` files."""
+
+    most = 1024
+
+    @property
+    def program(self) -> list[str]:
+        return ["prlimit", f"--nofile={self.most}:{self.most}", *super().program]
+
+
+def test_terminals_for_which_no_descriptors_are_free_have_failed_and_the_daemon_serves(
+    tmp_path: Path,
+) -> None:
+    daemon = LimitedDaemon(tmp_path)
+    daemon.start()
+    names = [f"t{number:02}" for number in range(24)]
+    pending = [daemon.send("term_spawn", name=name) for name in names]
+    for each in pending:
+        each.result()
+    daemon.kill()
+    daemon.most = 120
+    daemon.start()
+    try:
+        infos = listed(daemon)
+        assert list(infos) == names
+        failed = [name for name in names if infos[name]["state"] == "failed"]
+        assert 0 < len(failed) < len(names)
+        error = daemon.refusal("term_run", name=failed[0], cmd="true")
+        assert "of at most 120 files open" in str(error)
+        assert "aegis_term_spawn" not in str(error)
+        alive = next(name for name in names if name not in failed)
+        assert daemon.call("term_run", name=alive, cmd="echo lives")["stdout"] == "lives\n"
+        daemon.call("term_close", name=failed[0])
+        assert workspace(daemon) == [name for name in names if name != failed[0]]
+    finally:
+        code = daemon.stop()
+    assert code == 0
+    daemon.check_left_nothing()
