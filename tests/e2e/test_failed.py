@@ -103,3 +103,18 @@ def test_when_the_directory_crashes_the_terminals_go_on_and_are_found_again(
     assert faulty.shell_processes("one/") == []
     assert spawn(faulty, "one").run("echo anew")["seq"] == 2
     faulty.kill()
+
+
+def test_a_shell_that_was_started_and_never_noted_is_ended_by_its_cookie(
+    faulty: FaultyDaemon,
+) -> None:
+    # The second shell runs when its actor crashes: only its cookie tells of it.
+    faulty.faults = "shell.start.after[build]@2=crash"
+    faulty.start()
+    terminal = spawn(faulty, "build")
+    assert terminal.run("exit 3")["exit"] == 3
+    record = terminal.run("echo $$")
+    assert "InjectedCrash" in faulty.log
+    [shell] = faulty.shell_processes("build/")
+    assert shell.split()[0] == record["stdout"].strip()
+    faulty.kill()
