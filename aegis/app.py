@@ -158,6 +158,8 @@ def daemon_tree(
                 arguments={
                     "root": settings.root,
                     "directory": state.terminals,
+                    "workspace": state.workspace,
+                    "restore": not settings.clean,
                     "supervisor": "root/terminals",
                     "inboxes": "root/inbox-router",
                     "flusher": flusher,

@@ -46,6 +46,11 @@ class State(NamedTuple):
         return self.directory / "lock"
 
     @property
+    def workspace(self) -> Path:
+        """The names of the open terminals."""
+        return self.directory / "workspace.json"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

@@ -200,3 +200,5 @@ def close(daemon: Daemon, name: str, purge: bool) -> None:
     """
     reply = daemon.call("term_close", name=name, purge=purge)
     daemon.show(reply, lambda: None)
+    if reply["leftover"]:
+        say(f"warning: these processes of {name} could not be ended: {cell(reply['leftover'])}")

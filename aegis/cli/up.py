@@ -21,9 +21,14 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 @click.option("--port", type=_PORTS, help=f"Port; 0: a free one. Default: {DEFAULT_PORT}.")
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
+@click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
 @click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")
-def up(root: Path | None, host: str, port: int | None, log_level: str, debug: bool) -> int:
+def up(
+    root: Path | None, host: str, port: int | None, log_level: str, clean: bool, debug: bool
+) -> int:
     """Start the daemon and run until it is stopped.
+
+    The terminals that were open when the last one ended are started again, with fresh shells.
 
     Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one.
     """
@@ -37,6 +42,6 @@ def up(root: Path | None, host: str, port: int | None, log_level: str, debug: bo
     from aegis.errors import StartupError
 
     try:
-        return run_daemon(DaemonSettings(directory, host, port, level, debug))
+        return run_daemon(DaemonSettings(directory, host, port, level, clean, debug))
     except StartupError as error:
         raise click.ClickException(str(error)) from None

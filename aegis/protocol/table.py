@@ -96,7 +96,7 @@ COMMANDS: tuple[Entry, ...] = (
         name="term_close",
         owner="terminals",
         command=terminals.CloseTerminal,
-        reply=terminals.Done,
+        reply=terminals.Closed,
         destructive=True,
     ),
     Entry(name="inbox_read", owner="inboxes", command=inboxes.ReadInbox, reply=inboxes.MessageList),

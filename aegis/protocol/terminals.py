@@ -24,6 +24,8 @@ MAX_VARIABLE_BYTES = 131_070
 MAX_ENV_BYTES = 1024 * 1024
 """All variables of one terminal; with the daemon's own they must fit what Linux takes in all."""
 DEFAULT_RUN_TIMEOUT_S = 50.0
+DEFAULT_COLS = 80
+DEFAULT_ROWS = 24
 
 End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
 State = Literal["starting", "idle", "running", "failed", "closed", "unreachable"]
@@ -112,6 +114,17 @@ class Done:
 
 
 @attrs.frozen(kw_only=True)
+class Closed:
+    """The terminal is closed. ``leftover`` names processes of it that could not be ended.
+
+    Each as ``name (pid 1234)``; usually there is none.
+    """
+
+    leftover: list[str]
+    ok: Literal[True] = True
+
+
+@attrs.frozen(kw_only=True)
 class Subscribed:
     """The request was carried out; these handles are woken now."""
 
@@ -171,8 +184,12 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         validator=_check_env,
         metadata=described("Variables merged over the daemon's environment."),
     )
-    cols: int = attrs.field(default=80, validator=between(2, 1000, "columns"), metadata=_COLS)
-    rows: int = attrs.field(default=24, validator=between(1, 1000, "rows"), metadata=_ROWS)
+    cols: int = attrs.field(
+        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=_COLS
+    )
+    rows: int = attrs.field(
+        default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=_ROWS
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -261,8 +278,11 @@ class Unsubscribe(OnTerminal[Done]):
 
 
 @attrs.frozen(kw_only=True)
-class CloseTerminal(OnTerminal[Done]):
-    """Close a terminal: its processes are ended, its history stays readable unless purged."""
+class CloseTerminal(OnTerminal[Closed]):
+    """Close a terminal: its processes are ended, its history stays readable unless purged.
+
+    Processes that could not be ended are named in ``leftover``.
+    """
 
     purge: bool = attrs.field(
         default=False,

@@ -1,11 +1,10 @@
-"""``TerminalDirectory``: which terminals there are; it spawns, lists and closes them.
+"""``TerminalDirectory``: which terminals there are; it spawns, restores, lists and closes them.
 
-Commands on an open terminal go to its front directly; here they come when it is not open.
+Commands on an open terminal go to its front directly; here they come when it has none.
 """
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,37 +13,24 @@ import attrs
 import structlog
 import trio
 
-from actors import (
-    Actor,
-    AskError,
-    ChildSpec,
-    Down,
-    MailboxSpec,
-    OnRestart,
-    Ref,
-    Reply,
-    Request,
-    Restart,
-    SupervisorSpec,
-    describe,
-    root_cause,
-)
+from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
-from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import is_name, name_key
+from aegis.protocol.naming import name_key
+from aegis.terminals import purging
+from aegis.terminals.earlier import end_earlier_lives
+from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.history import History
-from aegis.terminals.messages import AwaitPrompt, Describe, EndTerminal
+from aegis.terminals.lives import Lives
+from aegis.terminals.messages import AwaitPrompt, Describe
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.reaper import look_at_all
-from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell import Shell
-from aegis.terminals.spawning import check_descriptors, make_settings, save_settings
-from aegis.terminals.terminal import Terminal
-from aegis.terminals.writer import LedgerWriter
+from aegis.terminals.spawning import check_descriptors
+from aegis.terminals.subtrees import Subtrees
+from aegis.terminals.workspace import Workspace
 
 log = structlog.get_logger()
 
@@ -52,7 +38,6 @@ PROMPT_TIMEOUT_S = 10.0
 """How long spawn waits for a first prompt before it answers "starting"."""
 
 DESCRIBE_TIMEOUT_S = 2.0
-END_TIMEOUT_S = 5.0
 
 
 @attrs.frozen(kw_only=True)
@@ -75,13 +60,19 @@ DirectoryMessage = (
 
 
 class TerminalDirectory(Actor[DirectoryMessage]):
-    """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``."""
+    """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``.
+
+    ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
+    first life starts those again.
+    """
 
     def __init__(
         self,
         *,
         root: Path,
         directory: Path,
+        workspace: Path,
+        restore: bool,
         supervisor: str,
         flusher: Flusher,
         inboxes: str,
@@ -89,21 +80,53 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ) -> None:
         self._root = root
         self._directory = directory
+        self._workspace_path = workspace
+        self._restore = restore
         self._supervisor = supervisor
         self._flusher = flusher
         self._inboxes_path = inboxes
         self._shell_file_limit = shell_file_limit
-        self._open: dict[str, str] = {}
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(look_at_all)
         self._ending = False
 
     async def setup(self) -> None:
-        """Be found; learn which terminals are open, should this be a later life."""
+        """Be found; start what the workspace names and is not open."""
         self.context.register("service", "terminals")
-        self._inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
-        for name in self.context.system.supervisor(self._supervisor).names:
-            self._open[name_key(name)] = name
+        self._workspace = await Workspace.open(self._workspace_path, self._flusher)
+        self._lives = self._new_lives()
+        if self.context.incarnation == 1:
+            await self._begin()
+        else:
+            await self._lives.find_open()
+        await self._lives.restore()
+
+    def _new_lives(self) -> Lives:
+        inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
+        return Lives(
+            root=self._root,
+            directory=self._directory,
+            subtrees=Subtrees(
+                system=self.context.system,
+                supervisor=self._supervisor,
+                flusher=self._flusher,
+                inboxes=inboxes,
+                scan=self._scan,
+                shell_file_limit=self._shell_file_limit,
+            ),
+            workspace=self._workspace,
+            flusher=self._flusher,
+            scan=self._scan,
+            start_soon=self.context.start_soon,
+            monitor=self.context.monitor,
+        )
+
+    async def _begin(self) -> None:
+        """The daemon starts: nothing that an earlier one left stays."""
+        await end_earlier_lives(self._root, self._directory, self._scan)
+        await self._flusher.call(partial(purging.delete_left_over, self._directory))
+        if not self._restore:
+            await self._workspace.clear()
 
     async def receive(self, message: DirectoryMessage) -> None:
         """Spawn, list, close; read what a closed terminal did; refuse the rest."""
@@ -117,11 +140,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
-            case Down(path=path, final=final):
-                if final:
-                    self._front_gone(path)
+            case Down():
+                self._subtree_down(message)
             case _:
-                self._answer_for_closed(message)
+                self._answer_without_front(message)
 
     # Spawning.
 
@@ -130,10 +152,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
-        if key in self._open:
+        if key in self._lives.failed:
+            raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
+        if key in self._lives.open:
             raise AlreadyExists(
-                f"aegis_term_spawn: a terminal named {self._open[key]!r} is open already; use it, "
-                "or choose another name"
+                f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
+                "already; use it, or choose another name"
             )
         check_descriptors()
         self._busy[key] = "spawned"
@@ -146,67 +170,22 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     async def _spawn_and_answer(
         self, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
     ) -> None:
-        key = name_key(request.name)
         try:
-            front = await self._start(request)
-            self._open[key] = request.name
+            front = await self._lives.spawn(request)
         except AegisError as error:
             reply.fail(error)
             return
         finally:
-            del self._busy[key]
+            del self._busy[name_key(request.name)]
         try:
             front.forward(AwaitPrompt(timeout_s=PROMPT_TIMEOUT_S), reply)
         except AskError as error:
             reply.fail(error)
 
-    async def _start(self, request: api.SpawnTerminal) -> Ref[Any]:
-        files = self._files(self._known_name(request.name) or request.name)
-        is_new = not files.directory.exists()
-        try:
-            settings = make_settings(request, self._root, files)
-            await self._flusher.call(partial(save_settings, files, settings))
-            return await self._start_actors(settings, files)
-        except Exception as error:
-            if is_new:
-                shutil.rmtree(files.directory, ignore_errors=True)
-            raise _spawn_failure(request.name, files, error) from error
-
-    async def _start_actors(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
-        shared = {"files": files, "flusher": self._flusher}
-        spec = SupervisorSpec(
-            name=settings.name,
-            restart=Restart.TEMPORARY,
-            children=(
-                ChildSpec(name="writer", actor=LedgerWriter, arguments=shared),
-                ChildSpec(
-                    name="terminal",
-                    actor=Terminal,
-                    arguments={**shared, "settings": settings, "inboxes": self._inboxes},
-                ),
-                ChildSpec(
-                    name="shell",
-                    actor=Shell,
-                    arguments={
-                        "settings": settings,
-                        "files": files,
-                        "file_limit": self._shell_file_limit,
-                        "scan": self._scan,
-                    },
-                    mailbox=MailboxSpec(on_restart=OnRestart.CLEAR),
-                ),
-            ),
-        )
-        await self.context.system.supervisor(self._supervisor).start_child(spec)
-        front = self._front(settings.name)
-        assert front is not None
-        self.context.monitor(front)
-        return front
-
-    # Listing and ending.
+    # Listing.
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
-        infos: dict[str, api.TerminalInfo] = {}
+        infos = {key: failed.info() for key, failed in self._lives.failed.items()}
 
         async def describe_one(key: str, front: Ref[Any]) -> None:
             try:
@@ -215,118 +194,92 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 log.warning("terminal does not answer", terminal=key, error=str(error))
 
         async with trio.open_nursery() as nursery:
-            for key in self._open:
-                front = self._front(key)
+            for key in self._lives.open:
+                front = self._lives.subtrees.front(key)
                 if front is not None:
                     nursery.start_soon(describe_one, key, front)
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
 
+    # Ending.
+
     def _close(self, request: api.CloseTerminal) -> None:
-        key = name_key(request.name)
-        self._check_not_busy(key)
-        if key not in self._open and not (request.purge and self._known_name(request.name)):
-            raise self._not_open(request.name)
-        self._busy[key] = "closed"
+        name = request.name
+        self._check_not_busy(name_key(name))
+        is_purge = request.purge and self._lives.known_name(name) is not None
+        if not (self._lives.has(name) or self._workspace.may_restore(name) or is_purge):
+            raise self._not_open(name)
+        self._busy[name_key(name)] = "closed"
         self.context.start_soon(self._close_and_answer, request, self.defer(request))
 
-    async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Done]) -> None:
-        key = name_key(request.name)
+    async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
         try:
-            await self._end(key, "closed")
+            leftover = await self._lives.end(request.name, "closed")
+            await self._leave_workspace(request.name)
             if request.purge:
-                await self._purge(self._known_name(request.name) or request.name)
+                await self._lives.purge(request.name)
         except AegisError as error:
             reply.fail(error)
         else:
-            reply.send(api.Done())
+            reply.send(api.Closed(leftover=list(leftover)))
         finally:
-            del self._busy[key]
+            del self._busy[name_key(request.name)]
 
-    async def _end(self, key: str, end: Any) -> None:
-        front = self._front(key)
-        if front is not None:
-            try:
-                await front.ask(EndTerminal(end=end), timeout=END_TIMEOUT_S)
-            except AskError as error:
-                log.warning("terminal did not end in order", terminal=key, error=str(error))
-        if key in self._open:
-            await self.context.system.supervisor(self._supervisor).stop_child(self._open[key])
-            self._open.pop(key, None)
-
-    async def _end_all(self, reply: Reply[api.Done]) -> None:
-        async with trio.open_nursery() as nursery:
-            for key in list(self._open):
-                nursery.start_soon(self._end, key, "killed_by_restart")
-        reply.send(api.Done())
-
-    async def _purge(self, name: str) -> None:
+    async def _leave_workspace(self, name: str) -> None:
         try:
-            await self._flusher.call(partial(shutil.rmtree, self._files(name).directory))
-        except OSError as error:
+            await self._workspace.remove(name)
+        except StorageError as error:
             raise StorageError(
-                f"aegis_term_close: the history of terminal {name!r} could not be deleted: "
-                f"{error.strerror}; the terminal is closed"
+                f"aegis_term_close: terminal {name!r} is closed, but the next up starts it again "
+                f"unless you close it once more: {error}"
             ) from error
 
-    def _front_gone(self, path: str) -> None:
-        for key, name in list(self._open.items()):
-            is_expected = self._ending or key in self._busy
-            if path == f"{self._supervisor}/{name}/terminal" and not is_expected:
-                log.error("terminal gave up", terminal=name)
-                del self._open[key]
+    async def _end_all(self, reply: Reply[api.Done]) -> None:
+        await self._lives.end_all()
+        reply.send(api.Done())
 
-    # Terminals that are not open.
+    def _subtree_down(self, down: Down) -> None:
+        """A terminal that nobody ends has spent its restarts."""
+        is_expected = self._ending or name_key(down.path.rpartition("/")[2]) in self._busy
+        if down.final and not is_expected:
+            self._lives.gave_up(down.path, down.reason)
 
-    def _answer_for_closed(self, message: Any) -> None:
-        front = self._front(message.name)
+    # Terminals without a front.
+
+    def _answer_without_front(self, message: Any) -> None:
+        front = self._lives.subtrees.front(message.name)
+        failed = self._lives.failed.get(name_key(message.name))
         if front is not None:
             self.pass_on(message, front)
-        elif isinstance(message, api.ReadRecords) and self._known_name(message.name):
-            history = History(self._files(self._known_name(message.name) or "").ledger)
-            self.context.start_soon(history.answer, message, self.defer(message))
+        elif isinstance(message, api.ReadRecords) and self._lives.known_name(message.name):
+            self.context.start_soon(self._read, message, self.defer(message), failed)
+        elif failed is not None:
+            raise failed.refusal()
         else:
             raise self._not_open(message.name)
 
+    async def _read(
+        self,
+        request: api.ReadRecords,
+        reply: Reply[api.RecordList],
+        failed: FailedTerminal | None,
+    ) -> None:
+        if failed is not None:
+            await failed.settled.wait()
+        await History(self._lives.files(request.name).ledger).answer(request, reply)
+
     def _not_open(self, name: str) -> AegisError:
-        if self._known_name(name):
+        if self._lives.known_name(name):
             return Unavailable(
                 f"terminal {name!r} is closed; aegis_term_spawn opens it again over its history"
             )
-        close = nearest(name, self._open.values())
+        open_now = [each.name for each in self._lives.open.values()]
+        close = nearest(name, open_now)
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"
         else:
-            hint = f"open now: {', '.join(sorted(self._open.values())[:20]) or 'none'}"
+            hint = f"open now: {', '.join(sorted(open_now)[:20]) or 'none'}"
         return NotFound(
             f"there is no terminal {name!r}; {hint} aegis_term_spawn makes a new one"
             if close
             else f"there is no terminal {name!r} ({hint}); aegis_term_spawn makes one"
         )
-
-    def _front(self, name: str) -> Ref[Any] | None:
-        ref = self.context.system.registry.find("terminal", name_key(name))
-        return None if ref is None or ref.is_stopped else ref
-
-    def _files(self, name: str) -> TerminalFiles:
-        return TerminalFiles(self._directory / name)
-
-    def _known_name(self, name: str) -> str | None:
-        """The name as its directory is written, if there is one."""
-        if not self._directory.is_dir():
-            return None
-        for path in self._directory.iterdir():
-            if name_key(path.name) == name_key(name) and is_name(path.name):
-                return path.name
-        return None
-
-
-def _spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
-    """What the caller is told when a terminal could not be started."""
-    cause = root_cause(error)
-    if isinstance(cause, AegisError):
-        return cause
-    if isinstance(cause, OSError):
-        return storage_error("use", files.directory, cause)
-    return Unavailable(
-        f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
-    )

@@ -14,6 +14,12 @@ END_MARK_AFTER = TERMINALS.point("mark.end.after")
 """The shell said that it ended; nobody was told."""
 REPLY_BEFORE = TERMINALS.point("reply.send.before")
 """The record is synced; its caller is about to get it."""
+WORKSPACE_BEFORE = TERMINALS.point("workspace.write.before")
+"""The names of the open terminals are about to be written."""
+WORKSPACE_AFTER = TERMINALS.point("workspace.write.after")
+"""They are written and synced; nobody was told."""
+PURGE_AFTER = TERMINALS.point("purge.rename.after")
+"""What is to be purged has lost its name; it is about to be deleted."""
 SHELL_START_BEFORE = TERMINALS.point("shell.start.before", may_wait=True)
 SHELL_START_AFTER = TERMINALS.point("shell.start.after", may_wait=True)
 """The process runs; nothing of it is written down but its cookie."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import attrs
+
+from aegis.protocol.naming import name_key
 
 COOKIE_VARIABLE = "AEGIS_TERMINAL"
 """The variable that every process of a terminal's shell has in its first environment."""
 
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
-_STATE, _SESSION, _THREADS, _START_TIME = 0, 3, 17, 19
+_STATE, _PARENT, _SESSION, _THREADS, _START_TIME = 0, 1, 3, 17, 19
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
 
@@ -25,6 +27,7 @@ class ProcessInfo:
     session: int
     threads: int
     start_time: int
+    parent: int = 0
 
     @property
     def is_alive(self) -> bool:
@@ -50,7 +53,17 @@ def parse_stat(stat: bytes) -> ProcessInfo:
         session=int(fields[_SESSION]),
         threads=int(fields[_THREADS]),
         start_time=int(fields[_START_TIME]),
+        parent=int(fields[_PARENT]),
     )
+
+
+def line_of(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:
+    """The pids of a process and of its ancestors, as far as they are known."""
+    line: set[int] = set()
+    while pid in processes and pid not in line:
+        line.add(pid)
+        pid = processes[pid].parent
+    return line
 
 
 def cookie_of(environ: bytes) -> str | None:
@@ -66,3 +79,27 @@ def cookie_of(environ: bytes) -> str | None:
 def has_cookie(environ: bytes, cookies: Collection[str]) -> bool:
     """Whether this first environment holds one of the cookies, exactly."""
     return cookie_of(environ) in cookies
+
+
+@attrs.frozen(kw_only=True)
+class CookiesOf:
+    """Every cookie of a root's terminals, or of the one called ``name``: ask with ``in``.
+
+    Of any life, an earlier daemon's too. The last two parts of a cookie are the terminal's name,
+    compared as names are, and its life: so a root below another root is not taken for a terminal.
+    ``also`` are single cookies beside them.
+    """
+
+    root: str
+    name: str | None = None
+    also: frozenset[str] = frozenset()
+
+    def __contains__(self, cookie: object) -> bool:
+        if not isinstance(cookie, str):
+            return False
+        root, *rest = cookie.rsplit("/", 2)
+        if cookie in self.also:
+            return True
+        if root != self.root or len(rest) != 2:
+            return False
+        return self.name is None or name_key(rest[0]) == name_key(self.name)

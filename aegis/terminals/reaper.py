@@ -6,7 +6,9 @@ escapes both unless it means to. Rules:
 
 - One scan of /proc serves all terminals.
 - A process is signalled through a pidfd whose start time was checked: a reused pid is never hit.
+  Where no descriptor is free for one, the start time is checked and the pid is signalled.
 - HUP, then TERM, then KILL, each with CONT, each with a bounded wait, each after a new scan.
+- This process and its ancestors are never ended: a daemon may run in a terminal.
 - Nothing here reaps a child: a zombie counts as gone and is left to who started it.
 """
 
@@ -14,14 +16,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 import attrs
 import trio
 
 from aegis.terminals.process_scan import OwnedProcess, ProcessScan
-from aegis.terminals.process_table import ProcessInfo, cookie_of, parse_stat
+from aegis.terminals.process_table import ProcessInfo, cookie_of, line_of, parse_stat
 
 _PROC = Path("/proc")
 
@@ -52,8 +54,10 @@ HASTY_ROUNDS = (
 """The same within the second that an actor has to clean up in after a crash."""
 
 
-def find_processes(sids: Collection[int], cookies: Collection[str]) -> list[ProcessInfo]:
-    """The live processes of these sessions or with one of these cookies, except this process.
+def find_processes(sids: Container[int], cookies: Container[str | None]) -> list[ProcessInfo]:
+    """The live processes of these sessions or with one of these cookies.
+
+    This process and its ancestors are left out.
 
     What cannot be read (another user's environment, a process that just ended) is left out. A
     scan of some hundred processes takes milliseconds: call it from a worker thread.
@@ -62,12 +66,13 @@ def find_processes(sids: Collection[int], cookies: Collection[str]) -> list[Proc
 
 
 def look_at_all() -> list[OwnedProcess]:
-    """Every live process but this one, each with its cookie. For ``ProcessScan``."""
-    processes = [process_of(pid) for pid in _pids()]
+    """Every live process but this one and its ancestors, with its cookie. For ``ProcessScan``."""
+    found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
+    spared = line_of(os.getpid(), found)
     return [
-        OwnedProcess(process, _cookie(process.pid))
-        for process in processes
-        if process is not None and process.is_alive
+        OwnedProcess(process, _cookie(pid))
+        for pid, process in found.items()
+        if process.is_alive and pid not in spared
     ]
 
 
@@ -89,15 +94,16 @@ def is_reused(sid: int, start_time: int) -> bool:
 
 
 async def end_processes(
-    sids: Collection[int],
-    cookies: Collection[str],
+    sids: Container[int],
+    cookies: Container[str | None],
     rounds: Sequence[Round] = ROUNDS,
     scan: ProcessScan | None = None,
 ) -> list[ProcessInfo]:
     """End every process of these sessions or with these cookies; gives those that did not end.
 
     Left over are what sleeps in the kernel beyond signals and what this user may not signal.
-    ``scan`` is shared with others who end processes at the same time.
+    ``scan`` is shared with others who end processes at the same time. ``cookies`` may be all of a
+    terminal or of a root (``CookiesOf``).
     """
     scan = ProcessScan(look_at_all) if scan is None else scan
     for each in rounds:
@@ -109,51 +115,67 @@ async def end_processes(
 
 
 def _of_these(
-    seen: Iterable[OwnedProcess], sids: Collection[int], cookies: Collection[str]
+    seen: Iterable[OwnedProcess], sids: Container[int], cookies: Container[str | None]
 ) -> list[ProcessInfo]:
     return [each.process for each in seen if each.process.session in sids or each.cookie in cookies]
 
 
+@attrs.frozen
+class _Target:
+    """A process to signal; ``pidfd`` is None where no descriptor was free for it."""
+
+    process: ProcessInfo
+    pidfd: int | None
+
+
 async def _signal_and_wait(processes: Iterable[ProcessInfo], each: Round) -> None:
-    pidfds = [pidfd for pidfd in map(_open_pidfd, processes) if pidfd is not None]
+    targets = [target for target in map(_aim, processes) if target is not None]
+    pidfds = [target.pidfd for target in targets if target.pidfd is not None]
     try:
-        for pidfd in pidfds:
-            _send(pidfd, each.signum)
+        for target in targets:
+            _send(target, each.signum)
         with trio.move_on_after(each.wait_s):
             for pidfd in pidfds:
                 await trio.lowlevel.wait_readable(pidfd)
+            if len(pidfds) < len(targets):
+                await trio.sleep_forever()  # nobody tells of their end: the round lasts its time
     finally:
         for pidfd in pidfds:
             os.close(pidfd)
 
 
-def _open_pidfd(process: ProcessInfo) -> int | None:
-    """A descriptor of exactly this process; None if it is gone (or no descriptor is free)."""
+def _aim(process: ProcessInfo) -> _Target | None:
+    """Exactly this process; None if it is gone."""
     try:
-        pidfd = os.pidfd_open(process.pid)
-    except OSError:
+        pidfd: int | None = os.pidfd_open(process.pid)
+    except ProcessLookupError:
         return None
+    except OSError:  # no descriptor is free: better by its pid than not at all
+        pidfd = None
     now = process_of(process.pid)
     if now is None or now.start_time != process.start_time:
-        os.close(pidfd)
+        if pidfd is not None:
+            os.close(pidfd)
         return None
-    return pidfd
+    return _Target(process, pidfd)
 
 
-def _send(pidfd: int, signum: signal.Signals) -> None:
+def _send(target: _Target, signum: signal.Signals) -> None:
     try:
-        signal.pidfd_send_signal(pidfd, signum)
         # What is stopped takes a signal only once it goes on.
-        signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+        for each in (signum, signal.SIGCONT):
+            if target.pidfd is None:
+                os.kill(target.process.pid, each)
+            else:
+                signal.pidfd_send_signal(target.pidfd, each)
     except OSError:
         # Gone, or not ours to signal: the next scan tells.
         return
 
 
 def _pids() -> list[int]:
-    own = os.getpid()
     names = [path.name for path in _PROC.iterdir()]
-    return [int(name) for name in names if name.isdigit() and int(name) != own]
+    return [int(name) for name in names if name.isdigit()]
 
 
 def _cookie(pid: int) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -41,6 +42,34 @@ class TerminalSettings:
         ``shell`` is the name of that shell, never used again for another.
         """
         return f"{self.root}/{self.name}/{self.life}.{shell}"
+
+
+def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings | None:
+    """The settings that ``meta.json`` holds; None if it is no such file."""
+    match fields:
+        case {
+            "name": str(name),
+            "life": str(life),
+            "shell": str(shell),
+            "cwd": str(cwd),
+            "env": dict(env),
+            "cols": int(cols),
+            "rows": int(rows),
+            "started_at": str(started_at),
+        } if life and all(type(each) is str for each in [*env, *env.values()]):
+            return TerminalSettings(
+                name=name,
+                life=life,
+                shell=shell,
+                cwd=cwd,
+                env=env,
+                cols=cols,
+                rows=rows,
+                started_at=started_at,
+                root=root,
+            )
+        case _:
+            return None
 
 
 @attrs.frozen

@@ -31,6 +31,7 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.pty import open_pty_process
 from aegis.terminals.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
 from aegis.terminals.running import RunningShell
@@ -316,11 +317,17 @@ class Shell(Actor[ShellMessage]):
         return names
 
     async def _end_earlier(self) -> tuple[str, ...]:
-        """End what an earlier life of this actor, or of the daemon, has left running."""
+        """End what an earlier life of this actor, or of the daemon, has left running.
+
+        A first life that finds no note has nothing to end: ``up`` ended what earlier daemons left.
+        """
         earlier = load_shell(self._files.shell)
-        if earlier is None:
+        if earlier is None and self.context.incarnation == 1:
             return ()
-        left = await end_processes(earlier.live_sids(), [earlier.cookie], scan=self._scan)
+        sids = [] if earlier is None else earlier.live_sids()
+        also = frozenset() if earlier is None else frozenset({earlier.cookie})
+        cookies = CookiesOf(root=self._settings.root, name=self._settings.name, also=also)
+        left = await end_processes(sids, cookies, scan=self._scan)
         forget_shell(self._files.shell)
         return tuple(f"{each.name} (pid {each.pid})" for each in left)
 

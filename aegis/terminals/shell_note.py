@@ -8,13 +8,14 @@ from pathlib import Path
 import attrs
 
 from aegis.journal.disk import OsDisk, replace_file
+from aegis.terminals.reaper import is_reused, process_of
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @attrs.frozen(kw_only=True)
 class ShellNote:
-    """A shell's session id (its pid), the cookie of its processes, and the boot it belongs to.
+    """A shell's session id (its pid) and start time, its processes' cookie, and its boot.
 
     ``sid`` is None in the note that is written before the shell is started.
     """
@@ -22,15 +23,29 @@ class ShellNote:
     sid: int | None
     cookie: str
     boot_id: str = attrs.field(factory=lambda: current_boot())
+    start_time: int | None = attrs.field(
+        default=attrs.Factory(lambda self: _start_time(self.sid), takes_self=True)
+    )
 
     def live_sids(self) -> list[int]:
-        """The session id, if the machine was not restarted since: else it is somebody else's."""
-        return [] if self.sid is None or self.boot_id != current_boot() else [self.sid]
+        """The session id, unless it may be somebody else's by now.
+
+        That is so when the machine was restarted, or when a leader that began at another time is
+        there: the number of a session that is gone is given anew.
+        """
+        if self.sid is None or self.start_time is None or self.boot_id != current_boot():
+            return []
+        return [] if is_reused(self.sid, self.start_time) else [self.sid]
 
 
 def current_boot() -> str:
     """The id that the kernel gave to the present boot (random(4))."""
     return _BOOT_ID.read_text(encoding="ascii").strip()
+
+
+def _start_time(pid: int | None) -> int | None:
+    process = None if pid is None else process_of(pid)
+    return None if process is None else process.start_time
 
 
 def save_shell(path: Path, note: ShellNote) -> None:
@@ -45,10 +60,19 @@ def load_shell(path: Path) -> ShellNote | None:
     except (OSError, ValueError):
         return None
     match fields:
-        case {"sid": int() | None as sid, "cookie": str(cookie), "boot_id": str(boot_id)}:
-            return ShellNote(sid=sid, cookie=cookie, boot_id=boot_id)
+        case {
+            "sid": int() | None as sid,
+            "cookie": str(cookie),
+            "boot_id": str(boot_id),
+            "start_time": int() | None as start_time,
+        } if sid is None or _can_be_a_shell(sid):
+            return ShellNote(sid=sid, cookie=cookie, boot_id=boot_id, start_time=start_time)
         case _:
             return None
+
+
+def _can_be_a_shell(sid: int) -> bool:
+    return type(sid) is int and sid > 1
 
 
 def forget_shell(path: Path) -> None:

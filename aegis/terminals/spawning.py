@@ -10,13 +10,9 @@ from pathlib import Path
 
 from aegis.clock import utc_now
 from aegis.errors import InvalidRequest, Unavailable
-from aegis.journal.disk import OsDisk, make_directory, read_file, replace_file
-from aegis.journal.ledger import DamagedLine, decode_line, encode_line
 from aegis.names import shorten
-from aegis.protocol.terminals import SpawnTerminal
-from aegis.terminals.settings import TerminalFiles, TerminalSettings
-
-MAX_META_BYTES = 4 * 1024 * 1024
+from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
+from aegis.terminals.settings import TerminalSettings
 
 
 def find_shell(asked: str | None) -> str:
@@ -65,26 +61,32 @@ def find_directory(asked: str | None, root: Path) -> str:
     return os.path.realpath(path)
 
 
-def check_descriptors() -> None:
-    """Raise ``Unavailable`` unless enough files may still be opened for another terminal.
+FILES_OF_A_TERMINAL = 8
+"""A PTY, a process descriptor, a ledger, a note, a raw log, and what a start needs for a while."""
+
+
+def check_descriptors(*, coming: int = 1) -> None:
+    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals.
 
     A quarter of what this process may open is kept for what runs already, and for new clients:
     with none left nobody could even come to close a terminal.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    if in_use > limit - limit // 4:
+    if in_use + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
         raise Unavailable(
             f"aegis_term_spawn: the daemon has {in_use} of at most {limit} files open, and keeps "
             "the rest for what runs; close terminals, or raise the limit (ulimit -n) and restart it"
         )
 
 
-def make_settings(request: SpawnTerminal, root: Path, files: TerminalFiles) -> TerminalSettings:
-    """The settings of a new terminal; one that was closed before goes on with its life."""
+def make_settings(
+    request: SpawnTerminal, root: Path, before: TerminalSettings | None
+) -> TerminalSettings:
+    """The settings of a new terminal; one that was closed (``before``) goes on with its life."""
     return TerminalSettings(
         name=request.name,
-        life=known_life(files) or secrets.token_hex(6),
+        life=new_life() if before is None else before.life,
         shell=find_shell(request.shell),
         cwd=find_directory(request.cwd, root),
         env=dict(request.env),
@@ -95,21 +97,21 @@ def make_settings(request: SpawnTerminal, root: Path, files: TerminalFiles) -> T
     )
 
 
-def known_life(files: TerminalFiles) -> str | None:
-    """The life of the terminal that was here before; None if its settings cannot be read."""
-    data = read_file(OsDisk(), files.meta, max_bytes=MAX_META_BYTES)
-    if data is None:
-        return None
-    try:
-        fields = decode_line(data)
-    except DamagedLine:
-        return None
-    life = fields.get("life")
-    return life if isinstance(life, str) and life else None
+def default_settings(name: str, root: Path) -> TerminalSettings:
+    """What a terminal is started with if nobody knows how it was spawned."""
+    return TerminalSettings(
+        name=name,
+        life=new_life(),
+        shell=shutil.which("bash") or "bash",
+        cwd=str(root),
+        env={},
+        cols=DEFAULT_COLS,
+        rows=DEFAULT_ROWS,
+        started_at=utc_now(),
+        root=str(root),
+    )
 
 
-def save_settings(files: TerminalFiles, settings: TerminalSettings) -> None:
-    """Write ``meta.json``, durably. Raises ``OSError``."""
-    disk = OsDisk()
-    make_directory(disk, files.directory)
-    replace_file(disk, files.meta, [encode_line(settings.meta())])
+def new_life() -> str:
+    """What tells this life of a name from those before a purge."""
+    return secrets.token_hex(6)

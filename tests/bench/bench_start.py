@@ -24,6 +24,8 @@ from tests.e2e.harness import PROGRAM, DaemonProcess
 COLD_ROUNDS = 3
 WARM_ROUNDS = 7
 VERB_ROUNDS = 15
+RESTORE_ROUNDS = 3
+RESTORED = 50
 LIBRARIES = "import mcp.server, hypercorn, trio"
 
 
@@ -105,8 +107,32 @@ def verb_rows() -> list[Row]:
     ]
 
 
+def restore_rows() -> list[Row]:
+    """A start that brings terminals back after a kill, against one that has none to bring back."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
+        daemon = DaemonProcess(Path(directory))
+        daemon.start("--port", "0", "--log-level", "warning")
+        spawns = [daemon.send("term_spawn", name=f"t{number}") for number in range(RESTORED)]
+        for spawn in spawns:
+            spawn.result()
+        restore_s = statistics.median(_again_s(daemon) for _ in range(RESTORE_ROUNDS))
+        daemon.stop()
+    none_s = statistics.median(up_s({}) for _ in range(RESTORE_ROUNDS))
+    return [
+        (f"up to ready, {RESTORED} terminals / none", restore_s / none_s, "ratio"),
+        (f"  up to ready, {RESTORED} terminals to restore, s", restore_s, "median, after kill -9"),
+    ]
+
+
+def _again_s(daemon: DaemonProcess) -> float:
+    daemon.kill()
+    begin = time.perf_counter()
+    daemon.start("--port", "0", "--log-level", "warning")
+    return time.perf_counter() - begin
+
+
 def measure() -> list[Row]:
-    """Cold start, warm start, and a verb; takes about half a minute."""
+    """Cold start, warm start, one with terminals, and a verb; takes about half a minute."""
     cold_floor_s, cold_up_s = in_turn(
         COLD_ROUNDS,
         lambda: cold(lambda variables: python_s(LIBRARIES, variables)),
@@ -116,6 +142,7 @@ def measure() -> list[Row]:
     return [
         *start_rows("warm", warm_floor_s, warm_up_s, "median"),
         *start_rows("cold", cold_floor_s, cold_up_s, "median, without compiled bytecode"),
+        *restore_rows(),
         *verb_rows(),
     ]
 

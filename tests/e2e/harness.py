@@ -304,7 +304,8 @@ class LiveTerminal:
         return Wakes(self.daemon, handle)
 
     def close(self, **arguments: object) -> None:
-        assert self.daemon.call("term_close", name=self.name, **arguments) == {"ok": True}
+        closed = self.daemon.call("term_close", name=self.name, **arguments)
+        assert closed == {"ok": True, "leftover": []}
 
     def raw(self) -> bytes:
         """The bytes of its PTY, as the log keeps them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -141,11 +142,16 @@ def test_closing_on_a_full_disk_does_not_wait_for_room(
     disk.fill()
     run = terminal.start(f"head -c 50000 /dev/zero | tr '\\0' a; {gate.hold}")
     gate.wait_reached()
-    terminal.close()
+    error = small_daemon.refusal("term_close", name="closed")
+    assert (error.code, str(error).endswith(DISK)) == ("storage", True)
+    assert "is closed, but the next up starts it again unless you close it once more" in str(error)
+    assert small_daemon.shell_processes() == []
     with pytest.raises(CommandFailed, match="No space left on device"):
         run.result()
     assert "did not end in order" not in small_daemon.log
     disk.free()
+    terminal.close()
+    assert json.loads(small_daemon.state.workspace.read_text())["terminals"] == []
     terminal = spawn("closed")
     assert [(each["seq"], each["end"]) for each in terminal.records()] == [
         (0, "exited"),
@@ -165,6 +171,7 @@ def test_what_cannot_be_made_on_a_full_disk_is_told_and_leaves_nothing(
     error = small_daemon.refusal("term_spawn", name="new")
     assert (error.code, str(error).endswith(DISK)) == ("storage", True), error
     assert not (small_daemon.state.terminals / "new").exists()
+    assert small_daemon.shell_processes() == []
     for handle in ("one", "two", "three"):
         error = small_daemon.refusal("session_new", handle=handle)
         assert (error.code, str(error).endswith(DISK)) == ("storage", True), error

@@ -101,7 +101,7 @@ def test_trap_18_a_bad_name_is_refused_with_the_rule(daemon: DaemonProcess, name
 @pytest.mark.parametrize("name", ["a", "0", "A.b-c_D", "x" * 64])
 def test_trap_18_a_good_name_is_taken(daemon: DaemonProcess, name: str) -> None:
     assert daemon.call("term_spawn", name=name)["name"] == name
-    assert daemon.call("term_close", name=name, purge=True) == {"ok": True}
+    assert daemon.call("term_close", name=name, purge=True)["ok"] is True
 
 
 def test_trap_18_a_name_is_unique_ignoring_case(terminal: LiveTerminal) -> None:

@@ -223,10 +223,22 @@ def test_unsubscribe_says_nothing(server: LineServer, invoke: Invoke) -> None:
 def test_close_keeps_the_history_unless_told(
     server: LineServer, invoke: Invoke, words: list[str], purge: bool
 ) -> None:
-    server.answers["term_close"] = DONE
+    server.answers["term_close"] = {"leftover": [], "ok": True}
     result = invoke("term", "close", "build", *words, "--json")
     assert server.arguments() == {"name": "build", "purge": purge}
-    assert json.loads(result.stdout) == DONE
+    assert json.loads(result.stdout) == {"leftover": [], "ok": True}
+    assert result.stderr == ""
+
+
+def test_close_warns_of_processes_that_could_not_be_ended(
+    server: LineServer, invoke: Invoke
+) -> None:
+    server.answers["term_close"] = {"leftover": ["dd (pid 7)", "x\n (pid 8)"], "ok": True}
+    result = invoke("term", "close", "build")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        "warning: these processes of build could not be ended: dd (pid 7), x\\n (pid 8)\n"
+    )
 
 
 def test_a_refusal_is_one_line_and_exit_code_1(server: LineServer, invoke: Invoke) -> None:

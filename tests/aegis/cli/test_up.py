@@ -44,8 +44,8 @@ def test_up_needs_no_options(invoke: Invoke, started: list[DaemonSettings], tmp_
 def test_up_passes_its_options_on(
     invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
 ) -> None:
-    invoke("up", "--host", "::1", "--port", "0", "--log-level", "debug")
-    assert started == [DaemonSettings(tmp_path, "::1", 0, "debug")]
+    invoke("up", "--host", "::1", "--port", "0", "--log-level", "debug", "--clean")
+    assert started == [DaemonSettings(tmp_path, "::1", 0, "debug", clean=True)]
 
 
 def test_debugging_shows_everything(

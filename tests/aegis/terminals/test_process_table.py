@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.process_table import ProcessInfo, cookie_of, has_cookie, parse_stat
+from aegis.terminals.process_table import (
+    CookiesOf,
+    ProcessInfo,
+    cookie_of,
+    has_cookie,
+    line_of,
+    parse_stat,
+)
 
 TAIL = b" 4 5 6 34816 7 4194304 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 100 18446744073709551615\n"
 
@@ -25,6 +32,7 @@ def test_the_name_may_hold_anything(name: bytes) -> None:
         session=6,
         threads=1,
         start_time=12345,
+        parent=4,
     )
 
 
@@ -69,3 +77,46 @@ def test_a_cookie_is_one_whole_variable(environ: bytes, cookie: str | None) -> N
     assert cookie_of(environ) == cookie
     assert has_cookie(environ, ["/root/build/1"]) is (cookie == "/root/build/1")
     assert not has_cookie(environ, ["/root/build/11", "/root/build/"])
+
+
+@pytest.mark.parametrize(
+    ("cookie", "of_root", "of_build"),
+    [
+        ("/root/build/a1.1.1", True, True),
+        ("/root/BUILD/b2.7.3", True, True),
+        ("/root/builder/a1.1.1", True, False),
+        ("/root/build", False, False),
+        ("/root/other/build/a1.1.1", False, False),
+        ("/rootbuild/a1.1.1", False, False),
+        ("/ROOT/build/a1.1.1", False, False),
+        ("/another/a", False, False),
+        ("/one/more", True, True),
+        ("", False, False),
+        (None, False, False),
+    ],
+)
+def test_cookies_of_a_root_and_of_a_terminal(
+    cookie: str | None, of_root: bool, of_build: bool
+) -> None:
+    also = frozenset({"/one/more"})
+    assert (cookie in CookiesOf(root="/root", also=also)) is of_root
+    assert (cookie in CookiesOf(root="/root", name="Build", also=also)) is of_build
+
+
+def test_the_cookies_of_the_root_directory_itself_are_known() -> None:
+    assert "//build/a1.1.1" in CookiesOf(root="/")
+    assert "/root/build/a1.1.1" not in CookiesOf(root="/")
+
+
+def test_the_line_of_a_process_ends_where_nothing_is_known() -> None:
+    def process(pid: int, parent: int) -> ProcessInfo:
+        return ProcessInfo(
+            pid=pid, name="x", state="S", session=1, threads=1, start_time=1, parent=parent
+        )
+
+    known = {
+        each.pid: each for each in (process(1, 0), process(5, 1), process(9, 5), process(7, 5))
+    }
+    assert line_of(9, known) == {9, 5, 1}
+    assert line_of(8, known) == set()
+    assert line_of(3, {3: process(3, 3)}) == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import signal
@@ -13,6 +14,7 @@ import attrs
 import pytest
 import trio
 
+from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import (
     Round,
@@ -194,3 +196,55 @@ async def test_nothing_of_ours_stays_open(terminal: Terminal) -> None:
     before = set(os.listdir("/proc/self/fd"))
     await end_processes([terminal.process.pid], [terminal.cookie])
     assert set(os.listdir("/proc/self/fd")) <= before
+
+
+async def test_without_a_free_descriptor_a_process_is_signalled_by_its_checked_pid(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aegis.terminals import reaper
+
+    def refuse(pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    pid = await terminal.leave(python("signal.SIGHUP,") + " &")
+    stale = process_of(pid)
+    assert stale is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pidfd_open", refuse)
+        sent: list[int] = []
+        with monkeypatch.context() as counting:
+            counting.setattr(os, "kill", lambda pid, signum: sent.append(pid))
+            other = attrs.evolve(stale, start_time=stale.start_time - 1)
+            await reaper._signal_and_wait([other], Round(signal.SIGTERM, 0.05))
+        assert sent == []
+        with trio.fail_after(60):
+            assert await end_processes([terminal.process.pid], [terminal.cookie]) == []
+
+
+async def test_this_process_and_its_ancestors_are_never_ended(terminal: Terminal) -> None:
+    # A child that looks finds itself, the shell and this process in its own line, and spares them.
+    looks = (
+        "import os; from aegis.terminals.reaper import find_processes;"
+        f" found = find_processes([{terminal.process.pid}], ['{terminal.cookie}']);"
+        " print(*sorted(p.name for p in found), file=open(os.environ['PIDFILE'], 'w'))"
+    )
+    path = terminal.directory / "found"
+    os.mkfifo(path)
+    bystander = await terminal.leave(CHILDREN["in the background"])
+    line = f"PIDFILE='{path}' PYTHONPATH='{Path.cwd()}' {sys.executable} -c \"{looks}\"\r"
+    await terminal.process.write(line.encode())
+    with trio.fail_after(60):
+        found = await trio.Path(path).read_text()
+    assert found.split() == ["sleep"]
+    own = {each.pid for each in find_processes([], [terminal.cookie])}
+    assert {bystander, terminal.process.pid} <= own
+    assert not {os.getpid(), os.getppid()} & {each.pid for each in find_processes(range(2**22), [])}
+
+
+async def test_every_life_of_a_terminal_is_found_by_its_name(terminal: Terminal) -> None:
+    pid = await terminal.leave(CHILDREN["setsid"])
+    root = str(terminal.directory)
+    assert pid in {each.pid for each in find_processes([], CookiesOf(root=root, name="BUILD"))}
+    assert pid in {each.pid for each in find_processes([], CookiesOf(root=root))}
+    assert find_processes([], CookiesOf(root=root, name="buil")) == []
+    assert find_processes([], CookiesOf(root=str(terminal.directory.parent))) == []

@@ -1,0 +1,65 @@
+"""The final records of a terminal whose front has ended and whose processes are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import attrs
+import trio
+
+from aegis.errors import StorageError
+from aegis.journal.appender import Appender
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line
+from aegis.journal.note import Note
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.flight import Flight
+from aegis.terminals.history import History
+from aegis.terminals.record import InFlight
+from aegis.terminals.recovery import killed_record
+from aegis.terminals.settings import TerminalFiles
+
+
+async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | None:
+    """Give each command that the note tells of its final record; gives the ledger's newest record.
+
+    A command that has one gets no second, so this may be cut short and done again; the front does
+    the same when it starts. Raises ``StorageError``.
+    """
+    if not files.directory.is_dir():
+        return None
+    note = await flusher.call(partial(Note.open, files.note, flusher))
+    try:
+        last, given = History(files.ledger).last()
+        lost = [command for command, _ in Flight.open(note, given).lost_with(())]
+        if lost:
+            records = [await _record(files, lost, index) for index in range(len(lost))]
+            await _append(files, flusher, records)
+            note.write({**(note.load() or {}), "commands": []})
+            last = records[-1]
+        return last
+    finally:
+        note.close()
+
+
+async def _record(files: TerminalFiles, lost: list[InFlight], index: int) -> CommandRecord:
+    """The output of a command ends where that of the next one begins."""
+    later = [each.raw_start for each in lost[index + 1 :] if each.begun]
+    return await killed_record(files.directory, lost[index], min(later, default=None))
+
+
+async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:
+    """Put the records at the end of the ledger; synced when this returns."""
+    appender, refusal = await Appender.open(files.ledger, flusher), None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(appender.run)
+        try:
+            for record in records:
+                position = appender.append(encode_line(attrs.asdict(record, recurse=False)))
+            await appender.wait_synced(position)
+        except StorageError as error:  # as it is, and not in a group
+            refusal = error
+        nursery.cancel_scope.cancel()
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,256 @@
+"""The lives of a root's terminals: each is started, restored, ended and purged here.
+
+A terminal that is open has actors (its subtree), or it has failed: then it is listed with its
+reason until somebody closes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import structlog
+import trio
+
+from actors import AskError, Ref, describe, root_cause
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.disk import storage_error
+from aegis.journal.flusher import Flusher
+from aegis.protocol.naming import is_name, name_key
+from aegis.protocol.terminals import SpawnTerminal
+from aegis.terminals import faults, purging
+from aegis.terminals.failed import FailedTerminal
+from aegis.terminals.finalising import finalise
+from aegis.terminals.messages import EndTerminal
+from aegis.terminals.meta import load_settings, save_settings
+from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.process_table import CookiesOf
+from aegis.terminals.reaper import end_processes
+from aegis.terminals.restoring import check_can_start, restored_settings
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_note import load_shell
+from aegis.terminals.spawning import check_descriptors, default_settings, make_settings
+from aegis.terminals.subtrees import Subtrees
+from aegis.terminals.workspace import Workspace
+
+log = structlog.get_logger("aegis.terminals")
+
+END_TIMEOUT_S = 5.0
+
+RESTORED_AT_ONCE = 16
+"""More at once gain nothing: each has its settings read, its ledger opened and a shell started."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Lives:
+    """The terminals that are open: with actors in ``open``, without in ``failed``, by their keys.
+
+    Their files are below ``directory``. ``start_soon`` starts a helper task of the owner, and
+    ``monitor`` lets the owner hear of the end of an actor.
+    """
+
+    root: Path
+    directory: Path
+    subtrees: Subtrees
+    workspace: Workspace
+    flusher: Flusher
+    scan: ProcessScan
+    start_soon: Callable[..., object]
+    monitor: Callable[[Ref[Any]], None]
+    open: dict[str, TerminalSettings] = attrs.field(factory=dict)
+    failed: dict[str, FailedTerminal] = attrs.field(factory=dict)
+
+    def has(self, name: str) -> bool:
+        """Whether the terminal is open."""
+        return name_key(name) in self.open or name_key(name) in self.failed
+
+    def files(self, name: str) -> TerminalFiles:
+        """Where the terminal keeps its files, in whatever case they were named first."""
+        return TerminalFiles(self.directory / (self.known_name(name) or name))
+
+    def known_name(self, name: str) -> str | None:
+        """The name as its directory is written, if there is one."""
+        if not self.directory.is_dir():
+            return None
+        for path in self.directory.iterdir():
+            if name_key(path.name) == name_key(name) and is_name(path.name):
+                return path.name
+        return None
+
+    # Beginning.
+
+    async def find_open(self) -> None:
+        """The owner has crashed: learn which terminals go on without it."""
+        for name in self.subtrees.names:
+            read = partial(load_settings, self.flusher.disk, self.files(name), self.root)
+            try:
+                settings = await self.flusher.call(read)
+            except (AegisError, OSError) as error:
+                log.warning("settings not read", terminal=name, why=describe(error))
+                settings = None
+            known = settings or default_settings(name, self.root)
+            self.open[name_key(name)] = attrs.evolve(known, name=name)
+
+    async def restore(self) -> None:
+        """Start what the workspace names and is not open. What cannot be started has failed."""
+        names = [name for name in self.workspace.names if not self.has(name)]
+        limiter = trio.CapacityLimiter(RESTORED_AT_ONCE)
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(self._restore_one, name, limiter)
+        if names:
+            failed = [name for name in names if name_key(name) in self.failed]
+            log.info("restored terminals", number=len(names) - len(failed), failed=failed)
+
+    async def _restore_one(self, name: str, limiter: trio.CapacityLimiter) -> None:
+        files, settings = self.files(name), default_settings(name, self.root)
+        async with limiter:
+            try:
+                read = partial(restored_settings, name, self.root, files, self.flusher)
+                settings = await self.flusher.call(read)
+                check_can_start(settings)
+                check_descriptors(coming=limiter.borrowed_tokens)
+                await self._start(settings, files)
+            except Exception as error:
+                refusal = spawn_failure(name, files, error)
+                self.fail(settings, str(refusal).removeprefix("aegis_term_spawn: "))
+
+    async def spawn(self, request: SpawnTerminal) -> Ref[Any]:
+        """Start a terminal; its name is durably in the workspace. Gives its front.
+
+        Raises ``AegisError``; then nothing of it runs, and of a new one nothing is left.
+        """
+        files = self.files(request.name)
+        is_new = not files.directory.exists()
+        try:
+            settings = await self.flusher.call(partial(self._new_settings, request, files))
+            await self.workspace.add(settings.name)
+            return await self._start(settings, files)
+        except Exception as error:
+            await self._undo_spawn(request.name, files, is_new=is_new)
+            raise spawn_failure(request.name, files, error) from error
+
+    def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
+        before = load_settings(self.flusher.disk, files, self.root)
+        settings = make_settings(request, self.root, before)
+        save_settings(self.flusher.disk, files, settings)
+        return settings
+
+    async def _undo_spawn(self, name: str, files: TerminalFiles, *, is_new: bool) -> None:
+        """Should the disk refuse, the next change of the workspace leaves the name out."""
+        with contextlib.suppress(StorageError):
+            await self.workspace.remove(name)
+        if is_new and files.directory.exists():
+            with contextlib.suppress(OSError):
+                await self.flusher.call(partial(purging.delete, files.directory))
+
+    async def _start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
+        front = await self.subtrees.start(settings, files)
+        self.monitor(self.subtrees.root(settings.name))
+        self.open[name_key(settings.name)] = settings
+        return front
+
+    # Ending.
+
+    async def end(self, name: str, end: Literal["closed", "killed_by_restart"]) -> tuple[str, ...]:
+        """End the terminal; gives the processes that could not be ended. Not open: nothing to do.
+
+        It stays in the workspace.
+        """
+        key = name_key(name)
+        if key in self.failed:
+            await self.failed[key].settled.wait()
+            return self.failed.pop(key).leftover
+        if key not in self.open:
+            return ()
+        leftover = await self._ask_to_end(key, end)
+        await self.subtrees.stop(self.open[key].name)
+        settings = self.open.pop(key)
+        return await self._end_processes(settings.name) if leftover is None else leftover
+
+    async def _ask_to_end(
+        self, key: str, end: Literal["closed", "killed_by_restart"]
+    ) -> tuple[str, ...] | None:
+        """Let the front end its shell and write its records; None if it did not do so."""
+        front = self.subtrees.front(key)
+        try:
+            if front is not None:
+                ended = await front.ask(EndTerminal(end=end), timeout=END_TIMEOUT_S)
+                return tuple(ended.leftover)
+        except AskError as error:
+            log.warning("terminal did not end in order", terminal=key, error=str(error))
+        return None
+
+    async def _end_processes(self, name: str) -> tuple[str, ...]:
+        note = load_shell(self.files(name).shell)
+        sids = [] if note is None else note.live_sids()
+        cookies = CookiesOf(root=str(self.root), name=name)
+        names = tuple(str(each) for each in await end_processes(sids, cookies, scan=self.scan))
+        if names:
+            log.error("processes remain", terminal=name, processes=names)
+        return names
+
+    async def end_all(self) -> None:
+        """The daemon stops; the terminals stay in the workspace."""
+        async with trio.open_nursery() as nursery:
+            for key in list(self.open):
+                nursery.start_soon(self.end, key, "killed_by_restart")
+
+    async def purge(self, name: str) -> None:
+        """Delete all files of a terminal that is closed. Raises ``StorageError``."""
+        directory = self.files(name).directory
+        try:
+            take = partial(purging.take_name, self.flusher.disk, directory)
+            doomed = await self.flusher.call(take)
+            faults.PURGE_AFTER.hit()
+            if doomed is not None:
+                await self.flusher.call(partial(purging.delete, doomed))
+        except OSError as error:
+            raise StorageError(
+                f"aegis_term_close: the history of terminal {name!r} could not be deleted: "
+                f"{error.strerror}; the terminal is closed"
+            ) from error
+
+    # Failing.
+
+    def gave_up(self, path: str, reason: str) -> None:
+        """The subtree at ``path`` has spent its restarts, if it is that of an open terminal."""
+        for key, settings in list(self.open.items()):
+            if path == self.subtrees.path(settings.name):
+                del self.open[key]
+                self.fail(settings, f"its actors crashed too often ({reason})")
+
+    def fail(self, settings: TerminalSettings, why: str) -> None:
+        """List the terminal as failed; what it left behind is seen to meanwhile."""
+        log.warning("terminal failed", terminal=settings.name, why=why)
+        failed = FailedTerminal(settings=settings, why=why)
+        self.failed[name_key(settings.name)] = failed
+        self.start_soon(self._settle, failed)
+
+    async def _settle(self, failed: FailedTerminal) -> None:
+        """End its processes; then give the commands in flight their records."""
+        name = failed.settings.name
+        try:
+            failed.leftover = await self._end_processes(name)
+            failed.last = await finalise(self.files(name), self.flusher)
+        except Exception as error:
+            # It is tried again whenever the ledger is next opened.
+            log.warning("records not finalised", terminal=name, why=describe(error))
+        finally:
+            failed.settled.set()
+
+
+def spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
+    """What the caller is told when a terminal could not be started."""
+    cause = root_cause(error)
+    if isinstance(cause, AegisError):
+        return cause
+    if isinstance(cause, OSError):
+        return storage_error("use", files.directory, cause)
+    return Unavailable(
+        f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
+    )

@@ -1,0 +1,49 @@
+"""``meta.json``: how a terminal was spawned, read and written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aegis.errors import Unavailable
+from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line
+from aegis.terminals.aside import set_aside
+from aegis.terminals.settings import (
+    META_VERSION,
+    TerminalFiles,
+    TerminalSettings,
+    settings_from_meta,
+)
+
+MAX_META_BYTES = 4 * 1024 * 1024
+
+
+def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSettings | None:
+    """The settings of the terminal that is or was here; None if there are none that can be read.
+
+    A damaged file is set aside. Raises ``Unavailable`` for one of a newer version, ``OSError``.
+    """
+    data = read_file(disk, files.meta, max_bytes=MAX_META_BYTES)
+    if data is None:
+        return None
+    try:
+        fields = decode_line(data)
+    except DamagedLine as damage:
+        set_aside(disk, files.meta, data, str(damage))
+        return None
+    version = fields.get("version")
+    if type(version) is int and version > META_VERSION:
+        raise Unavailable(
+            f"{shown(files.meta)} is of version {version}, made by a newer aegis-actors: upgrade "
+            "this one"
+        )
+    settings = settings_from_meta(fields, str(root))
+    if settings is None:
+        set_aside(disk, files.meta, data, "it does not hold the settings of a terminal")
+    return settings
+
+
+def save_settings(disk: Disk, files: TerminalFiles, settings: TerminalSettings) -> None:
+    """Write ``meta.json``, durably. Raises ``OSError``."""
+    make_directory(disk, files.directory)
+    replace_file(disk, files.meta, [encode_line(settings.meta())])

@@ -1,0 +1,43 @@
+"""Deleting a terminal's files so that a kill in the middle leaves all of them or none.
+
+The directory first gets a name that no terminal can have; from then on the terminal is gone. What
+a kill leaves under such a name is deleted at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from pathlib import Path
+
+from aegis.journal.disk import Disk, sync_directory
+
+PREFIX = ".purged-"
+"""No name of a terminal begins with a dot."""
+
+
+def take_name(disk: Disk, directory: Path) -> Path | None:
+    """Rename a terminal's directory, durably; None if there is none. Raises ``OSError``."""
+    doomed = directory.with_name(f"{PREFIX}{uuid.uuid4().hex}")
+    try:
+        disk.rename(directory, doomed)
+    except FileNotFoundError:
+        return None
+    sync_directory(disk, directory.parent)
+    return doomed
+
+
+def delete(doomed: Path) -> None:
+    """Delete what has lost its name, a directory or not. Raises ``OSError``."""
+    if doomed.is_dir():
+        shutil.rmtree(doomed)
+    else:
+        doomed.unlink()
+
+
+def delete_left_over(terminals: Path) -> None:
+    """Delete what earlier purges left; what cannot be deleted is left to the next start."""
+    for doomed in terminals.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            delete(doomed)

@@ -1,0 +1,55 @@
+"""With what a terminal of the workspace is started again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import attrs
+import structlog
+
+from aegis.errors import Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
+from aegis.terminals.meta import load_settings, save_settings
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.spawning import default_settings
+
+log = structlog.get_logger("aegis.terminals")
+
+
+def restored_settings(
+    name: str, root: Path, files: TerminalFiles, flusher: Flusher
+) -> TerminalSettings:
+    """The settings of ``meta.json`` with the last directory that is known; blocks.
+
+    ``started_at`` stays that of the spawn. Where ``meta.json`` is missing or damaged the settings
+    are the usual ones, and become those of the terminal. Raises ``AegisError``, ``OSError``.
+    """
+    settings = load_settings(flusher.disk, files, root)
+    if settings is None:
+        settings = default_settings(name, root)
+        log.warning("terminal restored without its settings", terminal=name, shell=settings.shell)
+        save_settings(flusher.disk, files, settings)
+    return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
+
+
+def check_can_start(settings: TerminalSettings) -> None:
+    """Raise ``Unavailable`` if the shell of these settings is not there any more."""
+    if shutil.which(settings.shell) is None:
+        raise Unavailable(f"its shell {settings.shell!r} is no executable program any more")
+
+
+def _last_directory(settings: TerminalSettings, files: TerminalFiles, flusher: Flusher) -> str:
+    """Where its last shell was, else where it was spawned, else the root."""
+    wanted = [_noted_directory(files, flusher), settings.cwd]
+    return next((each for each in wanted if each and Path(each).is_dir()), settings.root)
+
+
+def _noted_directory(files: TerminalFiles, flusher: Flusher) -> str | None:
+    note = Note.open(files.note, flusher)
+    try:
+        cwd = (note.load() or {}).get("cwd")
+    finally:
+        note.close()
+    return cwd if isinstance(cwd, str) else None

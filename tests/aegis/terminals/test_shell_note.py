@@ -1,0 +1,60 @@
+"""The note of a running shell, as a later life reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import attrs
+import pytest
+
+from aegis.terminals.reaper import process_of
+from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
+
+
+def own_note() -> ShellNote:
+    """A note of the session that this process is in."""
+    return ShellNote(sid=os.getsid(0), cookie="/root/build/a.1.1")
+
+
+def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> None:
+    path = tmp_path / "shell.json"
+    assert load_shell(path) is None
+    note = own_note()
+    save_shell(path, note)
+    assert load_shell(path) == note
+    leader = process_of(os.getsid(0))
+    assert leader is not None
+    assert note.start_time == leader.start_time
+    assert note.live_sids() == [os.getsid(0)]
+    forget_shell(path)
+    forget_shell(path)
+    assert load_shell(path) is None
+
+
+def test_a_session_is_not_ours_after_a_restart_or_with_another_leader() -> None:
+    note = own_note()
+    assert note.start_time is not None
+    assert attrs.evolve(note, boot_id="another").live_sids() == []
+    assert attrs.evolve(note, start_time=note.start_time - 1).live_sids() == []
+    assert attrs.evolve(note, start_time=None).live_sids() == []
+    assert ShellNote(sid=None, cookie="x").live_sids() == []
+
+
+def test_the_session_of_a_leader_that_is_gone_is_still_ours() -> None:
+    gone = ShellNote(sid=2**22 + 1, cookie="x", start_time=7)
+    assert gone.live_sids() == [2**22 + 1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sid": True}, {"sid": 1}, {"sid": 0}, {"sid": -5}, {"sid": "7"}, {"cookie": None}, {"x": 1}],
+)
+def test_a_note_that_makes_no_sense_is_none(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = tmp_path / "shell.json"
+    fields = {**attrs.asdict(own_note()), **changes}
+    if "x" in changes:
+        del fields["start_time"]
+    path.write_text(json.dumps(fields))
+    assert load_shell(path) is None

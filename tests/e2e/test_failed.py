@@ -1,0 +1,120 @@
+"""A terminal whose actors crash too often: it alone fails, says so, and can be had anew."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
+
+pytestmark = pytest.mark.real
+
+
+class FaultyDaemon(DaemonProcess):
+    """A daemon that is started with ``faults`` armed."""
+
+    faults = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        armed = {"AEGIS_FAULTS": self.faults} if self.faults else {}
+        return {**super().environment, **armed}
+
+
+@pytest.fixture
+def faulty(own_daemon: DaemonProcess) -> FaultyDaemon:
+    """``own_daemon``, to be started with faults; the test kills it: its log tells of crashes."""
+    own_daemon.__class__ = FaultyDaemon
+    assert isinstance(own_daemon, FaultyDaemon)
+    return own_daemon
+
+
+def spawn(daemon: DaemonProcess, name: str) -> LiveTerminal:
+    return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name))
+
+
+def wait_failed(terminal: LiveTerminal) -> None:
+    """Each look is a call that waits in the daemon, not a spin."""
+    for _ in range(int(GUARD_S * 10)):
+        if terminal.described()["state"] == "failed":
+            return
+        terminal.daemon.call("inbox_wait", timeout=0.1, from_handle="sleeper")
+    raise AssertionError("it did not fail")
+
+
+def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
+    faulty: FaultyDaemon, gate: Gate
+) -> None:
+    # The keys make one life of the front crash, and what comes first the three that follow it.
+    first = 60
+    passes = range(first, first + 4)
+    faulty.faults = ",".join(f"actor.receive.before[Terminal]@{number}=crash" for number in passes)
+    faulty.start()
+    terminal, other = spawn(faulty, "build"), spawn(faulty, "other")
+    kept = terminal.run("echo kept")
+    pending = terminal.start(f"setsid sleep 1000 & echo begun; {gate.hold}")
+    gate.wait_reached()
+    assert terminal.refusal("echo never", timeout=0.3).code == "busy"  # the raw bytes are written
+    sent = 0
+    while "RestartsExhausted" not in faulty.log:
+        sent += 1
+        assert sent < 2 * first
+        faulty.send("term_keys", name="build", keys=" ").outcome()
+    wait_failed(terminal)
+    assert pending.outcome()[0] in ("reply", "error")
+    assert faulty.shell_processes("build/") == []
+    before, killed = terminal.records()
+    assert before == kept
+    assert (killed["end"], killed["killed_by_restart"]) == ("killed_by_restart", True)
+    assert "begun\n" in killed["stdout"]
+    error = terminal.refusal("true")
+    assert error.code == "unavailable"
+    assert "terminal 'build' has failed: its actors crashed too often" in str(error)
+    assert str(error).endswith("close it and spawn it anew")
+    assert other.run("echo well")["stdout"] == "well\n"
+    assert other.described()["restarts"] == 0
+    assert json.loads(faulty.state.workspace.read_text())["terminals"] == ["build", "other"]
+    terminal.close()
+    assert json.loads(faulty.state.workspace.read_text())["terminals"] == ["other"]
+    faulty.kill()
+    faulty.faults = ""
+    faulty.start()
+    again = spawn(faulty, "build")
+    assert again.run("echo back")["seq"] == 2
+    faulty.kill()
+
+
+def test_when_the_directory_crashes_the_terminals_go_on_and_are_found_again(
+    faulty: FaultyDaemon,
+) -> None:
+    # Passes: two spawns, and the list that crashes.
+    faulty.faults = "actor.receive.before[TerminalDirectory]@3=crash"
+    faulty.start()
+    terminals = [spawn(faulty, name) for name in ("one", "two")]
+    for terminal in terminals:
+        terminal.run("kept=$$")
+    assert faulty.refusal("term_list").code
+    assert {info["name"] for info in faulty.call("term_list")["result"]} == {"one", "two"}
+    for terminal in terminals:
+        assert terminal.run("[ $kept = $$ ]")["exit"] == 0
+    assert faulty.refusal("term_spawn", name="ONE").code == "already_exists"
+    terminals[0].close()
+    assert faulty.shell_processes("one/") == []
+    assert spawn(faulty, "one").run("echo anew")["seq"] == 2
+    faulty.kill()
+
+
+def test_a_shell_that_was_started_and_never_noted_is_ended_by_its_cookie(
+    faulty: FaultyDaemon,
+) -> None:
+    # The second shell runs when its actor crashes: only its cookie tells of it.
+    faulty.faults = "shell.start.after[build]@2=crash"
+    faulty.start()
+    terminal = spawn(faulty, "build")
+    assert terminal.run("exit 3")["exit"] == 3
+    record = terminal.run("echo $$")
+    assert "InjectedCrash" in faulty.log
+    [shell] = faulty.shell_processes("build/")
+    assert shell.split()[0] == record["stdout"].strip()
+    faulty.kill()
