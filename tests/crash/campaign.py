@@ -16,39 +16,16 @@ import attrs
 
 from aegis.client.line import LineClient, LineError
 from tests.crash.commands import KINDS
+from tests.crash.deaths import AtPoint, Death, UnderLoad, WhileStarting
 from tests.crash.evidence import Evidence, Life, Message, Record
-from tests.crash.load import McpReader, Notebook, Reader, Sender, Worker
+from tests.crash.load import McpReader, Notebook, Reader, Sender, Typist, Worker
 from tests.crash.processes import Process, processes_of
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
-TERMINALS = ("t0", "t1", "t2")
+SHARED, TYPED = ("t0", "t1"), ("t2",)
+TERMINALS = (*SHARED, *TYPED)
 PM, REVIEWER = "pm", "reviewer"
 """The subscribers; the first is also a writer."""
-
-
-@attrs.frozen
-class AtPoint:
-    """The daemon kills itself at its ``number``-th pass of a fault point."""
-
-    point: str
-    number: int
-
-
-@attrs.frozen
-class UnderLoad:
-    """It is killed so many seconds after the load began."""
-
-    seconds: float
-
-
-@attrs.frozen
-class WhileStarting:
-    """It is killed so many seconds after its process began."""
-
-    seconds: float
-
-
-Death = AtPoint | UnderLoad | WhileStarting
 
 
 class Campaign:
@@ -64,8 +41,9 @@ class Campaign:
         self._alive: frozenset[Process] = frozenset()
         self._readers = [Reader(PM), McpReader(REVIEWER)]
         self._workers = [
-            *(Worker(f"builder-{name}", [name], self.notebook, chance) for name in TERMINALS),
-            Sender(PM, TERMINALS, self.notebook, chance),
+            *(Worker(f"builder-{name}", [name], self.notebook, chance) for name in SHARED),
+            *(Typist(f"typist-{name}", [name], self.notebook, chance) for name in TYPED),
+            Sender(PM, SHARED, self.notebook, chance),
         ]
         self._failures: list[BaseException] = []
 
@@ -83,7 +61,7 @@ class Campaign:
 
     def live(self, death: Death) -> None:
         """One life, from its start to its death."""
-        faults = f"{death.point}@{death.number}=kill" if isinstance(death, AtPoint) else ""
+        faults = death.faults if isinstance(death, AtPoint) else ""
         self.notebook.life += 1
         self.daemon.launch(faults=faults)
         if isinstance(death, WhileStarting):

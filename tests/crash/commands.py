@@ -48,8 +48,16 @@ KINDS: Mapping[str, Kind] = {
     ),
     "typed": Kind(text="echo %", typed=True),
     "leaving a child": Kind(text="(setsid nohup sleep 1000 >/dev/null 2>&1 &); echo %", weight=1),
-    "ending the shell": Kind(text="echo %", last="exit 3", exit=3, end="shell_exit", weight=1),
+    "ending the shell": Kind(
+        text="echo %", last="exit 3", stdout="%\nexit\n", exit=3, end="shell_exit", weight=1
+    ),
 }
+
+RUN = tuple(kind for kind in KINDS.values() if not kind.typed)
+"""What may go on a terminal that others use at the same time.
+
+Keys may not: what is typed ahead is echoed into the output of what runs, as on any terminal.
+"""
 
 
 def make_command(kind: Kind, *, token: str, terminal: str, handle: str, life: int) -> Command:

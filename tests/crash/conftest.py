@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.crash.campaign import Campaign
+from tests.crash.deaths import POINTS, Death, Part, deaths
+from tests.crash.table import PROPERTY, table
+
+KILLS_PER_TEST = 40
 
 KILLS, RANDOM_KILLS = 2, 20
 """By default few: the ordinary suite has to stay short. ``just crash`` asks for more."""
@@ -21,16 +25,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--crash-seed", type=int, help="the seed that a failure printed")
 
 
-@pytest.fixture
-def kills(pytestconfig: pytest.Config) -> int:
-    """How often each fault point kills the daemon."""
-    return int(pytestconfig.getoption("--kills", None) or KILLS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes a ``part`` of the kills runs once for each part."""
+    if "part" in metafunc.fixturenames:
+        count = max(2, number_of_kills(metafunc.config) // KILLS_PER_TEST)
+        metafunc.parametrize("part", [Part(index, count) for index in range(count)], ids=str)
+
+
+def number_of_kills(config: pytest.Config) -> int:
+    return len(POINTS) * _kills(config) + _random_kills(config)
+
+
+def _kills(config: pytest.Config) -> int:
+    return int(config.getoption("--kills", None) or KILLS)
+
+
+def _random_kills(config: pytest.Config) -> int:
+    return int(config.getoption("--random-kills", None) or RANDOM_KILLS)
 
 
 @pytest.fixture
-def random_kills(pytestconfig: pytest.Config) -> int:
-    """How often it is killed at a random moment, in all tests together."""
-    return int(pytestconfig.getoption("--random-kills", None) or RANDOM_KILLS)
+def my_deaths(pytestconfig: pytest.Config, chance: random.Random, part: Part) -> list[Death]:
+    """The kills of this part, in a random order."""
+    mine = part.of(deaths(_kills(pytestconfig), _random_kills(pytestconfig), chance))
+    chance.shuffle(mine)
+    return mine
 
 
 @pytest.fixture
@@ -48,3 +67,18 @@ def campaign(tmp_path: Path, chance: random.Random) -> Iterator[Campaign]:
     campaign = Campaign(tmp_path, chance)
     yield campaign
     campaign.clean_up()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Add up what the tests have shown."""
+    figures = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, value in report.user_properties
+        if name == PROPERTY
+    ]
+    if figures:
+        terminalreporter.section("kills")
+        terminalreporter.write_line(table(figures))

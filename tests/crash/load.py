@@ -13,7 +13,7 @@ import trio
 from mcp import Client
 
 from aegis.client.line import CommandFailed, LineClient, LineError
-from tests.crash.commands import KINDS, Kind, make_command
+from tests.crash.commands import KINDS, RUN, Kind, make_command
 from tests.crash.evidence import Answer, Command, Handoff, Told
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
@@ -43,7 +43,9 @@ class Notebook:
 
 
 class Worker:
-    """Runs commands on some terminals, one after the other; now and then reads, or hands on."""
+    """Runs commands on some terminals, one after the other; now and then reads their records."""
+
+    _kinds = RUN
 
     def __init__(
         self, handle: str, terminals: Sequence[str], notebook: Notebook, chance: random.Random
@@ -66,8 +68,7 @@ class Worker:
 
     def _step(self, client: LineClient) -> None:
         terminal = self._chance.choice(self._terminals)
-        weights = [kind.weight for kind in KINDS.values()]
-        [kind] = self._chance.choices(list(KINDS.values()), weights)
+        [kind] = self._chance.choices(self._kinds, [kind.weight for kind in self._kinds])
         self.run(client, terminal, kind)
         if self._chance.random() < READ_RATE:
             self._read(client, terminal)
@@ -102,10 +103,23 @@ class Worker:
         self._notebook.told += [Told(terminal, record) for record in records]
 
 
+class Typist(Worker):
+    """Alone on its terminal, so that it may type; never ahead of what still runs."""
+
+    _kinds = tuple(KINDS.values())
+
+    def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
+        """Send one command; gives its token. The next one waits until it has ended."""
+        token = super().run(client, terminal, kind)
+        if kind is not KINDS["quick"]:
+            self.run(client, terminal, KINDS["quick"])
+        return token
+
+
 class Sender(Worker):
     """A worker that also hands news to another."""
 
-    to = ""
+    to = "reviewer"
 
     def _step(self, client: LineClient) -> None:
         super()._step(client)
@@ -171,7 +185,7 @@ class McpReader(Reader):
             trio.run(self._work, daemon)
         except Exception:
             # What the client raises when its server dies is its own affair; a live one must answer.
-            if daemon.is_running and daemon.state.endpoint.exists():
+            if answers(daemon):
                 raise
 
     async def _work(self, daemon: DaemonProcess) -> None:
@@ -188,3 +202,11 @@ class McpReader(Reader):
         assert not result.is_error, result.content
         assert result.structured_content is not None
         return dict(result.structured_content)
+
+
+def answers(daemon: DaemonProcess) -> bool:
+    """Whether the daemon is there."""
+    try:
+        return bool(daemon.call("status"))
+    except (LineError, AssertionError):
+        return False
