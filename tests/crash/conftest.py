@@ -11,10 +11,14 @@ import pytest
 from tests.crash.campaign import Campaign
 from tests.crash.deaths import POINTS, Death, Part, deaths
 from tests.crash.table import PROPERTY, table
+from tests.e2e.conftest import gate, new_gate, own_daemon
+
+__all__ = ["gate", "new_gate", "own_daemon"]
+"""Fixtures of the tests from outside that are used here too."""
 
 KILLS_PER_TEST = 40
 
-KILLS, RANDOM_KILLS = 2, 20
+KILLS, RANDOM_KILLS = 1, 8
 """By default few: the ordinary suite has to stay short. ``just crash`` asks for more."""
 
 

@@ -1,0 +1,121 @@
+"""A hundred terminals, each with a command in flight: the daemon stops within two seconds."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.processes import processes_of
+from tests.e2e.harness import DaemonProcess, Gate, Pending
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+TERMINALS = 100
+STOP_S = 2.0
+"""What is promised, from the signal to the end of the process."""
+
+COMMANDS = [
+    "{reach}; sleep 1000",
+    "{reach}; sleep 1000",
+    "(nohup sleep 1000 >/dev/null 2>&1 &); {reach}; sleep 1000",
+    "(setsid sleep 1000 &); {reach}; sleep 1000",
+    "sleep 1000 & disown; {reach}; sleep 1000",
+    "trap '' HUP TERM INT; {reach}; sleep 1000",
+    "{reach}; read -r line",
+]
+FLOODING = "{reach}; yes"
+STOPPED = "sleep 1000 & kill -STOP $!; {reach}; sleep 1000"
+
+
+def commands(gate: Gate) -> list[str]:
+    """A hundred; one floods, one has a stopped child."""
+    plain = [COMMANDS[number % len(COMMANDS)] for number in range(TERMINALS - 2)]
+    return [cmd.format(reach=gate.reach) for cmd in [*plain, FLOODING, STOPPED]]
+
+
+@pytest.fixture
+def busy_daemon(own_daemon: DaemonProcess) -> DaemonProcess:
+    """A daemon with a hundred terminals at their prompts."""
+    own_daemon.start()
+    with own_daemon.connect() as client:
+        for number in range(TERMINALS):
+            assert client.call("term_spawn", {"name": f"t{number}"})["state"] == "idle"
+    return own_daemon
+
+
+def test_a_hundred_terminals_end_within_two_seconds_and_leave_nothing(
+    busy_daemon: DaemonProcess, gate: Gate
+) -> None:
+    daemon, endpoint, pid = busy_daemon, busy_daemon.endpoint, busy_daemon.process.pid
+    running = [
+        daemon.send("term_run", name=f"t{number}", cmd=cmd, timeout=1000)
+        for number, cmd in enumerate(commands(gate))
+    ]
+    for _ in running:
+        gate.wait_reached()
+    shells = children_of(pid)
+    assert len(shells) >= TERMINALS
+    assert len(processes_of(daemon.root)) > TERMINALS
+
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    took_s = time.monotonic() - began
+
+    daemon.check_left_nothing()
+    assert [shell for shell in shells if Path(f"/proc/{shell}").exists()] == []
+    assert not Path(endpoint.socket).exists()
+    assert is_free(daemon.state.lock)
+    check_records(running)
+    assert took_s < STOP_S
+    check_up_again(daemon)
+
+
+def check_records(running: list[Pending]) -> None:
+    """Everybody who waited got the record of the command that was ended."""
+    records = [each.result() for each in running]
+    assert {(each["seq"], each["end"], each["killed_by_restart"]) for each in records} == {
+        (0, "killed_by_restart", True)
+    }
+
+
+def check_up_again(daemon: DaemonProcess) -> None:
+    """The next daemon brings all of them back, each over its history."""
+    daemon.start()
+    with daemon.connect() as client:
+        there = {info["name"] for info in client.call("term_list", {})["result"]}
+        assert there == {f"t{number}" for number in range(TERMINALS)}
+        for name in sorted(there):
+            record = client.call("term_run", {"name": name, "cmd": "echo on"})
+            assert (record["seq"], record["stdout"]) == (1, "on\n")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes whose parent this is, zombies among them."""
+    return [child for child, parent in parents() if parent == pid]
+
+
+def parents() -> Iterator[tuple[int, int]]:
+    """Every process and its parent."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        yield int(path.name), int(fields[1])
+
+
+def is_free(lock: Path) -> bool:
+    """Whether nobody holds this file locked."""
+    descriptor = os.open(lock, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
