@@ -21,7 +21,7 @@ from tests.e2e.mcp_client import connect_mcp_to
 NEVER_TYPED = ("not typed", "has no shell right now", "nothing of yours was sent")
 """What an error says whose command the shell has not seen."""
 
-HANDOFF_RATE = 0.2
+HANDOFF_RATE = 0.5
 READ_RATE = 0.1
 
 

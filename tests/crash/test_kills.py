@@ -25,7 +25,7 @@ pytestmark = [
 
 COMING = pytest.mark.xfail(reason="up does not restore terminals and subscriptions yet")
 
-EXAMPLES = 4
+EXAMPLES = 6
 
 
 @COMING
