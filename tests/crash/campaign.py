@@ -69,14 +69,22 @@ class Campaign:
         elif self.daemon.wait_ready():
             self._look_around()
             with self._load():
-                self._wait_dead(death.seconds if isinstance(death, UnderLoad) else GUARD_S)
-        if isinstance(death, AtPoint):
-            assert not self.daemon.is_running, f"{death} was not passed within {GUARD_S:g} s"
+                if isinstance(death, UnderLoad):
+                    self._wait_dead(death.seconds)
+                else:
+                    self._wait_dead(GUARD_S)
+                    assert not self.daemon.is_running, f"{death} was not passed: {self._standing()}"
         self._die()
 
     def _wait_dead(self, seconds: float) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.daemon.process.wait(seconds)
+
+    def _standing(self) -> str:
+        """What a failure should tell of a daemon that lives on."""
+        terminals = self.daemon.call("term_list")["result"]
+        last = [each.token for each in self.notebook.commands[-len(self._workers) :]]
+        return f"{terminals}, last sent {last}, log {self.daemon.log[-2000:]}"
 
     def _die(self) -> None:
         self.daemon.kill()

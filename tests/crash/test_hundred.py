@@ -45,13 +45,20 @@ def commands(gate: Gate) -> list[str]:
 
 
 @pytest.fixture
-def busy_daemon(own_daemon: DaemonProcess) -> DaemonProcess:
+def busy_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     """A daemon with a hundred terminals at their prompts."""
-    own_daemon.start()
-    with own_daemon.connect() as client:
-        for number in range(TERMINALS):
-            assert client.call("term_spawn", {"name": f"t{number}"})["state"] == "idle"
-    return own_daemon
+    daemon = DaemonProcess(tmp_path)
+    daemon.start()
+    try:
+        with daemon.connect() as client:
+            for number in range(TERMINALS):
+                assert client.call("term_spawn", {"name": f"t{number}"})["state"] == "idle"
+        yield daemon
+    finally:
+        daemon.hang_up()
+        if daemon.is_running:
+            assert daemon.stop() == 0
+    assert processes_of(daemon.root) == set()
 
 
 def test_a_hundred_terminals_end_within_two_seconds_and_leave_nothing(
