@@ -41,9 +41,12 @@ sim rounds="3":
 replay seed:
     {{ run }} pytest -q -n auto -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
 
-# The tests that kill processes with -9 and look at what is left.
-crash *arguments:
-    {{ run }} pytest -n auto -k kill tests/aegis/journal tests/e2e "$@"
+# Kill daemons with -9, KILLS times at each fault point and RANDOM times under load; a table tells
+# what was checked. Further arguments go to pytest: --crash-seed repeats the choices of a failure.
+crash kills="20" random="200" *arguments:
+    {{ run }} pytest -n auto --dist worksteal -k "kill or crash" \
+        tests/crash tests/e2e tests/aegis/journal \
+        --kills {{ kills }} --random-kills {{ random }} "${@:3}"
 
 # Speed and memory, as ratios in one run; --check compares with the stored ones.
 bench *arguments:

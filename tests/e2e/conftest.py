@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeAlias
 
-import httpx2
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
-from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.mcp_client import connect_mcp_to
 
 NewTerminal: TypeAlias = Callable[..., LiveTerminal]
 Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
@@ -115,18 +114,4 @@ def connect_mcp() -> Connect:
 
     With a handle it uses the session URL that the daemon makes for it, without one the operator's.
     """
-
-    @asynccontextmanager
-    async def connected(
-        daemon: DaemonProcess, mode: str, handle: str | None = None
-    ) -> AsyncIterator[Client]:
-        url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
-        if handle is not None:
-            url, headers = daemon.call("session_new", handle=handle)["url"], {}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
-            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
-        ):
-            yield client
-
-    return connected
+    return connect_mcp_to

@@ -32,6 +32,7 @@ class DaemonProcess:
     """``aegis-actors up`` for a root of its own, in an environment of its own.
 
     ``log`` is what it wrote to standard error, ``banner`` what it printed when it was ready.
+    ``variables`` are in its environment from its next start on.
     """
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
@@ -42,6 +43,7 @@ class DaemonProcess:
         (self.home / ".bashrc").write_text(bashrc)
         self.state = State(self.root)
         self.banner = ""
+        self.variables: dict[str, str] = {}
         self._log = directory / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._sent: list[Pending] = []
@@ -54,6 +56,7 @@ class DaemonProcess:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
+            **self.variables,
         }
 
     @property
@@ -82,26 +85,33 @@ class DaemonProcess:
 
     def start(self, *options: str) -> None:
         """Start it, by default on a free port, and wait until it says that it is ready."""
+        self.launch(*options)
+        assert self.wait_ready(), f"the daemon did not start: {self.log}"
+
+    def launch(self, *options: str, faults: str = "") -> None:
+        """Start it, with ``faults`` (as AEGIS_FAULTS has them) armed, and do not wait."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self.program, "up", "--root", str(self.root), *(options or ("--port", "0"))],
-                env=self.environment,
+                env=self.environment | {"AEGIS_FAULTS": faults},
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
-        self.banner = self._read_until("aegis-actors down")
 
-    def _read_until(self, text: str) -> str:
+    def wait_ready(self) -> bool:
+        """Wait until it says that it is ready; False if it ended before."""
         assert self.process.stdout is not None
         output = b""
-        while text.encode() not in output:
+        while b"aegis-actors down" not in output:
             wait_readable(self.process.stdout.fileno())
             data = os.read(self.process.stdout.fileno(), 65_536)
-            assert data, f"the daemon did not start: {self.log}"
+            if not data:
+                return False
             output += data
-        return output.decode()
+        self.banner = output.decode()
+        return True
 
     def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
         """Stop it with a signal; gives its exit code."""

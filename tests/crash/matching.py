@@ -1,0 +1,73 @@
+"""Which record tells of which command. Pure.
+
+A record names its command by the token in ``cmd``, or, where that is not known, in its output.
+One that has neither (typed, and killed before it printed) is that of the earliest typed command of
+its terminal and writer that began, has no other record, and fits between its neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.crash.evidence import Command, Evidence, Record
+
+TOKEN = re.compile(r"@[a-z0-9.]+@")
+
+
+def tokens_in(text: str | None) -> list[str]:
+    """The different tokens in ``text``, in the order of their first appearance."""
+    return list(dict.fromkeys(TOKEN.findall(text or "")))
+
+
+class Matching:
+    """``of[terminal]`` gives for each record of the ledger its command, or None for a stranger."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._commands = evidence.by_token
+        self._begun = set(evidence.begun)
+        self.of = {
+            terminal: self._match(terminal, records)
+            for terminal, records in evidence.ledgers.items()
+        }
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of all matched records; one that has two records stands there twice."""
+        return [
+            command.token
+            for commands in self.of.values()
+            for command in commands
+            if command is not None
+        ]
+
+    def _match(self, terminal: str, records: tuple[Record, ...]) -> list[Command | None]:
+        named = [self._named(terminal, record) for record in records]
+        taken = {command.token for command in named if command is not None}
+        free = [
+            command
+            for command in self._commands.values()
+            if command.terminal == terminal and command.typed and command.token not in taken
+        ]
+        return [
+            command or self._anonymous(index, record, named, free)
+            for index, (record, command) in enumerate(zip(records, named, strict=True))
+        ]
+
+    def _named(self, terminal: str, record: Record) -> Command | None:
+        found = tokens_in(record["cmd"]) or tokens_in(record["stdout"])
+        command = self._commands.get(found[0]) if found else None
+        return command if command is not None and command.terminal == terminal else None
+
+    def _anonymous(
+        self, index: int, record: Record, named: list[Command | None], free: list[Command]
+    ) -> Command | None:
+        if record["cmd"] is not None:
+            return None
+        earlier = [each.life for each in named[:index] if each is not None]
+        later = [each.life for each in named[index:] if each is not None]
+        for command in free:
+            fits = max(earlier, default=0) <= command.life <= min(later, default=command.life)
+            if fits and command.writer == record["writer"] and command.token in self._begun:
+                free.remove(command)
+                return command
+        return None

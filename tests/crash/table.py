@@ -1,0 +1,43 @@
+"""What the kills have shown, in figures. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from tests.crash.checker import Violation
+from tests.crash.deaths import Death
+from tests.crash.evidence import Evidence
+from tests.crash.wake_rules import wake_ids
+
+PROPERTY = "crash"
+"""The name under which a test hands its figures on."""
+
+Figures = Mapping[str, int]
+
+
+def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violation]) -> Figures:
+    """The kills at each place, and what was checked."""
+    records = [record for _, record in evidence.records()]
+    return {
+        **Counter(f"killed {death.place}" for death in deaths),
+        "commands begun": len(evidence.begun),
+        "records checked": len(records),
+        "of these killed by restart": sum(record["killed_by_restart"] for record in records),
+        "records that clients were told": len(evidence.told),
+        "wakes checked": sum(len(wake_ids(evidence, handle)) for handle in evidence.answers),
+        "handoffs checked": sum(each.id is not None for each in evidence.handoffs),
+        "violations": len(found),
+    }
+
+
+def table(rows: Iterable[Figures]) -> str:
+    """The sums, one line each; those that every test has come last."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums.update(row)
+    kills = [name for name in sums if name.startswith("killed ")]
+    others = [name for name in sums if name not in kills]
+    total = {"kills": sum(sums[name] for name in kills)}
+    lines = {name: sums[name] for name in sorted(kills)} | total | {n: sums[n] for n in others}
+    return "\n".join(f"{name:<40} {number:>8}" for name, number in lines.items())

@@ -1,0 +1,287 @@
+"""The checker itself: nothing is found in a sound run, and each kind of violation where it is.
+
+A checker that finds nothing proves only as much as this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import pytest
+
+from tests.crash.checker import RULES, violations
+from tests.crash.evidence import Answer, Command, Evidence, Handoff, Life, Record, Told
+from tests.crash.matching import tokens_in
+
+LIFE_ID = "abc"
+PM, REVIEWER = "pm", "reviewer"
+
+
+def command(number: int, life: int, writer: str = "agent:ann", **fields: Any) -> Command:
+    token = f"@t0.{life}.{number}@"
+    sound = {"text": f"echo {token}", "stdout": f"{token}\n"}
+    return Command(token=token, terminal="t0", writer=writer, life=life, **(sound | fields))
+
+
+def record_of(command: Command, seq: int, **fields: Any) -> Record:
+    return {
+        "seq": seq,
+        "cmd": command.text,
+        "writer": command.writer,
+        "started_at": f"12:00:0{seq}",
+        "duration_s": 0.1,
+        "cwd": "/",
+        "raw_start": seq * 100,
+        "exit": command.exit,
+        "stdout": command.stdout,
+        "killed_by_restart": False,
+        "timed_out": False,
+        "end": command.end,
+        **fields,
+    }
+
+
+KILLED = {"end": "killed_by_restart", "killed_by_restart": True, "exit": None, "duration_s": None}
+
+FIRST = command(0, 1)
+BY_PM = command(1, 1, "agent:pm", exit=7)
+SLOW = command(2, 1, stdout="@t0.1.2@\n@t0.1.2@ late\n")
+IN_FLIGHT = command(3, 1, stdout="@t0.1.3@\n@t0.1.3@ late\n")
+TYPED = command(4, 2, typed=True)
+TYPED_UNSEEN = command(5, 2, typed=True)
+REFUSED = command(6, 3)
+LAST = command(7, 3)
+
+RECORDS = (
+    record_of(FIRST, 0),
+    record_of(BY_PM, 1),
+    record_of(SLOW, 2, timed_out=True),
+    record_of(IN_FLIGHT, 3, **KILLED, stdout="@t0.1.3@\n"),
+    record_of(TYPED, 4, **KILLED, cmd=None, stdout=""),
+    record_of(LAST, 5),
+)
+SLOW_SO_FAR = {**RECORDS[2], "stdout": "@t0.1.2@\n", "end": None, "exit": None, "duration_s": None}
+
+
+def wake(record: Record, handle: str) -> dict[str, Any]:
+    outcome = [f"exit {'?' if record['exit'] is None else record['exit']}"]
+    outcome += ["0.10s"] if record["duration_s"] else []
+    outcome += ["killed by restart"] if record["killed_by_restart"] else []
+    outcome += ["timed out"] if record["timed_out"] else []
+    text = f"$ {record['cmd'] or '?'} · run by {record['writer']}\n{' · '.join(outcome)}"
+    return {"id": f"term:t0/{LIFE_ID}/{record['seq']}/{handle}", "body": text}
+
+
+HANDED = {"id": "h1", "body": "news @news.1.9@"}
+FOR_PM = [wake(record, PM) for record in RECORDS if record["writer"] != "agent:pm"]
+FOR_REVIEWER = [*(wake(record, REVIEWER) for record in RECORDS), HANDED]
+
+SOUND = Evidence(
+    commands=(FIRST, BY_PM, SLOW, IN_FLIGHT, TYPED, TYPED_UNSEEN, REFUSED, LAST),
+    begun=tuple(each.token for each in (FIRST, BY_PM, SLOW, IN_FLIGHT, TYPED, TYPED_UNSEEN, LAST)),
+    ended=tuple(each.token for each in (FIRST, BY_PM, SLOW, TYPED, LAST)),
+    told=(Told("t0", RECORDS[0]), Told("t0", SLOW_SO_FAR), Told("t0", RECORDS[5])),
+    refused=(REFUSED.token,),
+    ledgers={"t0": RECORDS},
+    ids={"t0": LIFE_ID},
+    answers={
+        PM: (Answer(tuple(FOR_PM)),),
+        REVIEWER: (
+            Answer(tuple(FOR_REVIEWER[:2])),
+            Answer(tuple(FOR_REVIEWER[:3])),  # its acknowledgement was lost
+            Answer(tuple(FOR_REVIEWER[3:]), acknowledged=FOR_REVIEWER[2]["id"]),
+        ),
+    },
+    kept={PM: tuple(FOR_PM), REVIEWER: tuple(FOR_REVIEWER)},
+    handoffs=(Handoff(REVIEWER, HANDED["body"], "h1"), Handoff(REVIEWER, "news @news.1.8@", None)),
+    lives=(Life(number=1, killed=True), Life(number=2, killed=True), Life(number=3, killed=False)),
+)
+
+
+def with_record(seq: int, /, **fields: Any) -> Evidence:
+    """The sound run, but for these fields of one record."""
+    records = [{**each, **fields} if each["seq"] == seq else each for each in RECORDS]
+    return with_records(*records)
+
+
+def with_records(*records: Record) -> Evidence:
+    return attrs.evolve(SOUND, ledgers={"t0": records})
+
+
+def with_answers(handle: str, *answers: Answer) -> Evidence:
+    return attrs.evolve(SOUND, answers={**SOUND.answers, handle: answers})
+
+
+def with_told(seq: int, **fields: Any) -> Evidence:
+    return attrs.evolve(SOUND, told=(Told("t0", {**RECORDS[seq], **fields}),))
+
+
+def renumbered(*records: Record) -> Evidence:
+    return with_records(*({**each, "seq": seq} for seq, each in enumerate(records)))
+
+
+def pm_got(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Evidence:
+    return with_answers(PM, Answer(tuple(change(list(FOR_PM)))))
+
+
+STRANGER: Mapping[str, Any] = {**RECORDS[5], "seq": 6, "cmd": "rm -rf /", "stdout": ""}
+
+BROKEN: dict[str, tuple[str, Evidence]] = {
+    "a record that was told is not there": ("told and gone", with_records(*RECORDS[:5])),
+    "a record changed after it was told": ("told and gone", with_told(0, cwd="/tmp")),
+    "output that was told is gone": ("told and gone", with_record(2, stdout="")),
+    "what was told early changed": (
+        "told and gone",
+        attrs.evolve(SOUND, told=(Told("t0", {**SLOW_SO_FAR, "started_at": "11:00"}),)),
+    ),
+    "a timeout was told and is not recorded": ("told and gone", with_record(2, timed_out=False)),
+    "a number is left out": ("numbers", with_record(5, seq=6)),
+    "a number comes twice": ("numbers", with_record(5, seq=4)),
+    "the first number is not 0": ("numbers", with_records(*RECORDS[1:])),
+    "a command that began has no record": ("unrecorded", renumbered(RECORDS[0], *RECORDS[2:])),
+    "the one in flight has no record": (
+        "unrecorded",
+        renumbered(*RECORDS[:3], *RECORDS[4:]),
+    ),
+    "a typed command that was not the last has no record": (
+        "unrecorded",
+        attrs.evolve(
+            renumbered(*RECORDS[:4], RECORDS[5]),
+            commands=(*SOUND.commands, command(8, 2)),
+            begun=(*SOUND.begun, "@t0.2.8@"),
+        ),
+    ),
+    "a command has two records": ("repeated", with_records(*RECORDS, {**RECORDS[5], "seq": 6})),
+    "a command ran twice": (
+        "repeated",
+        attrs.evolve(SOUND, begun=(*SOUND.begun, FIRST.token)),
+    ),
+    "a record of nobody's command": ("stranger", with_records(*RECORDS, STRANGER)),
+    "a record by another writer": ("stranger", with_record(0, writer="agent:eve")),
+    "a record with another text": ("stranger", with_record(0, cmd=f"{FIRST.text} ")),
+    "a record that lost its text": ("stranger", with_record(0, cmd=None)),
+    "output of another command": (
+        "mixed output",
+        with_record(3, stdout=f"{SLOW.token} late\n{IN_FLIGHT.token}\n"),
+    ),
+    "another exit": ("outcome", with_record(1, exit=0)),
+    "another end": ("outcome", with_record(0, end="lost")),
+    "less output": ("outcome", with_record(1, stdout="")),
+    "more output than it printed": ("outcome", with_record(1, stdout=f"{BY_PM.stdout}$ ")),
+    "an end that never was": (
+        "outcome",
+        attrs.evolve(SOUND, ended=tuple(t for t in SOUND.ended if t != LAST.token)),
+    ),
+    "killed, with an exit": ("outcome", with_record(3, exit=0)),
+    "killed, with a duration": ("outcome", with_record(3, duration_s=0.5)),
+    "killed, with what it did not print": ("outcome", with_record(3, stdout="$ @t0.1.3@\n")),
+    "killed while its successor was not": (
+        "killed too early",
+        with_record(1, **KILLED),
+    ),
+    "refused, and ran": (
+        "refused and run",
+        attrs.evolve(SOUND, begun=(*SOUND.begun, REFUSED.token)),
+    ),
+    "refused, and is recorded": (
+        "refused and run",
+        with_records(*RECORDS, record_of(REFUSED, 6)),
+    ),
+    "a record of an earlier life comes later": (
+        "order of lives",
+        renumbered(*RECORDS[:2], *RECORDS[3:], RECORDS[2]),
+    ),
+    "a process is left": (
+        "process left",
+        attrs.evolve(SOUND, lives=(Life(number=2, killed=True, left=("sleep (pid 9)",)),)),
+    ),
+    "a terminal did not come back": (
+        "not restored",
+        attrs.evolve(SOUND, lives=(Life(number=2, killed=True, missing=("t0",)),)),
+    ),
+    "an error": ("error", attrs.evolve(SOUND, errors=("bang",))),
+    "a wake is lost": ("wake lost", pm_got(lambda messages: messages[:-1])),
+    "a wake for the writer": (
+        "wake needless",
+        pm_got(lambda messages: [*messages[:1], wake(RECORDS[1], PM), *messages[1:]]),
+    ),
+    "a wake of no record": (
+        "wake needless",
+        pm_got(lambda messages: [*messages, {**messages[0], "id": "term:t0/abc/99/pm"}]),
+    ),
+    "a wake of another life id": (
+        "wake needless",
+        pm_got(lambda messages: [*messages, {**messages[0], "id": "term:t0/xyz/9/pm"}]),
+    ),
+    "a wake with another exit": (
+        "wake wrong",
+        pm_got(lambda ms: [{**ms[0], "body": ms[0]["body"].replace("exit 0", "exit 1")}, *ms[1:]]),
+    ),
+    "a wake that tells of another command": (
+        "wake wrong",
+        pm_got(lambda ms: [{**ms[1], "id": ms[0]["id"]}, *ms[1:]]),
+    ),
+    "a wake that does not tell of the kill": (
+        "wake wrong",
+        pm_got(
+            lambda ms: [{**m, "body": m["body"].replace(" · killed by restart", "")} for m in ms]
+        ),
+    ),
+    "a wake that changed": (
+        "wake wrong",
+        pm_got(lambda messages: [*messages, {**messages[0], "body": "other\nexit 0"}]),
+    ),
+    "shown again after it was acknowledged": (
+        "shown again",
+        with_answers(
+            PM, Answer(tuple(FOR_PM)), Answer(tuple(FOR_PM[:1]), acknowledged=FOR_PM[0]["id"])
+        ),
+    ),
+    "wakes out of order": (
+        "out of order",
+        pm_got(lambda messages: [messages[1], messages[0], *messages[2:]]),
+    ),
+    "a message kept twice": (
+        "kept twice",
+        attrs.evolve(SOUND, kept={PM: (*FOR_PM, FOR_PM[0])}),
+    ),
+    "a handoff taken twice": (
+        "kept twice",
+        with_answers(
+            REVIEWER, Answer((*FOR_REVIEWER, {**HANDED, "id": "h2"})), *SOUND.answers[REVIEWER]
+        ),
+    ),
+    "a handoff that was accepted is lost": (
+        "handoff lost",
+        with_answers(REVIEWER, Answer(tuple(FOR_REVIEWER[:-1]))),
+    ),
+}
+
+
+def test_a_sound_run_breaks_no_rule() -> None:
+    assert violations(SOUND) == []
+
+
+@pytest.mark.parametrize(("rule", "evidence"), BROKEN.values(), ids=BROKEN)
+def test_a_violation_is_found(rule: str, evidence: Evidence) -> None:
+    assert rule in {each.rule for each in violations(evidence)}
+
+
+def test_each_rule_is_broken_by_some_case() -> None:
+    assert {rule for rule, _ in BROKEN.values()} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        (None, []),
+        ("", []),
+        ("me@example", []),
+        ("@t0.1.2@", ["@t0.1.2@"]),
+        ("@t0.1.2@ late\n@t1.1.3@\n@t0.1.2@", ["@t0.1.2@", "@t1.1.3@"]),
+    ],
+)
+def test_tokens_are_found_in_any_text(text: str | None, tokens: list[str]) -> None:
+    assert tokens_in(text) == tokens

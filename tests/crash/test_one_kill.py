@@ -1,0 +1,68 @@
+"""One kill, looked at closely: a command that runs, what it left behind, and what comes after."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.processes import processes_of
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+
+pytestmark = pytest.mark.real
+
+COMING = pytest.mark.xfail(reason="up does not restore terminals and subscriptions yet")
+
+RUNNING = {
+    "a command": "{hold}; sleep 60",
+    "with a child under nohup": "(nohup sleep 60 >/dev/null 2>&1 &); {hold}; sleep 60",
+    "with a child in a session of its own": "(setsid sleep 60 &); {hold}; sleep 60",
+    "with a child that was disowned": "sleep 60 & disown; {hold}; sleep 60",
+    "with all of these": (
+        "(setsid nohup sleep 60 >/dev/null 2>&1 &); sleep 60 & disown -h %+\n{hold}; sleep 60"
+    ),
+    "that ignores signals": "trap '' HUP TERM INT; {hold}; sleep 60",
+    "that is stopped": "sleep 60 & kill -STOP $!; {hold}; sleep 60",
+}
+
+
+@COMING
+@pytest.mark.parametrize("cmd", RUNNING.values(), ids=RUNNING)
+def test_a_kill_leaves_one_record_no_process_and_a_terminal_that_works(
+    own_daemon: DaemonProcess, gate: Gate, cmd: str
+) -> None:
+    own_daemon.start()
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    first = terminal.run("echo first")
+    terminal.subscribe("alice")
+    text = cmd.format(hold=f"echo so far; {gate.reach}")
+    running = terminal.start(text, from_handle="bob")
+    gate.wait_reached()
+    # Raw bytes are in the file after 100 ms at most: this call takes longer.
+    assert terminal.refusal("echo never", timeout=0.5).code == "busy"
+    before = processes_of(own_daemon.root)
+    own_daemon.kill()
+    assert running.outcome()[0] == "lost"
+
+    own_daemon.start()
+    assert before & processes_of(own_daemon.root) == set()
+    again, killed = terminal.records()
+    assert again == first
+    assert (killed["seq"], killed["cmd"], killed["writer"]) == (1, text, "agent:bob")
+    assert (killed["killed_by_restart"], killed["end"]) == (True, "killed_by_restart")
+    assert (killed["exit"], killed["duration_s"]) == (None, None)
+    assert killed["stdout"].endswith("so far\n")
+    after = terminal.run("echo on", from_handle="bob")
+    assert (after["seq"], after["stdout"], after["exit"]) == (2, "on\n", 0)
+    assert terminal.described()["state"] == "idle"
+    wakes = own_daemon.call("inbox_wait", from_handle="alice")["messages"]
+    assert wakes[0]["body"].split("\n")[1] == "exit ? · killed by restart"
+
+
+@COMING
+def test_a_kill_while_nothing_runs_costs_nothing(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    records = [terminal.run(f"echo {number}") for number in range(3)]
+    own_daemon.kill()
+    own_daemon.start()
+    assert terminal.records() == records
+    assert terminal.run("echo on")["seq"] == 3
