@@ -83,9 +83,9 @@ class DaemonProcess:
     def log(self) -> str:
         return self._log.read_text()
 
-    def start(self, *options: str) -> None:
+    def start(self, *options: str, faults: str = "") -> None:
         """Start it, by default on a free port, and wait until it says that it is ready."""
-        self.launch(*options)
+        self.launch(*options, faults=faults)
         assert self.wait_ready(), f"the daemon did not start: {self.log}"
 
     def launch(self, *options: str, faults: str = "") -> None:

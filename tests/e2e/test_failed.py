@@ -11,25 +11,6 @@ from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 pytestmark = pytest.mark.real
 
 
-class FaultyDaemon(DaemonProcess):
-    """A daemon that is started with ``faults`` armed."""
-
-    faults = ""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        armed = {"AEGIS_FAULTS": self.faults} if self.faults else {}
-        return {**super().environment, **armed}
-
-
-@pytest.fixture
-def faulty(own_daemon: DaemonProcess) -> FaultyDaemon:
-    """``own_daemon``, to be started with faults; the test kills it: its log tells of crashes."""
-    own_daemon.__class__ = FaultyDaemon
-    assert isinstance(own_daemon, FaultyDaemon)
-    return own_daemon
-
-
 def spawn(daemon: DaemonProcess, name: str) -> LiveTerminal:
     return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name))
 
@@ -44,26 +25,27 @@ def wait_failed(terminal: LiveTerminal) -> None:
 
 
 def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
-    faulty: FaultyDaemon, gate: Gate
+    own_daemon: DaemonProcess, gate: Gate
 ) -> None:
     # The keys make one life of the front crash, and what comes first the three that follow it.
     first = 60
     passes = range(first, first + 4)
-    faulty.faults = ",".join(f"actor.receive.before[Terminal]@{number}=crash" for number in passes)
-    faulty.start()
-    terminal, other = spawn(faulty, "build"), spawn(faulty, "other")
+    own_daemon.start(
+        faults=",".join(f"actor.receive.before[Terminal]@{number}=crash" for number in passes)
+    )
+    terminal, other = spawn(own_daemon, "build"), spawn(own_daemon, "other")
     kept = terminal.run("echo kept")
     pending = terminal.start(f"setsid sleep 1000 & echo begun; {gate.hold}")
     gate.wait_reached()
     assert terminal.refusal("echo never", timeout=0.3).code == "busy"  # the raw bytes are written
     sent = 0
-    while "RestartsExhausted" not in faulty.log:
+    while "RestartsExhausted" not in own_daemon.log:
         sent += 1
         assert sent < 2 * first
-        faulty.send("term_keys", name="build", keys=" ").outcome()
+        own_daemon.send("term_keys", name="build", keys=" ").outcome()
     wait_failed(terminal)
     assert pending.outcome()[0] in ("reply", "error")
-    assert faulty.shell_processes("build/") == []
+    assert own_daemon.shell_processes("build/") == []
     before, killed = terminal.records()
     assert before == kept
     assert (killed["end"], killed["killed_by_restart"]) == ("killed_by_restart", True)
@@ -74,47 +56,44 @@ def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
     assert str(error).endswith("close it and spawn it anew")
     assert other.run("echo well")["stdout"] == "well\n"
     assert other.described()["restarts"] == 0
-    assert json.loads(faulty.state.workspace.read_text())["terminals"] == ["build", "other"]
+    assert json.loads(own_daemon.state.workspace.read_text())["terminals"] == ["build", "other"]
     terminal.close()
-    assert json.loads(faulty.state.workspace.read_text())["terminals"] == ["other"]
-    faulty.kill()
-    faulty.faults = ""
-    faulty.start()
-    again = spawn(faulty, "build")
+    assert json.loads(own_daemon.state.workspace.read_text())["terminals"] == ["other"]
+    own_daemon.kill()
+    own_daemon.start()
+    again = spawn(own_daemon, "build")
     assert again.run("echo back")["seq"] == 2
-    faulty.kill()
+    own_daemon.kill()
 
 
 def test_when_the_directory_crashes_the_terminals_go_on_and_are_found_again(
-    faulty: FaultyDaemon,
+    own_daemon: DaemonProcess,
 ) -> None:
     # Passes: two spawns, and the list that crashes.
-    faulty.faults = "actor.receive.before[TerminalDirectory]@3=crash"
-    faulty.start()
-    terminals = [spawn(faulty, name) for name in ("one", "two")]
+    own_daemon.start(faults="actor.receive.before[TerminalDirectory]@3=crash")
+    terminals = [spawn(own_daemon, name) for name in ("one", "two")]
     for terminal in terminals:
         terminal.run("kept=$$")
-    assert faulty.refusal("term_list").code
-    assert {info["name"] for info in faulty.call("term_list")["result"]} == {"one", "two"}
+    assert own_daemon.refusal("term_list").code
+    assert {info["name"] for info in own_daemon.call("term_list")["result"]} == {"one", "two"}
     for terminal in terminals:
         assert terminal.run("[ $kept = $$ ]")["exit"] == 0
-    assert faulty.refusal("term_spawn", name="ONE").code == "already_exists"
+    assert own_daemon.refusal("term_spawn", name="ONE").code == "already_exists"
     terminals[0].close()
-    assert faulty.shell_processes("one/") == []
-    assert spawn(faulty, "one").run("echo anew")["seq"] == 2
-    faulty.kill()
+    assert own_daemon.shell_processes("one/") == []
+    assert spawn(own_daemon, "one").run("echo anew")["seq"] == 2
+    own_daemon.kill()
 
 
 def test_a_shell_that_was_started_and_never_noted_is_ended_by_its_cookie(
-    faulty: FaultyDaemon,
+    own_daemon: DaemonProcess,
 ) -> None:
     # The second shell runs when its actor crashes: only its cookie tells of it.
-    faulty.faults = "shell.start.after[build]@2=crash"
-    faulty.start()
-    terminal = spawn(faulty, "build")
+    own_daemon.start(faults="shell.start.after[build]@2=crash")
+    terminal = spawn(own_daemon, "build")
     assert terminal.run("exit 3")["exit"] == 3
     record = terminal.run("echo $$")
-    assert "InjectedCrash" in faulty.log
-    [shell] = faulty.shell_processes("build/")
+    assert "InjectedCrash" in own_daemon.log
+    [shell] = own_daemon.shell_processes("build/")
     assert shell.split()[0] == record["stdout"].strip()
-    faulty.kill()
+    own_daemon.kill()

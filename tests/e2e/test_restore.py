@@ -184,7 +184,7 @@ def test_a_kill_while_the_workspace_is_written_leaves_the_old_or_the_new(
     own_daemon: DaemonProcess, point: str
 ) -> None:
     # Passes: the spawns of one and two, then the close of one.
-    start_with_faults(own_daemon, f"{point}@3=kill")
+    own_daemon.start(faults=f"{point}@3=kill")
     spawn(own_daemon, "one")
     spawn(own_daemon, "two")
     assert own_daemon.send("term_close", name="one").outcome()[0] == "lost"
@@ -195,18 +195,10 @@ def test_a_kill_while_the_workspace_is_written_leaves_the_old_or_the_new(
     assert list(listed(own_daemon)) == before
 
 
-def start_with_faults(daemon: DaemonProcess, faults: str) -> None:
-    """Start it with ``AEGIS_FAULTS`` set; the next start is without."""
-    environment = {**daemon.environment, "AEGIS_FAULTS": faults}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DaemonProcess, "environment", property(lambda _: environment))
-        daemon.start()
-
-
 def test_a_kill_in_the_middle_of_a_purge_leaves_nothing_and_a_spawn_begins_anew(
     own_daemon: DaemonProcess,
 ) -> None:
-    start_with_faults(own_daemon, "purge.rename.after@1=kill")
+    own_daemon.start(faults="purge.rename.after@1=kill")
     terminal = spawn(own_daemon, "build")
     terminal.run("echo old")
     life = json.loads((terminal.directory / "meta.json").read_text())["life"]
