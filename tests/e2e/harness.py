@@ -93,7 +93,7 @@ class DaemonProcess:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self.program, "up", "--root", str(self.root), *(options or ("--port", "0"))],
-                env=self.environment | {"AEGIS_FAULTS": faults},
+                env=self.environment | ({"AEGIS_FAULTS": faults} if faults else {}),
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
