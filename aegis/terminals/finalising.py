@@ -16,8 +16,7 @@ from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
-from aegis.terminals.record import InFlight
-from aegis.terminals.recovery import killed_record
+from aegis.terminals.recovery import recovered_records
 from aegis.terminals.settings import TerminalFiles
 
 
@@ -34,19 +33,13 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
         last, given = History(files.ledger).last()
         lost = [command for command, _ in Flight.open(note, given).lost_with(())]
         if lost:
-            records = [await _record(files, lost, index) for index in range(len(lost))]
+            records = await recovered_records(files.directory, lost, None)
             await _append(files, flusher, records)
             note.write({**(note.load() or {}), "commands": []})
             last = records[-1]
         return last
     finally:
         note.close()
-
-
-async def _record(files: TerminalFiles, lost: list[InFlight], index: int) -> CommandRecord:
-    """The output of a command ends where that of the next one begins."""
-    later = [each.raw_start for each in lost[index + 1 :] if each.begun]
-    return await killed_record(files.directory, lost[index], min(later, default=None))
 
 
 async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:

@@ -17,13 +17,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
+import structlog
 
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, from_note
+from aegis.terminals.record import InFlight, Outcome, from_note
+
+log = structlog.get_logger()
 
 
 class Flight:
@@ -84,7 +87,7 @@ class Flight:
             displaced, self._displaced = self._displaced, None
             return displaced
         command = self.command
-        if command is None or command.begun or command.call != number:
+        if command is None or command.began_at is not None or command.call != number:
             return None
         call = self.call
         self._next_seq = command.seq
@@ -96,8 +99,7 @@ class Flight:
     def begin(self, news: CommandStarted) -> None:
         """The shell began a command: the submitted one, or (``call`` None) one somebody typed.
 
-        Raises ``StorageError`` if the note could not be written; the command is in flight all the
-        same.
+        What a caller was shown of one whose time was up while it was only submitted stays true.
         """
         if self._is_known(news):
             return
@@ -106,20 +108,12 @@ class Flight:
         else:
             self._readmit(news.call)
         submitted = self.command
-        self.command = InFlight(
-            seq=self._claim() if submitted is None else submitted.seq,
-            cmd=news.cmd,
-            writer=news.writer,
-            cwd=news.cwd,
-            started_at=news.started_at,
-            moment_s=news.moment_s,
-            raw_start=news.raw_start,
-            timed_out=submitted is not None and submitted.timed_out,
-            shell=news.shell,
-            call=news.call,
-            begun=True,
-        )
-        self._write(self.command)
+        if submitted is not None and submitted.timed_out:
+            self.command = attrs.evolve(submitted, began_at=news.raw_start)
+        else:
+            seq = self._claim() if submitted is None else submitted.seq
+            self.command = _begun(news, seq)
+        self._note_down()
 
     def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
         """The command that began at ``raw_start`` has ended; None if that is known already.
@@ -128,18 +122,18 @@ class Flight:
         ``recorded``.
         """
         command = self.command
-        if command is not None and command.begun and command.raw_start == raw_start:
+        if command is not None and command.began_at == raw_start:
             return self._end_current(typed)
-        return self._end_found(lambda each: each.begun and each.raw_start == raw_start, typed)
+        return self._end_found(lambda each: each.began_at == raw_start, typed)
 
     def end_submitted(self, number: int) -> tuple[InFlight, Call | None] | None:
         """The submission ``number`` was read and began no command; None if that is known."""
         if self.command is None:
             self._readmit(number)
         command = self.command
-        if command is not None and not command.begun and command.call == number:
+        if command is not None and _is_submission(command, number):
             return self._end_current(None)
-        return self._end_found(lambda each: not each.begun and each.call == number)
+        return self._end_found(lambda each: _is_submission(each, number))
 
     def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
         """The shell has ended, and with it all that was given to it, oldest first."""
@@ -172,7 +166,7 @@ class Flight:
         knows, which cannot be unless more ended than a shell's actor remembers.
         """
         command = self.command
-        if command is not None and not command.begun and command.call != submitted:
+        if command is not None and command.began_at is None and command.call != submitted:
             self.take_back(command.call)
         found, self._found = list(self._found.values()), {}
         return found
@@ -185,15 +179,20 @@ class Flight:
         self._write(self.command)
         return self.command
 
+    def finished(self, seq: int, outcome: Outcome) -> None:
+        """The ended command ``seq`` has this outcome: known even if its record is not written."""
+        self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
+        self._note_down()
+
     def recorded(self, seq: int) -> None:
         """The record ``seq`` is in the ledger."""
         self._ended.pop(seq, None)
 
     def moved(self, cwd: str | None) -> None:
-        """The prompt stands in ``cwd`` now. Raises ``StorageError``."""
+        """The prompt stands in ``cwd`` now."""
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
-            self._write(self.command)
+            self._note_down()
 
     async def sync(self) -> None:
         """Make the note survive a loss of power. Raises ``StorageError``."""
@@ -213,7 +212,7 @@ class Flight:
 
     def _make_way(self) -> None:
         """A command typed ahead of our submission ran before it: it takes the number."""
-        if self.command is not None and not self.command.begun:
+        if self.command is not None and self.command.began_at is None:
             self._displaced = self.call
             self._next_seq = self.command.seq
             self.command = self.call = None
@@ -249,11 +248,11 @@ class Flight:
     def _is_known(self, news: CommandStarted) -> bool:
         """Whether this command is in flight, or has ended, since before the news was told again."""
         command = self.command
-        if command is not None and command.begun and command.raw_start == news.raw_start:
+        if command is not None and command.began_at == news.raw_start:
             self.command = attrs.evolve(command, moment_s=news.moment_s)
             return True
         others = [*self._found.values(), *self._ended.values()]
-        return any(each.begun and each.raw_start == news.raw_start for each in others)
+        return any(each.began_at == news.raw_start for each in others)
 
     def _end_current(self, typed: str | None) -> tuple[InFlight, Call | None]:
         assert self.command is not None
@@ -276,11 +275,38 @@ class Flight:
         self._ended[command.seq] = command
         return command
 
+    def _note_down(self) -> None:
+        """Write what has happened already: a disk that refuses cannot undo it, and is logged."""
+        try:
+            self._write(self.command)
+        except StorageError as error:
+            name = self._note.path.parent.name
+            log.warning("note not written", terminal=name, error=str(error))
+
     def _write(self, command: InFlight | None) -> None:
         commands = [*self._found.values(), *self._ended.values()]
         if command is not None:
             commands.append(command)
         self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
+
+
+def _begun(news: CommandStarted, seq: int) -> InFlight:
+    return InFlight(
+        seq=seq,
+        cmd=news.cmd,
+        writer=news.writer,
+        cwd=news.cwd,
+        started_at=news.started_at,
+        moment_s=news.moment_s,
+        raw_start=news.raw_start,
+        shell=news.shell,
+        call=news.call,
+        began_at=news.raw_start,
+    )
+
+
+def _is_submission(command: InFlight, number: int) -> bool:
+    return command.began_at is None and command.call == number
 
 
 def _commands(fields: Mapping[str, Any]) -> list[InFlight]:

@@ -6,8 +6,21 @@ from collections.abc import Mapping
 
 import attrs
 
+from actors.codec import structure
+from actors.errors import CodecError
 from aegis.protocol.terminals import CommandRecord, End
 from aegis.terminals.capture import CapturedOutput
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """How a command ended, and where its output did; times as in its record."""
+
+    end: End
+    exit: int | None
+    finished_at: str
+    duration_s: float | None
+    raw_end: int
 
 
 @attrs.frozen(kw_only=True)
@@ -16,8 +29,9 @@ class InFlight:
 
     ``cmd`` is None while the text of a typed command is not known. ``moment_s`` is the monotonic
     time of its start; a command found after a restart has none. ``shell`` names the shell that it
-    was given to. ``begun``: the shell said that it runs, and ``raw_start`` is where; until then it
-    is only submitted, for the call of number ``call``.
+    was given to. ``began_at`` is the cursor at which the shell said that it runs; until then it is
+    only submitted, for the call of number ``call``. ``raw_start`` is where its output begins for
+    readers. ``outcome`` is there once it has ended, and only its record is not in the ledger.
     """
 
     seq: int
@@ -30,7 +44,8 @@ class InFlight:
     timed_out: bool = False
     shell: str = ""
     call: int | None = None
-    begun: bool = False
+    began_at: int | None = None
+    outcome: Outcome | None = None
 
     def note(self) -> dict[str, object]:
         """What the in-flight note keeps of it."""
@@ -44,7 +59,8 @@ class InFlight:
             "timed_out": self.timed_out,
             "shell": self.shell,
             "call": self.call,
-            "begun": self.begun,
+            "began_at": self.began_at,
+            "outcome": None if self.outcome is None else attrs.asdict(self.outcome),
         }
 
 
@@ -61,7 +77,8 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
             "timed_out": bool(timed_out),
             "shell": str(shell),
             "call": int() | None as call,
-            "begun": bool(begun),
+            "began_at": int() | None as began_at,
+            "outcome": dict() | None as outcome,
         }:
             return InFlight(
                 seq=seq,
@@ -74,10 +91,36 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 timed_out=timed_out,
                 shell=shell,
                 call=call,
-                begun=begun,
+                began_at=began_at,
+                outcome=_outcome_from_note(outcome),
             )
         case _:
             return None
+
+
+def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
+    try:
+        return None if fields is None else structure(Outcome, dict(fields))
+    except CodecError:  # it counts as one that was killed
+        return None
+
+
+def outcome_of(
+    command: InFlight,
+    *,
+    end: End,
+    exit_code: int | None,
+    finished_at: str,
+    moment_s: float | None,
+    raw_end: int,
+) -> Outcome:
+    """How ``command`` ended. ``moment_s``: None when its duration is not known."""
+    duration = None
+    if moment_s is not None and command.moment_s is not None:
+        duration = round(max(0.0, moment_s - command.moment_s), 6)
+    return Outcome(
+        end=end, exit=exit_code, finished_at=finished_at, duration_s=duration, raw_end=raw_end
+    )
 
 
 def unfinished_record(command: InFlight, output: CapturedOutput, raw_end: int) -> CommandRecord:
@@ -85,43 +128,31 @@ def unfinished_record(command: InFlight, output: CapturedOutput, raw_end: int) -
     return _record(command, output, raw_end=raw_end, timed_out=True)
 
 
-def final_record(
-    command: InFlight,
-    output: CapturedOutput,
-    *,
-    end: End,
-    exit_code: int | None,
-    finished_at: str,
-    moment_s: float | None,
-    raw_end: int,
-) -> CommandRecord:
-    """The one final record of a command. ``moment_s``: None when its duration is not known."""
-    duration = None
-    if moment_s is not None and command.moment_s is not None:
-        duration = round(max(0.0, moment_s - command.moment_s), 6)
+def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) -> CommandRecord:
+    """The one final record of a command."""
     return _record(
         command,
         output,
-        end=end,
-        exit_code=exit_code,
-        finished_at=finished_at,
-        duration_s=duration,
-        raw_end=raw_end,
+        end=outcome.end,
+        exit_code=outcome.exit,
+        finished_at=outcome.finished_at,
+        duration_s=outcome.duration_s,
+        raw_end=outcome.raw_end,
         timed_out=command.timed_out,
     )
 
 
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
     """The final record of a submission that was shown as running and never began."""
-    return final_record(
+    outcome = outcome_of(
         command,
-        CapturedOutput(text="", total_bytes=0, truncated=False),
         end="lost",
         exit_code=None,
         finished_at=finished_at,
         moment_s=moment_s,
         raw_end=command.raw_start,
     )
+    return final_record(command, CapturedOutput(text="", total_bytes=0, truncated=False), outcome)
 
 
 def _record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import trio
@@ -11,29 +12,45 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.record import InFlight, final_record
+from aegis.terminals.record import InFlight, final_record, outcome_of
 
 PIECE_BYTES = 64 * 1024
 
 
-async def killed_record(directory: Path, command: InFlight, raw_end: int | None) -> CommandRecord:
-    """The final record of a command that was running when its shell was lost.
+async def recovered_records(
+    directory: Path, commands: Sequence[InFlight], raw_end: int | None
+) -> list[CommandRecord]:
+    """The final records of commands, oldest first, that had none when their shell was lost.
 
-    ``directory`` has the raw log; what is in it from ``raw_end`` on is not the command's. Nothing
-    is known to be the output of a command that was only submitted. Raises ``StorageError``.
+    They were killed with it, unless their end was noted already. ``directory`` has the raw log;
+    what is in it from ``raw_end`` on is not theirs, and the output of each ends where the next one
+    began. Of a command that was only submitted nothing is known to be output. Raises
+    ``StorageError``.
     """
-    output, end = NO_OUTPUT, command.raw_start
-    if command.begun:
-        output, end = await recover_output(directory, command.raw_start, raw_end)
-    return final_record(
+    records = []
+    for index, command in enumerate(commands):
+        later = [each.began_at for each in commands[index + 1 :] if each.began_at is not None]
+        stop = min(later, default=raw_end)
+        records.append(await _recovered_record(directory, command, stop))
+    return records
+
+
+async def _recovered_record(
+    directory: Path, command: InFlight, raw_end: int | None
+) -> CommandRecord:
+    known, output, end = command.outcome, NO_OUTPUT, command.raw_start
+    if command.began_at is not None:
+        stop = raw_end if known is None else known.raw_end
+        output, end = await recover_output(directory, command.began_at, stop)
+    killed = outcome_of(
         command,
-        output,
         end="killed_by_restart",
         exit_code=None,
         finished_at=utc_now(),
         moment_s=None,
         raw_end=end,
     )
+    return final_record(command, output, known or killed)
 
 
 async def recover_output(

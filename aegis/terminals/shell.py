@@ -94,6 +94,7 @@ class Shell(Actor[ShellMessage]):
         self._shells: deque[str] = deque(maxlen=MAX_KEPT)
         self._first_cursor = 0
         self._promptless = 0
+        self._is_over = False
         self._failure = ""
         self._ending: msg.WhyEnded | None = None
         self._flush_is_due = False
@@ -225,6 +226,7 @@ class Shell(Actor[ShellMessage]):
     # The life of one shell after the other.
 
     async def _leave_nothing(self) -> None:
+        self._is_over = True
         left, self._running, self._cleaning = self._running or self._cleaning, None, None
         if left is not None:
             left.process.close()
@@ -241,9 +243,11 @@ class Shell(Actor[ShellMessage]):
                 await self._leave_nothing()
 
     async def _run_one_after_the_other(self) -> None:
-        while self._running is not None:
-            status = await self._running.run(self._flush_soon)
-            ended, self._running = self._running, None
+        while (running := self._running) is not None:
+            status = await running.run(self._flush_soon)
+            if self._is_over:
+                return  # it was ended with this life: what was in flight counts as killed
+            ended, self._running = running, None
             self._cleaning = ended
             leftover = await self._clean_up(ended)
             self._cleaning = None

@@ -10,8 +10,7 @@ are gone was killed with them; what the present one still does, or did unheard, 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -34,12 +33,13 @@ from aegis.terminals.record import (
     InFlight,
     final_record,
     lost_record,
+    outcome_of,
     shell_exit_code,
     unfinished_record,
     writer_tag,
 )
 from aegis.terminals.recorder import Recorder
-from aegis.terminals.recovery import killed_record
+from aegis.terminals.recovery import recovered_records
 from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
@@ -78,6 +78,8 @@ class Terminal(Front):
         self._leftover: tuple[str, ...] = ()
         self._shell_life = 0
         self._last_record: api.CommandRecord | None = None
+        self._recovering = True
+        self._early_reads: list[tuple[api.ReadRecords, Reply[api.RecordList]]] = []
 
         self._handlers: dict[type, Callable[[Any], None]] = {
             msg.ShellStarted: self._shell_started,
@@ -122,7 +124,8 @@ class Terminal(Front):
                 keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
                 self.pass_on(message, self._shell, keys)
             case api.ReadRecords():
-                self.context.start_soon(self._history.answer, message, self.defer(message))
+                self._early_reads.append((message, self.defer(message)))
+                self._answer_reads()
             case api.Subscribe():
                 self._wakes.subscribe(message.from_handle or "human", self.defer(message))
             case api.Unsubscribe():
@@ -137,6 +140,7 @@ class Terminal(Front):
                 self._record_appended(message)
             case msg.AppendFailed():
                 self._recorder.refused(message)
+                self._answer_reads()
                 self._check_ended()
             case msg.RetryAppends():
                 self._recorder.retry()
@@ -274,10 +278,15 @@ class Terminal(Front):
             return
         is_first = self._shell_life == 0
         self._shell_life = news.life
-        await self._record_killed(self._flight.lost_with(news.shells), news.first_cursor)
+        lost = self._flight.lost_with(news.shells)
+        commands = [command for command, _ in lost]
+        records = await recovered_records(self._files.directory, commands, news.first_cursor)
+        for record, (_, call) in zip(records, lost, strict=True):
+            self._recorder.append(record, call)
         if is_first:
             self._flight.resume()
             self._hear_again(news)
+        self._answer_reads()
         self._standing.introduced(news)
         self._flight.shell, self._flight.cursor = news.shell, news.cursor
         if self._standing.ending is not None and news.ending is None:
@@ -285,16 +294,6 @@ class Terminal(Front):
         elif self._standing.state != "starting":
             self._prompt_waiters.answer_all(self._info())
         self._advance()
-
-    async def _record_killed(
-        self, killed: list[tuple[InFlight, Call | None]], raw_end: int
-    ) -> None:
-        """What was given to a shell that is lost; the output of each ends where the next began."""
-        for index, (command, call) in enumerate(killed):
-            later = [each.raw_start for each, _ in killed[index + 1 :] if each.begun]
-            end = min([raw_end, *later])
-            record = await killed_record(self._files.directory, command, end)
-            self._recorder.append(record, call)
 
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
@@ -311,22 +310,12 @@ class Terminal(Front):
 
     def _prompted(self, news: msg.Prompted) -> None:
         self._standing.state, self._standing.cwd = "idle", news.cwd or self._standing.cwd
-        with self._note_may_fail():
-            self._flight.moved(news.cwd)
+        self._flight.moved(news.cwd)
         self._prompt_waiters.answer_all(self._info())
 
     def _command_started(self, news: msg.CommandStarted) -> None:
         self._standing.state = "running"
-        with self._note_may_fail():
-            self._flight.begin(news)
-
-    @contextlib.contextmanager
-    def _note_may_fail(self) -> Iterator[None]:
-        """The shell has done it already: a disk that refuses the note is only logged."""
-        try:
-            yield
-        except StorageError as error:
-            log.warning("note not written", terminal=self._settings.name, error=str(error))
+        self._flight.begin(news)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         if news.incomplete and self._flight.call is not None:
@@ -371,16 +360,16 @@ class Terminal(Front):
         exit_code: int | None,
     ) -> None:
         self._flight.cursor = news.raw_end
-        record = final_record(
+        outcome = outcome_of(
             command,
-            news.output,
             end=end,
             exit_code=exit_code,
             finished_at=news.finished_at,
             moment_s=news.moment_s,
             raw_end=news.raw_end,
         )
-        self._recorder.append(record, call)
+        self._flight.finished(command.seq, outcome)
+        self._recorder.append(final_record(command, news.output, outcome), call)
 
     def _give_up(self, number: int) -> None:
         """A submission whose number was shown did not run after all: no other may have it."""
@@ -399,7 +388,18 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
+            self._answer_reads()
             self._check_ended()
+
+    def _answer_reads(self) -> None:
+        """Readers wait until what an earlier life left has its records."""
+        if self._shell_life and self._recovering and self._recorder.is_settled:
+            self._recovering = False
+        if self._recovering:
+            return
+        for request, reply in self._early_reads:
+            self.context.start_soon(self._history.answer, request, reply)
+        self._early_reads.clear()
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())

@@ -30,7 +30,7 @@ def command(seq: int, start: int) -> InFlight:
         started_at="2026-05-22T14:03:25.000Z",
         moment_s=None,
         raw_start=start,
-        begun=True,
+        began_at=start,
     )
 
 

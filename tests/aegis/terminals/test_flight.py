@@ -17,6 +17,7 @@ from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
 from aegis.terminals.messages import CommandStarted
+from aegis.terminals.record import outcome_of
 
 
 async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None
         first.submit(call(1, "make"), 0.0)
     with flight(tmp_path) as second:
         [(lost, caller)] = second.lost_with(["another"])
-    assert (lost.seq, lost.cmd, lost.begun, caller) == (5, "make", False, None)
+    assert (lost.seq, lost.cmd, lost.began_at, caller) == (5, "make", None, None)
 
 
 async def test_a_submission_that_did_not_run_gives_its_number_back(tmp_path: Path) -> None:
@@ -166,6 +167,37 @@ async def test_the_directory_of_the_prompt_is_kept(tmp_path: Path) -> None:
     with flight(tmp_path) as second:
         assert second.cwd == "/srv"
         assert [each.seq for each, _ in second.lost_with([])] == [5]
+
+
+async def test_what_was_shown_of_a_submission_stays_true_when_it_begins(tmp_path: Path) -> None:
+    with flight(tmp_path) as one:
+        one.cursor = 60
+        one.submit(call(1), 0.5)
+        shown = one.mark_timed_out()
+        one.begin(started(100, call=1))
+        ended = one.end(100, None)
+        assert ended is not None
+        assert ended[0] == attrs.evolve(shown, began_at=100)
+
+
+async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.begin(started(100))
+        ended = first.end(100, "make")
+        assert ended is not None
+        outcome = outcome_of(
+            ended[0],
+            end="exited",
+            exit_code=2,
+            finished_at="2026-01-01T00:00:01.000Z",
+            moment_s=1.5,
+            raw_end=130,
+        )
+        first.finished(5, outcome)
+    with flight(tmp_path) as second:
+        [(found, _)] = second.lost_with([])
+    assert (found.cmd, found.outcome) == ("make", outcome)
+    assert outcome.duration_s == 0.5
 
 
 @contextmanager
