@@ -99,7 +99,6 @@ class Campaign:
         with contextlib.suppress(LineError), self.daemon.connect() as client:
             there = {info["name"] for info in client.call("term_list", {})["result"]}
             missing = [name for name in TERMINALS if name not in there]
-            self._mend(client, missing)
         self._alive = frozenset()
         life = Life(
             number=self.notebook.life,
@@ -108,13 +107,6 @@ class Campaign:
             left=tuple(sorted(map(str, left))),
         )
         self._lives.append(life)
-
-    def _mend(self, client: LineClient, missing: list[str]) -> None:
-        """Spawn again what was not restored: the violation is noted, the load can go on."""
-        for name in missing:
-            client.call("term_spawn", {"name": name})
-            for handle in (PM, REVIEWER):
-                client.call("term_subscribe", {"name": name, "from_handle": handle})
 
     # The load.
 

@@ -16,8 +16,6 @@ from tests.e2e.harness import DaemonProcess, Gate, Pending
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-COMING = pytest.mark.xfail(reason="up does not restore terminals and subscriptions yet")
-
 TERMINALS = 100
 STOP_S = 2.0
 """What is promised, from the signal to the end of the process."""
@@ -105,7 +103,6 @@ def waited_for_processor_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
-@COMING
 def test_a_hundred_terminals_come_back_after_a_kill(busy_daemon: DaemonProcess) -> None:
     with busy_daemon.connect() as client:
         for number in range(TERMINALS):

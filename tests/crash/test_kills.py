@@ -23,12 +23,9 @@ pytestmark = [
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]
 
-COMING = pytest.mark.xfail(reason="up does not restore terminals and subscriptions yet")
-
 EXAMPLES = 6
 
 
-@COMING
 def test_nothing_is_lost_doubled_or_mixed_up_however_the_daemon_is_killed(
     campaign: Campaign,
     my_deaths: list[Death],

@@ -9,8 +9,6 @@ from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
 
-COMING = pytest.mark.xfail(reason="up does not restore terminals and subscriptions yet")
-
 RUNNING = {
     "a command": "{hold}; sleep 60",
     "with a child under nohup": "(nohup sleep 60 >/dev/null 2>&1 &); {hold}; sleep 60",
@@ -24,7 +22,6 @@ RUNNING = {
 }
 
 
-@COMING
 @pytest.mark.parametrize("cmd", RUNNING.values(), ids=RUNNING)
 def test_a_kill_leaves_one_record_no_process_and_a_terminal_that_works(
     own_daemon: DaemonProcess, gate: Gate, cmd: str
@@ -57,7 +54,6 @@ def test_a_kill_leaves_one_record_no_process_and_a_terminal_that_works(
     assert wakes[0]["body"].split("\n")[1] == "exit ? · killed by restart"
 
 
-@COMING
 def test_a_kill_while_nothing_runs_costs_nothing(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
     terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
