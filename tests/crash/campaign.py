@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from aegis.client.line import LineClient, LineError
+from aegis.client.line import CommandFailed, LineClient, LineError
 from tests.crash.commands import KINDS
 from tests.crash.deaths import AtPoint, Death, UnderLoad, WhileStarting
 from tests.crash.evidence import Evidence, Life, Message, Record
@@ -84,7 +84,8 @@ class Campaign:
         """What a failure should tell of a daemon that lives on."""
         terminals = self.daemon.call("term_list")["result"]
         last = [each.token for each in self.notebook.commands[-len(self._workers) :]]
-        return f"{terminals}, last sent {last}, log {self.daemon.log[-2000:]}"
+        told = f"told {self.notebook.told[-1:]}, errors {self.notebook.errors}"
+        return f"{terminals}, last sent {last}, {told}, log {self.daemon.log[-2000:]}"
 
     def _die(self) -> None:
         self.daemon.kill()
@@ -96,9 +97,13 @@ class Campaign:
         """What is there of earlier lives that should not be, and what is not that should."""
         left = self._alive & processes_of(self.daemon.root)
         missing: list[str] = []
-        with contextlib.suppress(LineError), self.daemon.connect() as client:
-            there = {info["name"] for info in client.call("term_list", {})["result"]}
+        try:
+            there = {info["name"] for info in self.daemon.call("term_list")["result"]}
             missing = [name for name in TERMINALS if name not in there]
+        except CommandFailed as error:
+            self.notebook.errors.append(f"who looked around was told {error.code}: {error}")
+        except LineError:  # it is dead already
+            pass
         self._alive = frozenset()
         life = Life(
             number=self.notebook.life,
