@@ -92,7 +92,9 @@ class Courier:
             if not self._page:
                 self._turn_to(await self._feed.page_after(self.confirmed, self._start))
             with trio.move_on_after(CONFIRM_S) as scope:
-                await self._tell(list(islice(self._page, self._share())))
+                # One that was in trouble is tried with one wake: the rest would come out of order.
+                share = 1 if self.in_trouble else self._share()
+                await self._tell(list(islice(self._page, share)))
         except (AskError, AegisError) as error:
             return str(error)
         late = f"the inbox did not confirm within {CONFIRM_S:g} seconds"

@@ -17,12 +17,13 @@ class FailedTerminal:
     """What there is to say of it. ``why`` is the reason, without a full stop.
 
     ``settled`` is set when no process of it is left but those in ``leftover``, and the command
-    that was in flight has its record; ``last`` is its newest one.
+    that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
     """
 
     settings: TerminalSettings
     why: str
     last: CommandRecord | None = None
+    subscribers: list[str] = attrs.field(factory=list)
     leftover: tuple[str, ...] = ()
     settled: trio.Event = attrs.field(factory=trio.Event)
 
@@ -44,7 +45,7 @@ class FailedTerminal:
             state="failed",
             last_cmd_at=None if self.last is None else self.last.started_at,
             last_exit=None if self.last is None else self.last.exit,
-            subscribers=[],
+            subscribers=self.subscribers,
             restarts=0,
             node="local",
         )

@@ -8,16 +8,19 @@ from functools import partial
 import attrs
 import trio
 
+from actors import Ref
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.journal.note import Note
+from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
 from aegis.terminals.recovery import recovered_records
-from aegis.terminals.settings import TerminalFiles
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.wakes import Wakes
 
 
 async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | None:
@@ -40,6 +43,27 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
         return last
     finally:
         note.close()
+
+
+async def tell_subscribers(
+    settings: TerminalSettings, files: TerminalFiles, flusher: Flusher, inboxes: Ref[Deliver]
+) -> list[str]:
+    """Wake whoever is owed a record of a terminal without actors; gives all who subscribe.
+
+    Inboxes that fail, or are slow, get theirs when it is spawned again. Raises ``StorageError``.
+    """
+    history = History(files.ledger)
+    wakes = Wakes(settings, files, history, flusher, inboxes)
+    try:
+        _, given = history.last()
+        wakes.open(given)
+        async with trio.open_nursery() as nursery:
+            wakes.start(nursery.start_soon)
+            await wakes.settle(daemon_stops=False)
+            nursery.cancel_scope.cancel()
+        return wakes.subscribers
+    finally:
+        wakes.close()
 
 
 async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:

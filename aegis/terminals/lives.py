@@ -24,7 +24,7 @@ from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
 from aegis.terminals.failed import FailedTerminal
-from aegis.terminals.finalising import finalise
+from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.process_scan import ProcessScan
@@ -107,17 +107,18 @@ class Lives:
             log.info("restored terminals", number=len(names) - len(failed), failed=failed)
 
     async def _restore_one(self, name: str, limiter: trio.CapacityLimiter) -> None:
-        files, settings = self.files(name), default_settings(name, self.root)
+        files, settings, is_known = self.files(name), default_settings(name, self.root), False
         async with limiter:
             try:
                 read = partial(restored_settings, name, self.root, files, self.flusher)
-                settings = await self.flusher.call(read)
+                settings, is_known = await self.flusher.call(read), True
                 check_can_start(settings)
                 check_descriptors(coming=limiter.borrowed_tokens)
                 await self._start(settings, files)
             except Exception as error:
                 refusal = spawn_failure(name, files, error)
-                self.fail(settings, str(refusal).removeprefix("aegis_term_spawn: "))
+                why = str(refusal).removeprefix("aegis_term_spawn: ")
+                self.fail(settings, why, is_known=is_known)
 
     async def spawn(self, request: SpawnTerminal) -> Ref[Any]:
         """Start a terminal; its name is durably in the workspace. Gives its front.
@@ -222,21 +223,33 @@ class Lives:
         for key, settings in list(self.open.items()):
             if path == self.subtrees.path(settings.name):
                 del self.open[key]
-                self.fail(settings, f"its actors crashed too often ({reason})")
+                why = f"its actors crashed too often ({reason})"
+                self.fail(settings, why, is_known=True)
 
-    def fail(self, settings: TerminalSettings, why: str) -> None:
-        """List the terminal as failed; what it left behind is seen to meanwhile."""
+    def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> None:
+        """List the terminal as failed; what it left behind is seen to meanwhile.
+
+        ``is_known``: the settings are its own, and not a guess.
+        """
         log.warning("terminal failed", terminal=settings.name, why=why)
         failed = FailedTerminal(settings=settings, why=why)
         self.failed[name_key(settings.name)] = failed
-        self.start_soon(self._settle, failed)
+        self.start_soon(self._settle, failed, is_known)
 
-    async def _settle(self, failed: FailedTerminal) -> None:
-        """End its processes; then give the commands in flight their records."""
+    async def _settle(self, failed: FailedTerminal, is_known: bool) -> None:
+        """End its processes; then give the commands in flight their records, and tell of them.
+
+        A terminal whose settings are not known cannot: its life is part of what wakes are called.
+        """
         name = failed.settings.name
+        files = self.files(name)
         try:
             failed.leftover = await self._end_processes(name)
-            failed.last = await finalise(self.files(name), self.flusher)
+            failed.last = await finalise(files, self.flusher)
+            if is_known:
+                failed.subscribers = await tell_subscribers(
+                    failed.settings, files, self.flusher, self.subtrees.inboxes
+                )
         except Exception as error:
             # It is tried again whenever the ledger is next opened.
             log.warning("records not finalised", terminal=name, why=describe(error))

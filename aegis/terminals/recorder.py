@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+import structlog
+
 from actors import Ref
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
@@ -11,8 +14,16 @@ from aegis.terminals import faults
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
 
+log = structlog.get_logger()
+
 MAX_UNSAVED = 16
-"""Records that may wait for a disk that refuses writes; beyond it no command is started."""
+"""Records that may wait for a disk that refuses writes; beyond it no command is started.
+
+What somebody types is not ours to refuse. Further records wait without their output (the raw log
+may have it), and of more than ``MAX_UNSAVED_TYPED`` the oldest are given up, and logged.
+"""
+
+MAX_UNSAVED_TYPED = 500
 
 
 class Recorder:
@@ -40,11 +51,20 @@ class Recorder:
         """Send a record to the writer; ``call`` is answered when it is confirmed."""
         if call is not None:
             self._callers[record.seq] = call
-        self._records[record.seq] = record
-        if self._trouble:
-            self.send_again()  # the writer takes it only behind those that were refused
-        else:
+        self._records[record.seq] = self._bounded(record)
+        if not self._trouble:
             self._send(record)
+        elif len(self._records) <= MAX_UNSAVED:
+            self.send_again()  # the writer takes it only behind those that were refused
+
+    def _bounded(self, record: CommandRecord) -> CommandRecord:
+        if not self._trouble or len(self._records) < MAX_UNSAVED:
+            return record
+        if len(self._records) >= MAX_UNSAVED_TYPED:
+            oldest = min(self._records)
+            del self._records[oldest]
+            log.error("record given up", seq=oldest, error=self._trouble)
+        return attrs.evolve(record, stdout="", stderr="", truncated=True)
 
     def confirmed(self, news: RecordAppended) -> CommandRecord | None:
         """The record is in the ledger: its caller is answered. None if that was known."""

@@ -7,8 +7,8 @@ should it be lost, some wakes are sent again, and the inbox drops them by their 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
 import trio
@@ -43,13 +43,8 @@ STOP_S = 0.3
 
 T = TypeVar("T")
 Change = Callable[[Subscriptions], Subscriptions]
-
-
-class StartSoon(Protocol):
-    """Starts a helper task that ends with the life of the actor."""
-
-    def __call__(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> None:
-        """Start it."""
+StartSoon = Callable[..., object]
+"""Starts a helper task that ends with the life of its owner, like ``Context.start_soon``."""
 
 
 class Wakes:

@@ -99,6 +99,8 @@ async def open_terminal(root: Path) -> AsyncIterator[Ref[Any]]:
     terminals = {
         "root": root,
         "directory": root / "terminals",
+        "workspace": root / "workspace.json",
+        "restore": False,
         "supervisor": "root/terminals",
         "inboxes": "root/inbox-router",
         "flusher": flusher,

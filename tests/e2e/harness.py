@@ -182,6 +182,11 @@ class DaemonProcess:
             return error
         raise AssertionError(f"{command} was carried out: {reply}")
 
+    def terminal(self, name: str) -> LiveTerminal:
+        """The terminal ``name``, spawned unless it is open already: restored, say."""
+        infos = {info["name"]: info for info in self.call("term_list")["result"]}
+        return LiveTerminal(self, name, infos.get(name) or self.call("term_spawn", name=name))
+
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``aegis-actors`` with these words, in the root."""
         return subprocess.run(

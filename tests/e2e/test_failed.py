@@ -35,6 +35,7 @@ def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
     )
     terminal, other = spawn(own_daemon, "build"), spawn(own_daemon, "other")
     kept = terminal.run("echo kept")
+    woken = terminal.subscribe("pm")
     pending = terminal.start(f"setsid sleep 1000 & echo begun; {gate.hold}")
     gate.wait_reached()
     assert terminal.refusal("echo never", timeout=0.3).code == "busy"  # the raw bytes are written
@@ -50,6 +51,8 @@ def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
     assert before == kept
     assert (killed["end"], killed["killed_by_restart"]) == ("killed_by_restart", True)
     assert "begun\n" in killed["stdout"]
+    assert woken.next()["id"].split("/")[2] == "1"
+    assert terminal.described()["subscribers"] == ["pm"]
     error = terminal.refusal("true")
     assert error.code == "unavailable"
     assert "terminal 'build' has failed: its actors crashed too often" in str(error)

@@ -117,9 +117,9 @@ def test_a_terminal_goes_on_without_a_number_twice_after_its_ledger_was_lost(
     os.truncate(terminal.directory / "ledger.jsonl", left)
     terminal.daemon.call("term_spawn", name=terminal.name)
     assert [terminal.run(f"echo {number}")["seq"] for number in range(2)] == [3, 4]
-    # The note of what was in flight still tells of the last command that was lost.
+    # The note of what was in flight still tells of the last command that was lost, and of its end.
     ends = [(record["seq"], record["end"]) for record in terminal.records()]
-    assert ends == [(2, "killed_by_restart"), (3, "exited"), (4, "exited")]
+    assert ends == [(2, "exited"), (3, "exited"), (4, "exited")]
 
 
 def test_a_terminal_whose_files_were_removed_acknowledges_nothing_and_can_be_spawned_anew(

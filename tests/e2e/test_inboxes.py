@@ -53,7 +53,6 @@ def test_wakes_that_nobody_reads_fold_and_say_how_to_catch_up(own_daemon: Daemon
         f"$ : {number} · run by human" for number in range(last + 1, last + KEPT)
     ]
 
-    own_daemon.call("term_spawn", name="build")
     missed = own_daemon.call("term_read", name="build", since_seq=since)["result"]
     commands = [record["cmd"] for record in missed if record["seq"] <= last]
     assert commands == [f": {number}" for number in range(FOLDED)]

@@ -155,7 +155,7 @@ def test_closing_on_a_full_disk_does_not_wait_for_room(
     terminal = spawn("closed")
     assert [(each["seq"], each["end"]) for each in terminal.records()] == [
         (0, "exited"),
-        (1, "killed_by_restart"),
+        (1, "closed"),
         (2, "exited"),
     ]
 

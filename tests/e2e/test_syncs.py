@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import DaemonProcess, LiveTerminal
+from tests.e2e.harness import DaemonProcess
 
 pytestmark = pytest.mark.real
 
@@ -62,7 +62,7 @@ class TellingDaemon(DaemonProcess):
 
 def use(daemon: DaemonProcess, who: str) -> None:
     """All that is kept on disk is written: ledgers, notes, inboxes, keys, descriptions."""
-    build = LiveTerminal(daemon, "build", daemon.call("term_spawn", name="build"))
+    build = daemon.terminal("build")
     woken = build.subscribe(who)
     assert build.run("echo one")["stdout"] == "one\n"
     late = build.run("read -r x; echo got $x", timeout=0.2)

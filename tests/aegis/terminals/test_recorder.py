@@ -1,0 +1,69 @@
+"""Records that wait for the writer, also when the disk refuses them for long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from aegis.errors import StorageError
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
+from aegis.terminals.recorder import MAX_UNSAVED, MAX_UNSAVED_TYPED, Recorder
+
+
+class Told:
+    """An address that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.messages: list[AppendRecord] = []
+
+    def tell(self, message: AppendRecord) -> None:
+        self.messages.append(message)
+
+    def sent(self) -> list[int]:
+        seqs = [message.record.seq for message in self.messages]
+        self.messages.clear()
+        return seqs
+
+
+def record(seq: int) -> CommandRecord:
+    fields: dict[str, Any] = dict.fromkeys(CommandRecord.__annotations__)
+    fields |= {"seq": seq, "stdout": "text", "truncated": False, "stderr": ""}
+    return CommandRecord(**fields)
+
+
+def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
+    writer = Told()
+    recorder = Recorder(writer, lambda: None)  # type: ignore[arg-type]
+    for seq in range(3):
+        recorder.append(record(seq))
+    assert writer.sent() == [0, 1, 2]
+    recorder.refused(AppendFailed(seq=1, why="the disk is full"))
+    assert recorder.is_settled
+    recorder.retry()
+    assert writer.sent() == [0, 1, 2]
+    assert recorder.confirmed(RecordAppended(seq=1, end=10)) == record(1)
+    assert recorder.confirmed(RecordAppended(seq=1, end=10)) is None
+
+
+def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
+    writer = Told()
+    recorder = Recorder(writer, lambda: None)  # type: ignore[arg-type]
+    recorder.append(record(0))
+    with capture_logs() as logs:
+        for seq in range(1, MAX_UNSAVED_TYPED + 3):
+            recorder.refused(AppendFailed(seq=seq - 1, why="the disk is full"))
+            recorder.append(record(seq))
+    recorder.refused(AppendFailed(seq=5, why="the disk is full"))
+    with pytest.raises(StorageError, match="the disk is full"):
+        recorder.check("build")
+    writer.sent()
+    recorder.retry()
+    kept = {message.record.seq: message.record for message in writer.messages}
+    assert list(kept) == list(range(3, MAX_UNSAVED_TYPED + 3))
+    whole = [seq for seq, each in kept.items() if each.stdout]
+    assert whole == list(range(3, MAX_UNSAVED))
+    assert kept[MAX_UNSAVED].truncated
+    assert [each["seq"] for each in logs if each["event"] == "record given up"] == [0, 1, 2]
