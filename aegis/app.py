@@ -46,6 +46,7 @@ from aegis.journal.flusher import Flusher
 from aegis.process import (
     configure_logs,
     hold_root,
+    keep_what_is_there,
     raise_descriptor_limit,
     remember_port,
     remembered_port,
@@ -85,6 +86,7 @@ BEYOND_LOOPBACK = """\
 def run_daemon(settings: DaemonSettings) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
+    keep_what_is_there()  # the modules
     state = State(settings.root)
     with hold_root(state):
         shell_file_limit = raise_descriptor_limit()
@@ -211,6 +213,7 @@ async def _serve(
             await stop.wait()
         finally:
             remove_endpoint(state)
+        keep_what_is_there()  # its end is near: there is no time to look for garbage
         await _end_terminals(system)
         system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
