@@ -13,6 +13,7 @@ POINTS = {
     "after the start mark": "mark.start.after",
     "after the end mark": "mark.end.after",
     "before the record is written": "ledger.append.before[ledger.jsonl]",
+    "after the record was written": "ledger.append.after[ledger.jsonl]",
     "before the sync of the ledger": "ledger.sync.before[ledger.jsonl]",
     "after the sync of the ledger": "ledger.sync.after[ledger.jsonl]",
     "before the reply": "reply.send.before",
@@ -21,11 +22,14 @@ POINTS = {
     "before the inbox confirms": "inbox.confirm.before",
     "before a note is written": "note.write.before",
     "after a note was written": "note.write.after",
+    "before a shell starts": "shell.start.before",
+    "after a shell started": "shell.start.after",
 }
 """The places by the fault points there."""
 
-PASSES = 30
-"""A kill comes at the latest at this pass of its point: a load makes so many in a moment."""
+FEW, MANY = 3, 30
+"""A kill comes at the latest at this pass of its point. A load makes many in a moment; the first
+few may come while the daemon starts and mends what the last kill left, as a shell each does."""
 
 LOAD_S = 1.5
 START_S = 0.8
@@ -75,10 +79,13 @@ def random_death(chance: random.Random) -> Death:
 
 def deaths(kills: int, random_kills: int, chance: random.Random) -> list[Death]:
     """So many kills at each fault point, and so many at random, in an order that never changes."""
-    at_points = [
-        AtPoint(place, chance.randint(1, PASSES)) for _ in range(kills) for place in POINTS
-    ]
+    at_points = [AtPoint(place, _pass(place, chance)) for _ in range(kills) for place in POINTS]
     return [*at_points, *(random_death(chance) for _ in range(random_kills))]
+
+
+def _pass(place: str, chance: random.Random) -> int:
+    is_of_start = POINTS[place].startswith("shell.start")
+    return chance.randint(1, FEW if is_of_start else chance.choice((FEW, MANY)))
 
 
 @attrs.frozen
