@@ -62,3 +62,25 @@ def test_a_kill_while_nothing_runs_costs_nothing(own_daemon: DaemonProcess) -> N
     own_daemon.start()
     assert terminal.records() == records
     assert terminal.run("echo on")["seq"] == 3
+
+
+@pytest.mark.parametrize(
+    "point", ["ledger.append.before", "ledger.append.after", "ledger.sync.before"]
+)
+def test_a_command_that_ended_before_the_kill_keeps_its_end_though_nobody_was_told(
+    own_daemon: DaemonProcess, point: str
+) -> None:
+    own_daemon.start(faults=f"{point}[ledger.jsonl]@1=kill")
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    terminal.subscribe("alice")
+    running = terminal.start("echo out; (exit 7)", from_handle="bob")
+    assert running.outcome()[0] == "lost"
+    own_daemon.wait_stopped()
+
+    own_daemon.start()
+    [record] = terminal.records()
+    assert (record["end"], record["exit"], record["killed_by_restart"]) == ("exited", 7, False)
+    assert record["stdout"] == "out\n"
+    assert record["duration_s"] is not None
+    [wake] = own_daemon.call("inbox_wait", from_handle="alice")["messages"]
+    assert wake["body"].split("\n")[1].startswith("exit 7 · ")
