@@ -25,7 +25,7 @@ from tests.bench.table import Row, ratios, regressions, render
 
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "baseline.json"
-NAMES = ("run", "mcp", "throughput", "start", "actors", "journal", "inboxes", "text")
+NAMES = ("run", "mcp", "throughput", "start", "actors", "journal", "acks", "inboxes", "text")
 
 
 def measured(name: str) -> list[Row]:
