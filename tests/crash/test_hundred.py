@@ -85,6 +85,7 @@ def test_a_hundred_terminals_end_within_two_seconds_and_leave_nothing(
     assert took_s - waited_s < STOP_S, figures
     if waited_s > BUSY_S:
         pytest.skip(f"this machine is busy: the stop took {figures}")
+    assert took_s < STOP_S, figures
     assert daemon.failures() == []
     check_records(running)
 
