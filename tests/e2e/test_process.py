@@ -149,6 +149,22 @@ def test_it_stops_in_order_with_everything_under_way(
         assert (before["stdout"], last) == ("before\n", record)
 
 
+def test_a_terminal_that_does_not_end_in_time_holds_up_no_stop_and_loses_no_record(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    own_daemon.start(faults="shell.end.before@1=delay:1000")
+    terminal = spawn(own_daemon, "build")
+    running = terminal.start(f"setsid sleep 1000 & {gate.reach}; sleep 1000")
+    gate.wait_reached()
+    assert own_daemon.stop() == 0
+    assert own_daemon.shell_processes() == []
+    assert running.outcome()[0] == "lost"
+    own_daemon.start()
+    [record] = terminal.records()
+    assert (record["end"], record["killed_by_restart"]) == ("killed_by_restart", True)
+    assert own_daemon.stop() == 0  # the fixture would take what the first stop logged for a fault
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_of_mcp_gets_its_record_when_the_daemon_stops(
     own_daemon: DaemonProcess, connect_mcp: Connect, gate: Gate, mode: str
