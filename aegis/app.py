@@ -53,6 +53,7 @@ from aegis.process import (
 from aegis.root import Endpoint, State, remove_endpoint, write_endpoint
 from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
+from aegis.servers.faults import SERVERS
 from aegis.servers.http import SESSION_PREFIX
 from aegis.servers.serving import Address, Gateway
 from aegis.servers.sockets import socket_path
@@ -62,7 +63,7 @@ from aegis.terminals.faults import TERMINALS
 
 log = structlog.get_logger("aegis")
 
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES)
+FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 """Every fault point there is."""
 
 END_TERMINALS_S = 1.2
