@@ -58,6 +58,7 @@ from aegis.servers.http import SESSION_PREFIX
 from aegis.servers.serving import Address, Gateway
 from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
+from aegis.terminals.asking import ask_again
 from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.faults import TERMINALS
 
@@ -247,7 +248,7 @@ async def _end_terminals(system: System) -> None:
         try:
             directory = system.registry.find("service", "terminals")
             assert directory is not None
-            await directory.ask(EndAllTerminals(), timeout=END_TERMINALS_S)
+            await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
             log.warning("terminals did not end in time", error=str(error))
 

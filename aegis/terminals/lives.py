@@ -16,13 +16,14 @@ import attrs
 import structlog
 import trio
 
-from actors import ActorCrashed, AskError, Ref, describe, root_cause
+from actors import AskError, Ref, describe, root_cause
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
+from aegis.terminals.asking import ask_again
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise
 from aegis.terminals.messages import EndTerminal
@@ -175,21 +176,14 @@ class Lives:
     async def _ask_to_end(
         self, key: str, end: Literal["closed", "killed_by_restart"]
     ) -> tuple[str, ...] | None:
-        """Let the front end its shell and write its records; None if it did not do so.
-
-        A front that crashes meanwhile has a life after that, which goes on where this one was.
-        """
-        deadline = trio.current_time() + END_TIMEOUT_S
-        while (front := self.subtrees.front(key)) is not None:
-            left_s = max(0.0, deadline - trio.current_time())
-            try:
-                ended = await front.ask(EndTerminal(end=end), timeout=left_s)
-            except ActorCrashed:
-                continue
-            except AskError as error:
-                log.warning("terminal did not end in order", terminal=key, error=str(error))
-                return None
-            return tuple(ended.leftover)
+        """Let the front end its shell and write its records; None if it did not do so."""
+        front = self.subtrees.front(key)
+        try:
+            if front is not None:
+                ended = await ask_again(front, EndTerminal(end=end), timeout=END_TIMEOUT_S)
+                return tuple(ended.leftover)
+        except AskError as error:
+            log.warning("terminal did not end in order", terminal=key, error=str(error))
         return None
 
     async def _end_processes(self, name: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ inbox; there is a client of every face, of both eras of MCP.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,27 +19,32 @@ import trio
 from actors import Gap, Node
 from actors.envelope import current_turn
 from actors.errors import InjectedCrash
-from actors.faults import RECEIVE_BEFORE, RUNTIME, FaultPoint, Plan, armed
+from actors.faults import RECEIVE_BEFORE, Fault, FaultPoint, Plan, armed
+from aegis.app import FAULT_TABLES
 from aegis.root import Endpoint, read_endpoint
-from aegis.servers.faults import SERVERS
 from tests.e2e.callers import Caller, Pending, line_caller, mcp_caller, websocket_caller
-from tests.e2e.harness import Gate
+from tests.e2e.harness import Gate, processes_with
 from tests.e2e.inside import DaemonInside, daemon_inside
 
 NAMES = ("build", "other")
 
+_NOTHING: Mapping[tuple[str, int], Fault] = {}
+
 
 class CrashAt(Plan):
-    """The actors at ``paths`` crash with the first message that each takes from now on."""
+    """Each actor at ``paths`` crashes with the first message that it takes from now on.
 
-    def __init__(self, *paths: str) -> None:
-        super().__init__()
-        self.left = set(paths)
+    One that is named twice crashes with the first message of its next life too.
+    """
+
+    def __init__(self, paths: Sequence[str], faults: Mapping[tuple[str, int], Fault]) -> None:
+        super().__init__(faults)
+        self.left = Counter(paths)
 
     def strike(self, point: FaultPoint, subject: str = "") -> float:
         turn = current_turn.get()
-        if point is RECEIVE_BEFORE and turn is not None and turn[0].path in self.left:
-            self.left.discard(turn[0].path)
+        if point is RECEIVE_BEFORE and turn is not None and self.left[turn[0].path] > 0:
+            self.left[turn[0].path] -= 1
             raise InjectedCrash(f"made to order, with a message for {turn[0].path}")
         return super().strike(point, subject)
 
@@ -61,17 +67,26 @@ class Busy:
         """A call of the client of this face, under way."""
         return Pending(self.nursery, self.callers[face], command, **arguments)
 
+    def shells(self, name: str) -> list[str]:
+        """The live processes of this terminal."""
+        return processes_with(f"AEGIS_TERMINAL={self.daemon.root}/{name}/")
+
     def crashed(self) -> list[str]:
         """The actors that crashed, by their paths, as often as they did."""
         return [event.path for event in self.daemon.events if event.error is not None]
 
-    async def is_up_again(self, path: str) -> None:
-        """Wait until the actor there is in its second life."""
+    def restarted(self) -> dict[str, int]:
+        """The places of the tree that are not in their first life, and how often they began."""
+        places = nodes(self.daemon.system.tree())
+        return {each.path: each.restarts for each in places if each.restarts}
+
+    async def is_up_again(self, path: str, restarts: int = 1) -> None:
+        """Wait until the actor there is in a life after so many others."""
         with self.daemon.system.watch_tree() as watch:
             async for view in watch:
                 places = nodes(view) if isinstance(view, Node) else [view]
                 if any(
-                    (each.path, each.state, each.restarts) == (path, "running", 1)
+                    (each.path, each.state, each.restarts) == (path, "running", restarts)
                     for each in places
                     if not isinstance(each, Gap)
                 ):
@@ -96,12 +111,14 @@ def nodes(node: Node) -> Iterator[Node]:
 
 
 @contextmanager
-def crashing(*paths: str) -> Iterator[CrashAt]:
-    """While the block lasts, each of these crashes once; a test fails if one did not."""
-    plan = CrashAt(*paths)
-    with armed(plan, RUNTIME, SERVERS):
+def crashing(*paths: str, also: Mapping[tuple[str, int], Fault] = _NOTHING) -> Iterator[CrashAt]:
+    """While the block lasts, these crash and ``also`` strikes; fails if something did not."""
+    plan = CrashAt(paths, also)
+    with armed(plan, *FAULT_TABLES):
         yield plan
-    assert not plan.left, f"did not crash: {plan.left}"
+    assert not +plan.left, f"did not crash: {+plan.left}"
+    for point, number in also:
+        assert plan.hits[point] >= number, f"did not strike: {point}@{number}"
 
 
 def endpoint_of(daemon: DaemonInside) -> Endpoint:

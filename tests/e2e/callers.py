@@ -114,10 +114,12 @@ class _LineCaller(_Frames):
     def __init__(self, stream: trio.SocketStream) -> None:
         super().__init__()
         self._stream = stream
+        self._sending = trio.StrictFIFOLock()
 
     async def send(self, text: str) -> None:
         try:
-            await self._stream.send_all(text.encode() + b"\n")
+            async with self._sending:
+                await self._stream.send_all(text.encode() + b"\n")
         except trio.BrokenResourceError as error:
             raise Lost("the connection broke") from error
 
@@ -167,8 +169,9 @@ class _McpCaller:
         if result.is_error:
             [content] = result.content
             raise CommandFailed("", getattr(content, "text", ""))
-        assert result.structured_content is not None
-        return result.structured_content
+        structured: dict[str, Any] | None = result.structured_content
+        assert structured is not None
+        return structured
 
 
 @asynccontextmanager

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 import aegis
 from actors import Actor
-from actors.faults import Crash, Plan, armed
+from actors.faults import Crash
 from aegis.client.line import CommandFailed
-from aegis.servers.faults import SERVERS
 from tests.e2e.busy import NAMES, Busy, busy_daemon, callers, crashing, endpoint_of, nodes
 from tests.e2e.callers import Lost, Pending
 from tests.e2e.harness import GUARD_S, Gate
@@ -56,7 +56,7 @@ def crash_of(name: str) -> Callable[[Test], Test]:
     return covering
 
 
-def subclasses(base: type) -> Iterator[type]:
+def subclasses(base: type[Any]) -> Iterator[type[Any]]:
     for each in base.__subclasses__():
         yield each
         yield from subclasses(each)
@@ -166,6 +166,7 @@ async def test_a_front_that_crashes_costs_its_callers_their_answers_and_the_comm
     with trio.fail_after(GUARD_S):
         async with busy_daemon(tmp_path, new_gate) as busy:
             queued = busy.call("line", "term_run", name="build", cmd="echo never", timeout=60)
+            await trio.testing.wait_all_tasks_blocked()  # it is sent
             await busy.callers["line"].call("term_read", name="build")
             with crashing(path):
                 reading = busy.call("line", "term_read", name="build")
@@ -344,7 +345,7 @@ async def test_a_gateway_that_crashes_loses_its_clients_who_connect_again_and_no
     with trio.fail_after(GUARD_S):
         async with busy_daemon(tmp_path, new_gate) as busy:
             endpoint = endpoint_of(busy.daemon)
-            with armed(Plan({("gateway.accept.before", 1): Crash()}), SERVERS):
+            with crashing(also={("gateway.accept.before", 1): Crash()}):
                 async with await trio.open_unix_socket(endpoint.socket) as stream:
                     assert await stream.receive_some() == b""
             for each in (*busy.runs.values(), busy.wait):
