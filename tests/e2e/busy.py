@@ -191,4 +191,6 @@ async def _begin(
         await trio.to_thread.run_sync(gates[name].wait_reached)
     for face in there:
         await there[face].call("term_list")
+    for name in NAMES:
+        await daemon.has_printed(name, "begun")
     return busy
