@@ -122,7 +122,9 @@ class Cell:
             child.make_final(Exit(ExitKind.STOPPED))
         self.is_final = True
         self.state = State.STOPPED
-        self.mailbox.refuse_senders(ActorStopped(f"{self.path} has stopped; it takes no messages"))
+        self.mailbox.refuse_senders(
+            ActorStopped(f"{self.path} has stopped; it takes no messages", path=self.path)
+        )
         self._fail_waiting(ended)
         self.system.forget(self)
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:
@@ -161,5 +163,5 @@ class Cell:
 def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:
     """What somebody gets whose answer will not come because a life ended like this."""
     if ended.kind is ExitKind.CRASHED:
-        return ActorCrashed(f"{path} {ended.reason}")
-    return ActorStopped(f"{path} has stopped; it cannot answer")
+        return ActorCrashed(f"{path} {ended.reason}", path=path)
+    return ActorStopped(f"{path} has stopped; it cannot answer", path=path)

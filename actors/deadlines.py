@@ -83,4 +83,4 @@ def _expire(limit: _Limit) -> None:
 
 def late(path: str, request: str, timeout: float) -> AskDeadline:
     """What an asker gets whose time is over."""
-    return AskDeadline(f"{path} did not answer {request} within {timeout:g} s")
+    return AskDeadline(f"{path} did not answer {request} within {timeout:g} s", path=path)

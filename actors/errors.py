@@ -33,7 +33,14 @@ class Refusal(ActorError):
 
 
 class AskError(ActorError):
-    """Base of the outcomes of an ask other than a value or a refusal."""
+    """Base of the outcomes of an ask other than a value or a refusal.
+
+    ``path`` is the actor that gave none, where the runtime says so; else it is empty.
+    """
+
+    def __init__(self, text: str, *, path: str = "") -> None:
+        super().__init__(text)
+        self.path = path
 
 
 class ActorCrashed(AskError):

@@ -164,7 +164,7 @@ class _Life:
         if reply is None or envelope.deferred or reply.is_settled:
             return
         path, request = self._cell.path, type(envelope.message).__name__
-        reply.fail(NoReply(f"{path} ended {request} without a reply"))
+        reply.fail(NoReply(f"{path} ended {request} without a reply", path=path))
 
 
 def _as_one(crashes: list[Exception]) -> Exception:

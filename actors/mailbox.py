@@ -262,13 +262,16 @@ class Mailbox:
     def _make_room(self) -> None:
         if self.spec.overflow is not Overflow.DROP_OLDEST:
             raise MailboxFull(
-                f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later"
+                f"the mailbox of {self._owner} is full ({self.spec.capacity} messages); try later",
+                path=self._owner,
             )
         for index, item in enumerate(self.items):
             if not isinstance(item, News):
                 del self.items[index]
                 self.dropped += 1
                 if isinstance(item, Envelope) and item.reply is not None:
-                    dropped = MailboxFull(f"dropped by {self._owner}: newer messages came")
+                    dropped = MailboxFull(
+                        f"dropped by {self._owner}: newer messages came", path=self._owner
+                    )
                     item.reply.give_up(dropped)
                 return

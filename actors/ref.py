@@ -64,7 +64,7 @@ class Ref(Generic[M]):
         """
         await trio.lowlevel.checkpoint()
         if self._cell.is_final:
-            raise ActorStopped(f"{self.path} has stopped; it takes no messages")
+            raise ActorStopped(f"{self.path} has stopped; it takes no messages", path=self.path)
         mailbox = self._cell.mailbox
         if mailbox.must_wait(message):
             self._check_cycle("sending", message, chain_of_askers(Reply()))
@@ -133,7 +133,7 @@ class Ref(Generic[M]):
         self, request: object, reply: Reply[Any] | None, chain: tuple[Asker, ...]
     ) -> Envelope:
         if self._cell.is_final:
-            raise ActorStopped(f"{self.path} has stopped; it cannot answer")
+            raise ActorStopped(f"{self.path} has stopped; it cannot answer", path=self.path)
         if chain:
             self._check_cycle("asking", request, chain)
         return Envelope(request, reply, chain)
@@ -141,7 +141,9 @@ class Ref(Generic[M]):
     def _check_cycle(self, doing: str, message: object, chain: tuple[Asker, ...]) -> None:
         if any(asker.is_waiting and asker.handler.path == self.path for asker in chain):
             path = " -> ".join([*(asker.handler.path for asker in chain), self.path])
-            raise AskCycle(f"{doing} {type(message).__name__} would wait for itself: {path}")
+            raise AskCycle(
+                f"{doing} {type(message).__name__} would wait for itself: {path}", path=self.path
+            )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ref) and other.path == self.path

@@ -54,16 +54,18 @@ from aegis.process import (
 from aegis.root import Endpoint, State, remove_endpoint, write_endpoint
 from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
+from aegis.servers.faults import SERVERS
 from aegis.servers.http import SESSION_PREFIX
 from aegis.servers.serving import Address, Gateway
 from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
+from aegis.terminals.asking import ask_again
 from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.faults import TERMINALS
 
 log = structlog.get_logger("aegis")
 
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES)
+FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 """Every fault point there is."""
 
 END_TERMINALS_S = 1.2
@@ -249,7 +251,7 @@ async def _end_terminals(system: System) -> None:
         try:
             directory = system.registry.find("service", "terminals")
             assert directory is not None
-            await directory.ask(EndAllTerminals(), timeout=END_TERMINALS_S)
+            await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
             log.warning("terminals did not end in time", error=str(error))
 

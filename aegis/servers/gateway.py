@@ -21,6 +21,7 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
+from aegis.servers import faults
 from aegis.servers.admission import may_connect
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
 from aegis.servers.sockets import path_of, peer_of
@@ -124,6 +125,7 @@ class _Gateway:
 
     async def take(self, inner: trio.SocketStream) -> None:
         """Serve one connection; every error of it ends here."""
+        faults.ACCEPT_BEFORE.hit()
         if self._is_full():
             return
         stream = ClientStream(inner, send_limit_s=self._send_limit_s)

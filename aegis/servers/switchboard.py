@@ -5,13 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+import structlog
 import trio
 
-from actors import ActorStopped, AskDeadline, ChildSpec, MisuseError, Ref, Restart, System
+from actors import (
+    ActorStopped,
+    AskDeadline,
+    AskError,
+    ChildSpec,
+    MisuseError,
+    Ref,
+    Restart,
+    System,
+    describe,
+)
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.table import Entry
 from aegis.servers.calls import Caller
 from aegis.servers.connection import Connection, Invoke
+from aegis.servers.unanswered import unanswered
+
+log = structlog.get_logger("aegis.servers")
 
 GRACE_S = 30.0
 """Seconds beyond a command's own timeout after which a call that got no answer is given up."""
@@ -39,10 +53,11 @@ class Switchboard:
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
         """Carry out a command for ``caller``. Raises what ``CallPort.call`` says."""
         connection = await self._connection(caller)
-        reply = connection.send_request(Invoke(command=entry.name, arguments=arguments))
-        with trio.move_on_after(_patience_s(arguments)):
-            return await reply.wait()
-        raise AskDeadline(f"{entry.tool} got no answer within its time; the daemon is overloaded")
+        try:
+            return await _ask(connection, entry, arguments)
+        except AskError as error:
+            log.warning("call not answered", command=entry.name, error=describe(error))
+            raise unanswered(error, entry, arguments, connection.path) from error
 
     def opened(self, caller: Caller) -> None:
         """Nothing yet: the actor comes with the first call."""
@@ -96,6 +111,14 @@ def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: typ
         arguments={"caller": caller, "on_handle": on_handle, "handle_seen": seen},
         restart=Restart.TRANSIENT,
     )
+
+
+async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, object]) -> object:
+    reply = connection.send_request(Invoke(command=entry.name, arguments=arguments))
+    patience_s = _patience_s(arguments)
+    with trio.move_on_after(patience_s):
+        return await reply.wait()
+    raise AskDeadline(f"no answer within {patience_s:g} s")
 
 
 def _patience_s(arguments: Mapping[str, object]) -> float:

@@ -21,6 +21,7 @@ from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.terminals import purging
+from aegis.terminals.asking import ask_again
 from aegis.terminals.earlier import end_earlier_lives
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.history import History
@@ -189,7 +190,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
         async def describe_one(key: str, front: Ref[Any]) -> None:
             try:
-                infos[key] = await front.ask(Describe(), timeout=DESCRIBE_TIMEOUT_S)
+                infos[key] = await ask_again(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
             except AskError as error:
                 log.warning("terminal does not answer", terminal=key, error=str(error))
 

@@ -23,6 +23,7 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
+from aegis.terminals.asking import ask_again
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal
@@ -180,7 +181,7 @@ class Lives:
         front = self.subtrees.front(key)
         try:
             if front is not None:
-                ended = await front.ask(EndTerminal(end=end), timeout=END_TIMEOUT_S)
+                ended = await ask_again(front, EndTerminal(end=end), timeout=END_TIMEOUT_S)
                 return tuple(ended.leftover)
         except AskError as error:
             log.warning("terminal did not end in order", terminal=key, error=str(error))

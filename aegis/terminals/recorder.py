@@ -11,8 +11,9 @@ from actors import Ref
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
+from aegis.terminals.asking import ask_again
 from aegis.terminals.calls import Call
-from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
+from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
 
 log = structlog.get_logger()
 
@@ -26,10 +27,15 @@ may have it), and of more than ``MAX_UNSAVED_TYPED`` the oldest are given up, an
 MAX_UNSAVED_TYPED = 500
 
 
+REPORT_TIMEOUT_S = 5.0
+
+
 class Recorder:
     """The unconfirmed records of one terminal and the callers that wait for them."""
 
-    def __init__(self, writer: Ref[AppendRecord], retry_soon: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Ref[AppendRecord | ReportSynced], retry_soon: Callable[[], None]
+    ) -> None:
         self._writer = writer
         self._retry_soon = retry_soon
         self._records: dict[int, CommandRecord] = {}
@@ -41,6 +47,11 @@ class Recorder:
     def is_settled(self) -> bool:
         """Whether nothing waits, or only for a disk that refuses."""
         return not self._records or bool(self._trouble)
+
+    async def synced(self) -> int:
+        """How many bytes of the ledger are synced, as its writer knows."""
+        report = await ask_again(self._writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
+        return report.end
 
     def check(self, terminal: str) -> None:
         """Raise ``StorageError`` while too many records wait for a disk that refuses."""

@@ -101,7 +101,7 @@ class Terminal(Front):
         self.context.monitor(self._writer)
         self.context.register("terminal", self._settings.name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
-        self._history.end = (await self._writer.ask(msg.ReportSynced())).end
+        self._history.end = await self._recorder.synced()
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._wakes.open(given))

@@ -143,17 +143,7 @@ class DaemonProcess:
 
     def shell_processes(self, name: str = "") -> list[str]:
         """The live processes of the terminal ``name``, or of all of them, by their cookie."""
-        cookie = f"AEGIS_TERMINAL={self.root}/{name}".encode()
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                environ = (process / "environ").read_bytes()
-                words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
-            except OSError:
-                continue
-            if any(entry.startswith(cookie) for entry in environ.split(b"\0")):
-                found.append(f"{process.name} {words.decode(errors='replace')}")
-        return found
+        return processes_with(f"AEGIS_TERMINAL={self.root}/{name}")
 
     def connect(self) -> LineClient:
         """A connection of the line protocol."""
@@ -205,6 +195,20 @@ class DaemonProcess:
         done = self.cli(*words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+
+def processes_with(variable: str) -> list[str]:
+    """The live processes whose first environment has an entry that begins with this."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (process / "environ").read_bytes()
+            words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+        if any(entry.startswith(variable.encode()) for entry in environ.split(b"\0")):
+            found.append(f"{process.name} {words.decode(errors='replace')}")
+    return found
 
 
 class Pending:

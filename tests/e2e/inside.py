@@ -5,13 +5,14 @@ Its tree is the one of ``aegis-actors up``, with real files, shells and sockets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import trio
+import trio.testing
 
 from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
 from aegis import app
@@ -28,7 +29,10 @@ T = TypeVar("T")
 
 @attrs.define
 class DaemonInside:
-    """A running daemon. ``events`` is what its observer was told."""
+    """A running daemon. ``events`` is what its observer was told.
+
+    What ``on_stop`` gives lasts as long as the terminals are being ended, when all stops.
+    """
 
     root: Path
     home: Path
@@ -36,6 +40,7 @@ class DaemonInside:
     system: System
     address: Address
     events: list[LifeEvent]
+    on_stop: Callable[[], AbstractContextManager[object]] = nullcontext
 
     async def spawn(self, name: str, **arguments: Any) -> api.TerminalInfo:
         return await self.directory.ask(
@@ -65,6 +70,13 @@ class DaemonInside:
     async def records(self, name: str) -> list[api.CommandRecord]:
         return (await self.ask(name, api.ReadRecords(name=name, since_seq=-1))).result
 
+    async def has_printed(self, name: str, line: str) -> None:
+        """Wait until this line is in the terminal's raw log: the kernel brings it in its time."""
+        raw, printed = self.state.terminals / name / "raw.log", f"{line}\r\n".encode()
+        with trio.fail_after(GUARD_S):
+            while printed not in await trio.to_thread.run_sync(raw.read_bytes):
+                await trio.testing.wait_all_tasks_blocked(0.01)
+
     def node(self, path: str) -> Node:
         """A place of the tree, by its path below the root."""
         node = self.system.tree()
@@ -88,5 +100,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     tree = app.daemon_tree(settings, state, keys, address, trio.Event(), 1024)
     async with open_system(tree, observer=events.append) as system:
         app._announce(state, keys, address)
-        yield DaemonInside(root, home, state, system, address, events)
-        await app._end_terminals(system)
+        inside = DaemonInside(root, home, state, system, address, events)
+        yield inside
+        with inside.on_stop():
+            await app._end_terminals(system)

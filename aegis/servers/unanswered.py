@@ -1,0 +1,89 @@
+"""What a caller is told when the actor that had its call gave no answer: what happened, what became
+of the call, what to do. Which actor it was, and why, is in the log.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from actors.errors import ActorStopped, AskDeadline, AskError, MailboxFull
+from aegis.errors import Unavailable
+from aegis.names import shorten
+from aegis.protocol.table import Entry
+
+CALL_AGAIN = "nothing is lost: call again"
+AGAIN_DOES_NO_HARM = "it may have been carried out; calling again does no harm"
+LOOK_AND_CALL_AGAIN = "aegis_term_list tells what became of it; then call again if need be"
+
+REMEDIES = {
+    "term_spawn": LOOK_AND_CALL_AGAIN,
+    "term_list": CALL_AGAIN,
+    "term_run": "if your command was typed it goes on: look for its record with aegis_term_read "
+    "before you run it again",
+    "term_keys": "the keys may have been typed: look with aegis_term_read before you send them "
+    "again",
+    "term_read": CALL_AGAIN,
+    "term_subscribe": AGAIN_DOES_NO_HARM,
+    "term_unsubscribe": AGAIN_DOES_NO_HARM,
+    "term_close": LOOK_AND_CALL_AGAIN,
+    "inbox_read": CALL_AGAIN,
+    "inbox_wait": CALL_AGAIN,
+    "handoff": "your message may have been delivered: sent again, it may be there twice",
+    "status": CALL_AGAIN,
+    "tree": CALL_AGAIN,
+    "session_new": AGAIN_DOES_NO_HARM,
+    "down": AGAIN_DOES_NO_HARM,
+}
+"""What became of a call, and what to do, by the name of its command."""
+
+_SUBJECTS = {
+    "terminals": "the directory of terminals",
+    "inboxes": "the inbox",
+    "daemon": "the daemon",
+}
+
+
+def unanswered(
+    error: AskError, entry: Entry, arguments: Mapping[str, object], connection: str
+) -> Unavailable:
+    """How ``error`` reads to whoever called ``entry`` with ``arguments``.
+
+    ``connection`` is the path of the caller's own actor, which hands calls on: one that it has
+    itself reached nobody else.
+    """
+    if error.path == connection:
+        return Unavailable(
+            "this connection had an internal error before your call reached anybody; nothing was "
+            "done: call again"
+        )
+    subject = _subject(entry, arguments)
+    match error:
+        case ActorStopped():
+            return Unavailable(_stopped(subject, entry))
+        case MailboxFull():
+            return Unavailable(
+                f"{subject} has too many calls waiting already; yours was not taken: try again "
+                "later"
+            )
+        case AskDeadline():
+            happened = f"{subject} gave no answer in time: the daemon is overloaded"
+        case _:
+            happened = f"{subject} had an internal error while it handled this call"
+    return Unavailable(f"{happened}; {REMEDIES[entry.name]}")
+
+
+def _subject(entry: Entry, arguments: Mapping[str, object]) -> str:
+    if entry.owner == "terminal":
+        return f"terminal {shorten(str(arguments.get('name')))!r}"
+    return _SUBJECTS[entry.owner]
+
+
+def _stopped(subject: str, entry: Entry) -> str:
+    if entry.owner == "terminal":
+        return (
+            f"{subject} was closed, or has failed, before it answered this call; aegis_term_list "
+            "shows how it stands, aegis_term_read what it recorded"
+        )
+    return f"{subject} has ended before it answered this call; {REMEDIES[entry.name]}"
