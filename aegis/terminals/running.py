@@ -55,6 +55,11 @@ class RunningShell:
             nursery.cancel_scope.cancel()
         return status
 
+    async def reap(self, within_s: float) -> None:
+        """Its process was killed: leave no zombie, unless the kernel takes longer than that."""
+        with trio.move_on_after(within_s):
+            await self.process.wait()
+
     async def _read(self, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
             while data := await self.process.read():

@@ -231,8 +231,7 @@ class Shell(Actor[ShellMessage]):
         if left is not None:
             left.process.close()
             await self._end_processes(left, HASTY_ROUNDS)
-            with trio.move_on_after(REAP_S):
-                await left.process.wait()
+            await left.reap(REAP_S)
 
     async def _keep_running(self) -> None:
         try:
@@ -279,6 +278,7 @@ class Shell(Actor[ShellMessage]):
             save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
         except Exception as error:
             await self._clean_up(running)
+            await running.reap(REAP_S)
             if isinstance(error, OSError):
                 raise storage_error("write", self._files.shell, error) from error
             raise

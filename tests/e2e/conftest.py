@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -115,3 +116,10 @@ def connect_mcp() -> Connect:
     With a handle it uses the session URL that the daemon makes for it, without one the operator's.
     """
     return connect_mcp_to
+
+
+@pytest.fixture
+def tidied() -> Iterator[None]:
+    """What a test left open is found in that test: for daemons inside its own process."""
+    yield
+    gc.collect()

@@ -5,7 +5,6 @@ Callers in flight get what the specification says, siblings notice nothing, the 
 
 from __future__ import annotations
 
-import gc
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -26,17 +25,11 @@ from tests.e2e.harness import GUARD_S, Gate
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.usefixtures("tidied"),
     # The official client leaves these behind when it goes, or when its connection is lost.
     pytest.mark.filterwarnings("ignore:Async generator '.*' was garbage collected:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def tidied() -> Iterator[None]:
-    """What a test left behind is found in that test."""
-    yield
-    gc.collect()
 
 
 NewGate = Callable[[], Gate]

@@ -24,7 +24,7 @@ from aegis.protocol import terminals as api
 from tests.e2e.harness import GUARD_S, Gate, processes_with
 from tests.e2e.inside import DaemonInside, daemon_inside
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("tidied")]
 
 NAME = "build"
 Answer = api.CommandRecord | Exception

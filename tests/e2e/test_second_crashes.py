@@ -20,6 +20,7 @@ from tests.e2e.test_crash_injection import is_killed, is_true
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.usefixtures("tidied"),
     # The official client leaves this behind when it goes.
     pytest.mark.filterwarnings("ignore:Async generator '.*' was garbage collected:ResourceWarning"),
 ]
