@@ -30,6 +30,7 @@ from functools import partial
 from pathlib import Path
 
 import attrs
+import structlog
 import trio
 
 from aegis.errors import StorageError
@@ -38,6 +39,8 @@ from aegis.journal.disk import read_exactly, shown, storage_error, write_all
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Line, judge, pieces_backward
 from aegis.journal.opening import OpenedLedger, open_ledger
+
+log = structlog.get_logger("aegis.journal")
 
 
 @attrs.define(eq=False)
@@ -79,11 +82,14 @@ class Appender:
 
     @classmethod
     async def open(cls, path: Path, flusher: Flusher) -> Appender:
-        """Open or make the ledger, cutting off a torn tail. Raises ``StorageError``.
+        """Open or make the ledger; a torn tail is cut off, and the log says where it is kept.
 
+        Raises ``StorageError``.
         Not cancelled before it is done: the thread that repairs must not outlive its owner.
         """
         opened = await flusher.call(partial(open_ledger, flusher.disk, path))
+        if opened.torn is not None:
+            log.warning("torn line cut off", file=shown(path), kept_as=opened.torn.name)
         return cls(path, opened, flusher)
 
     @property

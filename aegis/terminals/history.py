@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
+import structlog
 
 from actors import Reply
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.errors import AegisError
+from aegis.journal.disk import shown
+from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
 from aegis.protocol.terminals import CommandRecord, ReadRecords, RecordList
 
 DEFAULT_LAST_N = 5
 MAX_REPLY_BYTES = 1024 * 1024
+
+MAX_TOLD = 1_000
+"""Damaged lines that are told of by one who reads a ledger, at least; then no more."""
+
+SHOWN = 3
+"""Of those that are met at once, so many are named."""
+
+log = structlog.get_logger("aegis.terminals")
 
 
 @attrs.frozen(kw_only=True)
@@ -33,7 +45,9 @@ class History:
     """The ledger of one terminal, for reading. ``end``: where what is acknowledged ends."""
 
     def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
         self._reader = LedgerReader(ledger)
+        self._told: set[int] = set()
         self.end: int | None = None
 
     def last(self) -> tuple[CommandRecord | None, int]:
@@ -42,7 +56,7 @@ class History:
         Each damaged line behind the newest good one may have held a number of its own.
         """
         reading = self._reader.last_n(1, end=self.end)
-        records = _records(reading)
+        records = self._records(reading)
         last = records[-1] if records else None
         return last, (-1 if last is None else last.seq) + reading.damaged_count
 
@@ -61,7 +75,7 @@ class History:
             reading = await self._reader.last_n_async(
                 request.last_n or DEFAULT_LAST_N, end=self.end, max_bytes=MAX_REPLY_BYTES
             )
-        return RecordList(result=_records(reading), more=reading.more)
+        return RecordList(result=self._records(reading), more=reading.more)
 
     async def stretch(self, since_seq: int, start: int | None, max_bytes: int) -> Stretch:
         """The oldest records after ``since_seq``. Raises ``StorageError``.
@@ -75,7 +89,7 @@ class History:
             )
         else:
             reading = await self._reader.onward_async(start, end=self.end, max_bytes=max_bytes)
-        records = [record for record in _records(reading) if record.seq > since_seq]
+        records = [record for record in self._records(reading) if record.seq > since_seq]
         return Stretch(records=records, end=reading.end, more=reading.more)
 
     async def answer(self, request: ReadRecords, reply: Reply[RecordList]) -> None:
@@ -85,12 +99,22 @@ class History:
         except AegisError as error:
             reply.fail(error)
 
+    def _records(self, reading: Reading) -> list[CommandRecord]:
+        self._report(reading.damaged)
+        found = []
+        for fields in reading.records:
+            try:
+                found.append(structure(CommandRecord, fields))
+            except CodecError:  # a sound line of another shape: some later version's
+                continue
+        return found
 
-def _records(reading: Reading) -> list[CommandRecord]:
-    found = []
-    for fields in reading.records:
-        try:
-            found.append(structure(CommandRecord, fields))
-        except CodecError:  # a sound line of another shape: some later version's
-            continue
-    return found
+    def _report(self, damaged: Sequence[Damaged]) -> None:
+        """Say in the log which lines are passed over, each once; they stay in the ledger."""
+        new = [each for each in damaged if each.start not in self._told]
+        if new and len(self._told) < MAX_TOLD:
+            self._told.update(each.start for each in new)
+            where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in new[:SHOWN]]
+            log.warning(
+                "damaged lines skipped", file=shown(self._ledger), lines=len(new), where=where
+            )

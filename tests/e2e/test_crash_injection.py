@@ -180,6 +180,16 @@ async def test_a_front_that_crashes_costs_its_callers_their_answers_and_the_comm
             assert await busy.wait.result()
 
 
+async def test_a_list_that_meets_a_crash_of_a_front_is_whole_all_the_same(
+    tmp_path: Path, new_gate: NewGate
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            with crashing("root/terminals/build/terminal"):
+                infos = (await busy.callers["line"].call("term_list"))["result"]
+            assert [info["name"] for info in infos] == list(NAMES)
+
+
 @crash_of("Shell")
 async def test_a_shell_that_crashes_ends_its_command_whose_caller_gets_the_record(
     tmp_path: Path, new_gate: NewGate

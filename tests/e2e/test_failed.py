@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from aegis.client.line import ConnectionLost
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -100,3 +101,28 @@ def test_a_shell_that_was_started_and_never_noted_is_ended_by_its_cookie(
     [shell] = own_daemon.shell_processes("build/")
     assert shell.split()[0] == record["stdout"].strip()
     own_daemon.kill()
+
+
+def test_a_gateway_that_crashed_listens_again_at_its_address_and_no_command_noticed(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    # Connections: the spawn, the run, and the one that is struck.
+    own_daemon.start(faults="gateway.accept.before@3=crash")
+    endpoint = own_daemon.endpoint
+    terminal = spawn(own_daemon, "build")
+    pending = terminal.start(f"echo begun; {gate.hold}; echo ended; (exit 5)")
+    gate.wait_reached()
+    with pytest.raises(ConnectionLost):
+        own_daemon.call("status")
+    assert pending.outcome() == ("lost", "")
+    while own_daemon.cli("status").returncode:
+        assert own_daemon.is_running
+    assert own_daemon.endpoint == endpoint
+    gate.open()
+    assert terminal.run("echo next")["seq"] == 1  # it came after the one in flight
+    first, _ = terminal.records()
+    assert (first["exit"], first["stdout"], first["end"]) == (5, "begun\nended\n", "exited")
+    rows = [line.split() for line in own_daemon.cli("tree").stdout.splitlines()]
+    assert [row[-5] for row in rows if row[-2] != "0"] == ["kind", "Gateway"]
+    assert rows[-1][-2] == "1"
+    own_daemon.kill()  # its log rightly tells of the crash

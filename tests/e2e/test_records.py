@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.e2e.conftest import NewTerminal
-from tests.e2e.harness import LiveTerminal
+from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
 
@@ -206,3 +207,26 @@ def test_a_command_that_starts_nothing_leaves_a_record_when_it_was_run(
     for seq, cmd in enumerate(["", "# nothing", "\n\n"]):
         record = terminal.run(cmd)
         assert (record["seq"], record["cmd"], record["exit"], record["stdout"]) == (seq, cmd, 0, "")
+
+
+def test_what_is_printed_is_in_the_raw_log_within_a_tenth_of_a_second(
+    terminal: LiveTerminal, gate: Gate
+) -> None:
+    lines = [f"line-{number}" for number in range(8)]
+    parts = [f"printf '%s-%s\\n' line {number}; {gate.hold}" for number in range(len(lines))]
+    running = terminal.start("; ".join(parts))
+    took = [seconds_until_logged(terminal, gate, f"{line}\r\n".encode()) for line in lines]
+    assert len(running.result()["stdout"].splitlines()) == len(lines)
+    assert min(took) < 0.15, took  # a busy machine may take longer now and then, not each time
+
+
+def seconds_until_logged(terminal: LiveTerminal, gate: Gate, printed: bytes) -> float:
+    """From when it was printed, while nobody asks for it; each look is a wait in the daemon."""
+    gate.wait_reached()
+    began = time.monotonic()
+    while printed not in terminal.raw():
+        terminal.daemon.call("inbox_wait", timeout=0.01, from_handle="sleeper")
+        assert time.monotonic() - began < GUARD_S
+    took = time.monotonic() - began
+    gate.open()
+    return took

@@ -77,6 +77,29 @@ def test_trap_22_a_damaged_ledger_goes_on_above_all_numbers_that_were_given(
     goes_on(killed, next_seq)
 
 
+def test_trap_22_torn_and_damaged_lines_are_kept_and_the_log_says_where(
+    killed: LiveTerminal,
+) -> None:
+    ledger = killed.directory / "ledger.jsonl"
+    damage_middle(ledger)
+    damaged = ledger.read_bytes()
+    tear_tail(ledger)
+    torn = ledger.read_bytes().removeprefix(damaged)
+    killed.daemon.start()
+    for _ in range(3):
+        assert [each["seq"] for each in killed.records()] == [0, 2]
+    goes_on(killed, 3)
+    [aside] = killed.directory.glob("ledger.jsonl.torn-*")
+    assert aside.read_bytes() == torn
+    assert ledger.read_bytes().startswith(damaged)
+    told = [json.loads(line) for line in killed.daemon.log.splitlines()]
+    [cut] = [each for each in told if each["event"] == "torn line cut off"]
+    assert cut["kept_as"] == aside.name
+    [skipped] = [each for each in told if each["event"] == "damaged lines skipped"]
+    assert (skipped["lines"], len(skipped["where"])) == (1, 1)
+    assert skipped["file"] == str(ledger.relative_to(killed.daemon.root))
+
+
 @pytest.mark.parametrize(
     "content", [None, b"", b"\xff\0{", b"{}\n", b'{"version":1,"crc":"00000000"}\n', b"[" * 10_000]
 )
