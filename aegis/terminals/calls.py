@@ -7,7 +7,7 @@ from collections import deque
 import attrs
 
 from actors import Reply, Timer
-from aegis.errors import Busy
+from aegis.errors import AegisError, Busy
 from aegis.protocol.terminals import CommandRecord
 
 MAX_WAITING = 256
@@ -18,7 +18,8 @@ MAX_WAITING = 256
 class Call:
     """One call of ``run``: ``number`` is unique within the life of the front.
 
-    ``is_late``: its time was up while its command was with the shell.
+    ``is_late``: its time was up while its command was with the shell. ``refusal`` is what its
+    caller is told in place of the record, once that is in the ledger.
     """
 
     number: int
@@ -28,12 +29,15 @@ class Call:
     reply: Reply[CommandRecord]
     timer: Timer
     is_late: bool = False
+    refusal: AegisError | None = None
 
     def settle(self, outcome: CommandRecord | Exception) -> None:
         """Give the caller its record, or the reason why there is none."""
         self.timer.cancel()
         if isinstance(outcome, Exception):
             self.reply.fail(outcome)
+        elif self.refusal is not None:
+            self.reply.fail(self.refusal)
         else:
             self.reply.send(outcome)
 

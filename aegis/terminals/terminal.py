@@ -318,14 +318,14 @@ class Terminal(Front):
         self._flight.begin(news)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
-        if news.incomplete and self._flight.call is not None:
-            call, self._flight.call = self._flight.call, None
-            assert self._flight.command is not None
-            became = f"what ran of it is recorded as seq {self._flight.command.seq}"
-            call.settle(incomplete(call.cmd, became))
         ended = self._flight.end(news.raw_start, news.typed)
-        if ended is not None:
-            self._finish(*ended, news, end=news.end, exit_code=news.exit)
+        if ended is None:
+            return
+        command, call = ended
+        if news.incomplete and call is not None:
+            became = f"what ran of it is recorded as seq {command.seq}"
+            call.refusal = incomplete(call.cmd, became)
+        self._finish(command, call, news, end=news.end, exit_code=news.exit)
 
     def _nothing_ran(self, news: msg.NothingRan) -> None:
         ended = self._flight.end_submitted(news.call)

@@ -80,10 +80,11 @@ def check_record(record: dict[str, Any]) -> None:
     """A command that was submitted has its own output, and nobody else's.
 
     All of it, unless somebody's Ctrl-C ended it.
-    What others typed meanwhile is echoed by the tty: there it stands behind the word "echo".
+    What others typed meanwhile is echoed by the tty: there it stands behind the word "echo", or
+    behind the "^C" that came into the midst of that word.
     """
     [word] = re.findall(r"^echo a-(\S+);.* echo z-\1$", record["cmd"])
-    printed = re.findall(r"(?<!echo )([az])-(p\d+-\d+)", record["stdout"])
+    printed = re.findall(r"(?<!echo )(?<!\^C )([az])-(p\d+-\d+)", record["stdout"])
     own = [("a", word), ("z", word)]
     assert [each for each in printed if each not in own] == [], record["stdout"]
     if record["exit"] == 130:
