@@ -56,7 +56,7 @@ class Switchboard:
         try:
             return await _ask(connection, entry, arguments)
         except AskError as error:
-            log.warning("call not answered", command=entry.name, error=describe(error))
+            log.warning("call not answered", command=entry.name, why=describe(error))
             raise unanswered(error, entry, arguments, connection.path) from error
 
     def opened(self, caller: Caller) -> None:
