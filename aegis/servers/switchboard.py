@@ -104,12 +104,15 @@ class Switchboard:
 
 
 def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: type) -> ChildSpec:
-    """How a connection is supervised: it comes back after a crash, not after its end."""
+    """How a connection is supervised: one that crashed is gone, and the next call starts it anew.
+
+    So it spends no restarts of the others, however often a client can make it crash.
+    """
     return ChildSpec(
         name=name,
         actor=Connection,
         arguments={"caller": caller, "on_handle": on_handle, "handle_seen": seen},
-        restart=Restart.TRANSIENT,
+        restart=Restart.TEMPORARY,
     )
 
 
