@@ -140,7 +140,9 @@ async def test_a_zombie_is_not_found_and_left_to_its_parent(terminal: Terminal) 
         # By its cookie too: it may not lead its session yet.
         await end_processes([terminal.process.pid], [terminal.cookie])
         assert find_processes([terminal.process.pid], [terminal.cookie]) == []
-        assert await terminal.process.wait() == -signal.SIGHUP
+        # Mostly by the first signal; a shell that is still starting may wait for a later one.
+        ended_by = -await terminal.process.wait()
+        assert ended_by in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL)
 
 
 async def test_what_does_not_end_is_named(terminal: Terminal) -> None:
