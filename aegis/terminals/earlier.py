@@ -1,15 +1,16 @@
-"""Before a daemon starts its first terminal: nothing that an earlier one left running stays."""
+"""Nothing of an earlier life stays: of one terminal, or of all before a daemon starts its first."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
 import trio
 
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.process_table import CookiesOf
+from aegis.terminals.process_table import CookiesOf, ProcessInfo
 from aegis.terminals.reaper import end_processes
 from aegis.terminals.settings import TerminalFiles
 from aegis.terminals.shell_note import forget_shell, load_shell
@@ -34,6 +35,28 @@ async def end_earlier_lives(root: Path, terminals: Path, scan: ProcessScan) -> N
     for path in notes:
         with contextlib.suppress(OSError):
             forget_shell(path)
+
+
+async def end_what_is_left(
+    root: str, terminal: str, note: Path, scan: ProcessScan
+) -> tuple[str, ...]:
+    """End every process of one terminal, of whatever life; ``note`` is that of its last shell.
+
+    Gives those that did not end, as ``named`` does.
+    """
+    last = load_shell(note)
+    sids = [] if last is None else last.live_sids()
+    also = frozenset[str]() if last is None else frozenset({last.cookie})
+    cookies = CookiesOf(root=root, name=terminal, also=also)
+    return named(terminal, await end_processes(sids, cookies, scan=scan))
+
+
+def named(terminal: str, left: Iterable[ProcessInfo]) -> tuple[str, ...]:
+    """What is said of processes of a terminal that could not be ended; the log says it, too."""
+    names = tuple(map(str, left))
+    if names:
+        log.error("processes remain", terminal=terminal, processes=names)
+    return names
 
 
 def _shell_notes(terminals: Path) -> list[Path]:

@@ -7,9 +7,8 @@ import trio
 
 from aegis.errors import Unavailable
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
+from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalSettings
-
-REMEDY = "close it and spawn it anew"
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -29,7 +28,7 @@ class FailedTerminal:
 
     def refusal(self) -> Unavailable:
         """What is told to whoever wants to use it."""
-        return Unavailable(f"terminal {self.settings.name!r} has failed: {self.why}; {REMEDY}")
+        return Unavailable(f"terminal {self.settings.name!r} has failed: {self.why}; {SPAWN_ANEW}")
 
     def info(self) -> TerminalInfo:
         """How the list shows it."""

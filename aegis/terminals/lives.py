@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import structlog
@@ -24,16 +24,14 @@ from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
 from aegis.terminals.asking import ask_again
+from aegis.terminals.earlier import end_what_is_left
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise, tell_subscribers
-from aegis.terminals.messages import EndTerminal
+from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.process_table import CookiesOf
-from aegis.terminals.reaper import end_processes
 from aegis.terminals.restoring import check_can_start, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell_note import load_shell
 from aegis.terminals.spawning import check_descriptors, default_settings, make_settings
 from aegis.terminals.subtrees import Subtrees
 from aegis.terminals.workspace import Workspace
@@ -158,7 +156,7 @@ class Lives:
 
     # Ending.
 
-    async def end(self, name: str, end: Literal["closed", "killed_by_restart"]) -> tuple[str, ...]:
+    async def end(self, name: str, end: WhyEnded) -> tuple[str, ...]:
         """End the terminal; gives the processes that could not be ended. Not open: nothing to do.
 
         It stays in the workspace.
@@ -174,9 +172,7 @@ class Lives:
         settings = self.open.pop(key)
         return await self._end_processes(settings.name) if leftover is None else leftover
 
-    async def _ask_to_end(
-        self, key: str, end: Literal["closed", "killed_by_restart"]
-    ) -> tuple[str, ...] | None:
+    async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:
         """Let the front end its shell and write its records; None if it did not do so."""
         front = self.subtrees.front(key)
         try:
@@ -188,13 +184,7 @@ class Lives:
         return None
 
     async def _end_processes(self, name: str) -> tuple[str, ...]:
-        note = load_shell(self.files(name).shell)
-        sids = [] if note is None else note.live_sids()
-        cookies = CookiesOf(root=str(self.root), name=name)
-        names = tuple(str(each) for each in await end_processes(sids, cookies, scan=self.scan))
-        if names:
-            log.error("processes remain", terminal=name, processes=names)
-        return names
+        return await end_what_is_left(str(self.root), name, self.files(name).shell, self.scan)
 
     async def end_all(self) -> None:
         """The daemon stops; the terminals stay in the workspace."""

@@ -6,6 +6,9 @@ from aegis.errors import AegisError, Busy, IncompleteInput, Unavailable
 from aegis.names import shorten
 from aegis.terminals.record import InFlight
 
+SPAWN_ANEW = "close it and spawn it anew"
+"""What to do about a terminal that has failed."""
+
 
 def not_typed(
     terminal: str, timeout_s: float, running: InFlight | None, typing: str | None

@@ -25,16 +25,17 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
+from aegis.terminals.earlier import end_what_is_left, named
 from aegis.terminals.environment import shell_environment
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.pty import open_pty_process
 from aegis.terminals.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
 from aegis.terminals.running import RunningShell
+from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
 from aegis.terminals.shells import bash
@@ -56,8 +57,6 @@ FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 
 RETRY_START_S = 1.0
 """Seconds before a shell that the disk or the system refused is tried again."""
-
-SPAWN_ANEW = "close it and spawn it anew"
 
 ShellMessage = (
     msg.Introduce
@@ -315,25 +314,18 @@ class Shell(Actor[ShellMessage]):
     ) -> tuple[str, ...]:
         sids, cookies = [running.process.pid], [running.cookie]
         left = await end_processes(sids, cookies, rounds, scan=self._scan)
-        names = tuple(f"{each.name} (pid {each.pid})" for each in left)
-        if names:
-            log.error("processes remain", terminal=self._settings.name, processes=names)
-        return names
+        return named(self._settings.name, left)
 
-    async def _end_earlier(self) -> tuple[str, ...]:
+    async def _end_earlier(self) -> None:
         """End what an earlier life of this actor, or of the daemon, has left running.
 
         A first life that finds no note has nothing to end: ``up`` ended what earlier daemons left.
         """
-        earlier = load_shell(self._files.shell)
-        if earlier is None and self.context.incarnation == 1:
-            return ()
-        sids = [] if earlier is None else earlier.live_sids()
-        also = frozenset() if earlier is None else frozenset({earlier.cookie})
-        cookies = CookiesOf(root=self._settings.root, name=self._settings.name, also=also)
-        left = await end_processes(sids, cookies, scan=self._scan)
+        if load_shell(self._files.shell) is None and self.context.incarnation == 1:
+            return
+        root, name = self._settings.root, self._settings.name
+        await end_what_is_left(root, name, self._files.shell, self._scan)
         forget_shell(self._files.shell)
-        return tuple(f"{each.name} (pid {each.pid})" for each in left)
 
     async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
         """The next shell; None if too many ended before a first prompt, or none can be started.
