@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-import attrs
 import trio
 
 from actors import Ref
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import encode_line
 from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
+from aegis.terminals.record import record_line
 from aegis.terminals.recovery import recovered_records
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes import Wakes
@@ -73,7 +72,7 @@ async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[Comm
         await nursery.start(appender.run)
         try:
             for record in records:
-                position = appender.append(encode_line(attrs.asdict(record, recurse=False)))
+                position = appender.append(record_line(record))
             await appender.wait_synced(position)
         except StorageError as error:  # as it is, and not in a group
             refusal = error

@@ -12,15 +12,6 @@ from aegis.terminals import messages as msg
 MAX_KEPT = 256
 """News kept at most; a front has at most so many commands that are not recorded."""
 
-_KINDS = (
-    msg.CommandStarted,
-    msg.CommandEnded,
-    msg.NothingRan,
-    msg.SubmissionRefused,
-    msg.SubmissionFailed,
-    msg.ShellEnded,
-)
-
 
 class NewsLog:
     """The news about commands that may not be in the ledger yet, oldest first."""
@@ -30,7 +21,7 @@ class NewsLog:
 
     def keep(self, news: object) -> None:
         """Remember ``news``, if a front that begins anew would need it."""
-        if isinstance(news, _KINDS):
+        if isinstance(news, msg.CommandNews):
             self._news.append(news)
 
     def recorded(self, raw_end: int) -> None:

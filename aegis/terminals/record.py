@@ -8,6 +8,7 @@ import attrs
 
 from actors.codec import structure
 from actors.errors import CodecError
+from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord, End
 from aegis.terminals.capture import CapturedOutput
 
@@ -140,6 +141,11 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
         raw_end=outcome.raw_end,
         timed_out=command.timed_out,
     )
+
+
+def record_line(record: CommandRecord) -> bytes:
+    """The line of a record in the ledger."""
+    return encode_line(attrs.asdict(record, recurse=False))
 
 
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:

@@ -42,7 +42,7 @@ async def _recovered_record(
     if command.began_at is not None:
         stop = raw_end if known is None else known.raw_end
         output, end = await recover_output(directory, command.began_at, stop)
-    killed = outcome_of(
+    outcome = known or outcome_of(
         command,
         end="killed_by_restart",
         exit_code=None,
@@ -50,7 +50,7 @@ async def _recovered_record(
         moment_s=None,
         raw_end=end,
     )
-    return final_record(command, output, known or killed)
+    return final_record(command, output, outcome)
 
 
 async def recover_output(

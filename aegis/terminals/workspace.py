@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 import trio
 
-from aegis.errors import StartupError
+from aegis.errors import StartupError, StorageError
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import shorten
@@ -75,10 +75,10 @@ class Workspace:
         """Return once the name is durably there. Raises ``StorageError``; then it is not to be."""
         self._names[name_key(name)] = name
         try:
-            await self._save()
-        except OSError as error:
+            await self._save_or_refuse()
+        except StorageError:
             self._names.pop(name_key(name), None)
-            raise storage_error("write", self.path, error) from error
+            raise
 
     async def remove(self, name: str) -> None:
         """Return once the name is durably gone.

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 
-import attrs
-
 from actors import Actor
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender, Position
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.front import Front
 from aegis.terminals.messages import (
@@ -25,6 +22,7 @@ from aegis.terminals.messages import (
     ReportSynced,
     SyncedLedger,
 )
+from aegis.terminals.record import record_line
 from aegis.terminals.settings import TerminalFiles
 
 
@@ -64,7 +62,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         try:
             if self._appender.failed:
                 await self._appender.recover()
-            position = self._appender.append(encode_line(attrs.asdict(record, recurse=False)))
+            position = self._appender.append(record_line(record))
         except StorageError as error:
             self._front.tell(AppendFailed(seq=record.seq, why=str(error)))
             return

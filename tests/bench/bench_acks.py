@@ -23,12 +23,13 @@ import trio
 
 from actors import ChildSpec, SupervisorSpec, open_system
 from aegis.journal.flusher import MAX_THREADS, Flusher
-from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
 from aegis.terminals.front import Front, FrontMessage
+from aegis.terminals.record import record_line
 from aegis.terminals.settings import TerminalFiles
 from aegis.terminals.writer import LedgerWriter
+from tests.aegis.terminals.samples import RECORD
 from tests.bench.table import Row, print_rows
 
 TERMINALS = 64
@@ -81,26 +82,7 @@ class Finishing(Front):
 
 def record(seq: int) -> CommandRecord:
     """One of a usual size."""
-    return CommandRecord(
-        seq=seq,
-        cmd="pytest -q",
-        writer="agent:alice",
-        started_at="2026-05-22T14:03:21.000Z",
-        finished_at="2026-05-22T14:03:25.000Z",
-        duration_s=4.2,
-        exit=0,
-        stdout="x" * 300,
-        stderr="",
-        killed_by_restart=False,
-        timed_out=False,
-        cwd="/srv/shop",
-        output_bytes=300,
-        truncated=False,
-        raw_start=0,
-        raw_end=300,
-        needs_input=None,
-        end="exited",
-    )
+    return attrs.evolve(RECORD, seq=seq, stdout="x" * 300, output_bytes=300, raw_end=300)
 
 
 def subtree(name: str, directory: Path, flusher: Flusher, stage: Stage) -> SupervisorSpec:
@@ -115,7 +97,7 @@ def subtree(name: str, directory: Path, flusher: Flusher, stage: Stage) -> Super
     )
 
 
-LINE = encode_line(attrs.asdict(record(0)))
+LINE = record_line(record(0))
 
 
 class PlainFiles:

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import trio
 
-from actors import ChildSpec, Ref, Reply, SupervisorSpec, open_system
-from aegis.inboxes.router import InboxRouter
+from actors import Ref, Reply
 from aegis.inboxes.rules import message_line, message_of
-from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, ReadInbox, Receipt
+from tests.aegis.inboxes.harness import open_inboxes
+from tests.aegis.inboxes.harness import router as inbox_router
 from tests.bench.table import Row, print_rows
 
 SENDERS = 64
@@ -119,24 +119,9 @@ async def rates(directory: Path, outstanding: int) -> tuple[list[float], ...]:
 
     The last is processor time of this process for one message, all its threads together.
     """
-    tree = SupervisorSpec(
-        name="root",
-        children=(
-            SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(
-                name="router",
-                actor=InboxRouter,
-                arguments={
-                    "directory": directory,
-                    "supervisor": "root/inboxes",
-                    "flusher": Flusher(),
-                },
-            ),
-        ),
-    )
     bare, ours, busy = [], [], []
-    async with open_system(tree) as system, trio.open_nursery() as nursery:
-        router = system.ref("root/router")
+    async with open_inboxes(directory) as system, trio.open_nursery() as nursery:
+        router = inbox_router(system)
         commit = GroupCommit(directory / "bare")
         nursery.start_soon(commit.run)
         for number in range(ROUNDS):

@@ -34,6 +34,7 @@ from aegis.terminals.history import History
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.subscriptions import MAX_SUBSCRIBERS, restored
 from aegis.terminals.wakes import Wakes
+from tests.aegis.terminals.samples import RECORD
 from tests.fakes.faulty_disk import FaultyDisk
 
 HANG_S = 30.0
@@ -54,26 +55,7 @@ SETTINGS = TerminalSettings(
 
 
 def record(seq: int, writer: str = "human", stdout: str = "") -> CommandRecord:
-    return CommandRecord(
-        seq=seq,
-        cmd=f"echo {seq}",
-        writer=writer,
-        started_at="2026-05-22T14:03:21.000Z",
-        finished_at="2026-05-22T14:03:25.200Z",
-        duration_s=4.2,
-        exit=0,
-        stdout=stdout,
-        stderr="",
-        killed_by_restart=False,
-        timed_out=False,
-        cwd="/",
-        output_bytes=0,
-        truncated=False,
-        raw_start=0,
-        raw_end=10,
-        needs_input=None,
-        end="exited",
-    )
+    return attrs.evolve(RECORD, seq=seq, cmd=f"echo {seq}", writer=writer, stdout=stdout, cwd="/")
 
 
 @attrs.frozen
