@@ -14,8 +14,12 @@ from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save
 
 
 def own_note() -> ShellNote:
-    """A note of the session that this process is in."""
-    return ShellNote(sid=os.getsid(0), cookie="/root/build/a.1.1")
+    """A note that names this process as the leader.
+
+    The session of this process would not do: in a container its leader may be outside, and
+    getsid() is 0.
+    """
+    return ShellNote(sid=os.getpid(), cookie="/root/build/a.1.1")
 
 
 def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> None:
@@ -24,10 +28,10 @@ def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> N
     note = own_note()
     save_shell(path, note)
     assert load_shell(path) == note
-    leader = process_of(os.getsid(0))
+    leader = process_of(os.getpid())
     assert leader is not None
     assert note.start_time == leader.start_time
-    assert note.live_sids() == [os.getsid(0)]
+    assert note.live_sids() == [os.getpid()]
     forget_shell(path)
     forget_shell(path)
     assert load_shell(path) is None
