@@ -94,6 +94,23 @@ def chip(record: Mapping[str, Any]) -> str:
     return f"↳ {' · '.join(parts)}"
 
 
+def screen_chip(screen: Mapping[str, Any]) -> str:
+    """What is to be said of a screen beside its lines: ``↳ 80x24 · cursor 3,1 · vim · alternate``.
+
+    The cursor's row and column are from 1, as people count.
+    """
+    cursor = screen["cursor"]
+    hidden = "" if cursor["visible"] else " (hidden)"
+    parts = [
+        f"{screen['cols']}x{screen['rows']}",
+        f"cursor {cursor['row'] + 1},{cursor['col'] + 1}{hidden}",
+        *([screen["title"]] if screen["title"] else []),
+        *(["alternate screen"] if screen["alternate"] else []),
+        *(["partial"] if screen["partial"] else []),
+    ]
+    return f"↳ {' · '.join(parts)}"
+
+
 def record_block(record: Mapping[str, Any]) -> str:
     """A whole record: its header, output and chip."""
     command = "?" if record["cmd"] is None else record["cmd"]

@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|read|subscribe|unsubscribe|close``."""
+"""Terminals: ``term spawn|list|run|keys|read|screen|subscribe|unsubscribe|close``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any
 import click
 
 from aegis.cli.keys import keys_of
-from aegis.cli.show import cell, chip, escaped, print_json, print_lines, record_block, say, table
+from aegis.cli.show import (
+    cell,
+    chip,
+    escaped,
+    escaped_line,
+    print_json,
+    print_lines,
+    record_block,
+    say,
+    screen_chip,
+    table,
+)
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import LineError
 
@@ -166,6 +177,20 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
     print_lines("\n\n".join(record_block(record) for record in records))
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+
+
+@term.command()
+@click.argument("name")
+@verb
+def screen(daemon: Daemon, name: str) -> None:
+    """Show the screen of NAME, as a person in front of it would see it now."""
+    reply = daemon.call("term_screen", name=name)
+    daemon.show(reply, lambda: _show_screen(reply))
+
+
+def _show_screen(reply: Mapping[str, Any]) -> None:
+    print_lines("".join(f"{escaped_line(line)}\n" for line in reply["lines"]))
+    say(screen_chip(reply))
 
 
 @term.command()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol import daemon, inboxes, screens, terminals
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
@@ -76,6 +76,13 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.ReadRecords,
         reply=terminals.RecordList,
+        read_only=True,
+    ),
+    Entry(
+        name="term_screen",
+        owner="terminal",
+        command=screens.GetScreen,
+        reply=screens.Screen,
         read_only=True,
     ),
     Entry(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from actors import Actor, Down
 from aegis.protocol import terminals as api
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 
 FrontMessage = (
     api.RunCommand
     | api.SendKeys
     | api.ReadRecords
+    | GetScreen
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe

@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
@@ -43,6 +44,11 @@ class TypeKeys(Request[Done]):
 
     keys: str
     writer: str
+
+
+@attrs.frozen(kw_only=True)
+class TakeScreen(Request[Screen]):
+    """Say how the screen looks now."""
 
 
 @attrs.frozen(kw_only=True)

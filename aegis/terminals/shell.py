@@ -28,6 +28,7 @@ from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.running import RunningShell
+from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
@@ -52,6 +53,7 @@ ShellMessage = (
     msg.Introduce
     | msg.Submit
     | msg.TypeKeys
+    | msg.TakeScreen
     | msg.ReportOutput
     | msg.CommandRecorded
     | msg.EndShell
@@ -81,6 +83,7 @@ class Shell(Actor[ShellMessage]):
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._screen: LiveScreen | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
         self._shells: deque[str] = deque(maxlen=MAX_KEPT)
@@ -99,6 +102,7 @@ class Shell(Actor[ShellMessage]):
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
         self._first_cursor = self._raw_log.position
+        self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._running = await self._start()
         self._introduce()
         self.context.start_soon(self._keep_running)
@@ -107,9 +111,11 @@ class Shell(Actor[ShellMessage]):
         """Whatever happens, no process stays."""
         await self._leave_nothing()
         if self._raw_log is not None:
+            if self._screen is not None:
+                self._screen.close()
             self._raw_log.close()
 
-    async def receive(self, message: ShellMessage) -> None:
+    async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
         """Handle what the front asks for."""
         match message:
             case msg.Introduce():
@@ -121,6 +127,9 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
+            case msg.TakeScreen():
+                assert self._screen is not None
+                self._screen.request(self.defer(message))
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
@@ -251,7 +260,9 @@ class Shell(Actor[ShellMessage]):
 
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
-        return Tracker(name, adapter, self._raw_log, self, self._tell)
+        assert self._screen is not None
+        self._screen.begin_anew()
+        return Tracker(name, adapter, self._raw_log, self, self._tell, (self._screen,))
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:

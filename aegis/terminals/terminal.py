@@ -23,6 +23,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
@@ -131,6 +132,8 @@ class Terminal(Front):
                 self._check_serving()
                 keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
                 self.pass_on(message, self._shell, keys)
+            case GetScreen():
+                self.pass_on(message, self._shell, msg.TakeScreen())
             case api.ReadRecords():
                 self._early_reads.append((message, self.defer(message)))
                 self._answer_reads()
