@@ -183,7 +183,10 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
 @click.argument("name")
 @verb
 def screen(daemon: Daemon, name: str) -> None:
-    """Show the screen of NAME, as a person in front of it would see it now."""
+    """Show the screen of the terminal NAME.
+
+    Its lines as a person in front of it would see them now; size and cursor on standard error.
+    """
     reply = daemon.call("term_screen", name=name)
     daemon.show(reply, lambda: _show_screen(reply))
 

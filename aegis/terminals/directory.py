@@ -20,6 +20,7 @@ from aegis.names import nearest
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.earlier import end_earlier_lives
@@ -53,6 +54,7 @@ DirectoryMessage = (
     | api.RunCommand
     | api.SendKeys
     | api.ReadRecords
+    | GetScreen
     | api.Subscribe
     | api.Unsubscribe
     | EndAllTerminals

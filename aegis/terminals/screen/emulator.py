@@ -175,7 +175,7 @@ class ScreenEmulator:
                 del self._grids[True]
             self._show(alternate=False, row=row, col=col)
         if mode == SCREEN_AND_CURSOR:
-            self._grid.write("\x1b8")
+            self._grid.write(f"\x1b8\x1b[?7{_letter(self._wraps)}")
             self._saved = None
 
     def _show(self, *, alternate: bool, row: int, col: int) -> None:

@@ -37,12 +37,14 @@ SEQUENCE = r"\x1b(?:\[[0-9;]*[@-~]|\[!p|#?[0-~])"
 
 _DROPPED = re.compile("[\x00\x7f-\x9f]")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
-_KNOWN_CSI = r"(?:[0-9]{0,4}+;)*+[0-9]{0,4}+[@A-MPSTXZ`ad-hlrsu]"
-_PASSAGE = re.compile(rf"(?:[^\x0e\x0f\x1b]++|\x1b(?:\[(?:[0-9;:]*+m|{_KNOWN_CSI})|[78DEHM]))++")
+_KNOWN_CSI = r"(?:[0-9]{0,4}+;){0,31}+[0-9]{0,4}+[@A-MPSTXZ`ad-hlrsu]"
+_PASSAGE = re.compile(
+    rf"(?:[^\x0e\x0f\x1b]++|\x1b(?:\[(?:[0-9;:]{{0,250}}+m|{_KNOWN_CSI})|[78DEHM]))++"
+)
 _KNOWN = re.compile(_KNOWN_CSI)
-_CSI = re.compile(r"\x1b\[([\x00-\x17\x19\x1c-\x3f]*+)([@-~])")
-_ESCAPE = re.compile(r"\x1b([ -/]*+)([0-~])")
-_UNFINISHED = re.compile(r"\x1b(?:\[[\x00-\x17\x19\x1c-\x3f]*+|[ -/]*+)\Z")
+_CSI = re.compile(r"\x1b\[([\x00-\x17\x19\x1c-\x3f]{0,254}+)([@-~])")
+_ESCAPE = re.compile(r"\x1b(?!\[)([ -/]{0,255}+)([0-~])")
+_UNFINISHED = re.compile(r"\x1b(?:\[[\x00-\x17\x19\x1c-\x3f]*+|[ -/]*+)")
 _PRIVATE_MODES = re.compile(r"\?([0-9;]*)")
 _LAST_SEQUENCE = re.compile(SEQUENCE + r"\Z", re.DOTALL)
 _TITLE = re.compile(r"[02];(.*)", re.DOTALL)
@@ -148,21 +150,26 @@ class SequenceSplitter:
             self._string, self._body = text[start + 1], ""
             return start + 2
         found = _ESCAPE.match(text, start)
-        if found is not None and found.group() != "\x1b[":
+        if found is not None:
             self._escape(*found.groups())
             return found.end()
-        if _UNFINISHED.match(text, start) is not None:
-            return self._hold(text, start)
-        # Aborted, or no sequence at all: what follows is taken as it stands.
-        return start + (2 if text.startswith("\x1b[", start) else 1)
+        return self._unfinished(text, start)
 
-    def _hold(self, text: str, start: int) -> int:
-        """The end of the text cuts a sequence off."""
-        if len(text) - start <= MAX_SEQUENCE_CHARS:
-            self._held = text[start:]
-        elif text[start + 1] == "[":
+    def _unfinished(self, text: str, start: int) -> int:
+        """The sequence at ``start`` is cut off, aborted, or too long."""
+        found = _UNFINISHED.match(text, start)
+        assert found is not None
+        sequence = found.group()
+        if len(sequence) > MAX_SEQUENCE_CHARS:
+            if sequence[1] != "[":
+                return start + 1
             self._string, self._body = "[", None
-        return len(text)
+            return start + 2
+        if found.end() == len(text):
+            self._held = sequence
+        else:
+            self._add_passage("".join(_CONTROLS.findall(sequence[1:])))
+        return found.end()
 
     def _control_sequence(self, body: str, final: str) -> None:
         controls = "".join(_CONTROLS.findall(body))
