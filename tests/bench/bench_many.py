@@ -25,6 +25,8 @@ from tests.e2e.harness import DaemonProcess
 TERMINALS = 1000
 AT_ONCE = 16
 IDLE_S = 5.0
+SETTLE_S = 12.0
+"""Then every terminal is idle: nobody waits for a prompt (10 s), no log waits to be closed."""
 GUARD_S = 300.0
 BARE_SHELLS = 200
 
@@ -111,6 +113,7 @@ def measure() -> list[Row]:
             spawn_all(daemon, 0, AT_ONCE)
             memory, files = resident_kb(pid), descriptors(pid)
             took = spawn_all(daemon, AT_ONCE, AT_ONCE + TERMINALS)
+            time.sleep(SETTLE_S)
             memory, files = resident_kb(pid) - memory, descriptors(pid) - files
             before = cpu_s(pid)
             time.sleep(IDLE_S)

@@ -47,6 +47,7 @@ def floods(file: Path) -> list[Flood]:
         Flood("one line of 50 MB", zeros, 50 * 2**20),
     ]
 
+
 _RESET_PEAK = "5"  # proc(5), clear_refs
 
 
