@@ -133,6 +133,7 @@ class Shell(Actor[ShellMessage]):
             case msg.TakeScreen():
                 assert self._screen is not None
                 self._screen.request(self.defer(message))
+                self._flush_soon()  # the raw log was opened to be read: let it rest again
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)

@@ -64,6 +64,9 @@ class Emulator(Protocol):
     def screen(self) -> Screenshot:
         """How it looks now."""
 
+    def take_failure(self) -> str | None:
+        """What the library behind it raised since this was last asked, for the log."""
+
 
 class Grid(Protocol):
     """One screen of cells."""
@@ -90,6 +93,7 @@ class ScreenEmulator:
         self._new_grid = new_grid
         self._splitter = sq.SequenceSplitter()
         self._partial = {False: False, True: False}
+        self._failure: str | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -112,8 +116,8 @@ class ScreenEmulator:
         for part in self._splitter.feed(data):
             with _Contained() as outcome:
                 self._take(part)
-            if outcome.failed:
-                self._fail()
+            if outcome.error is not None:
+                self._fail(outcome.error)
 
     def _take(self, part: sq.Part) -> None:
         match part:
@@ -196,8 +200,8 @@ class ScreenEmulator:
             for alternate, grid in list(self._grids.items()):
                 saved = None if alternate else self._saved
                 self._grids[alternate] = self._resized(grid, saved)
-        if outcome.failed:
-            self._fail()
+        if outcome.error is not None:
+            self._fail(outcome.error)
 
     def _resized(self, old: Grid, saved: tuple[int, int] | None) -> Grid:
         row, col = old.cursor()
@@ -223,8 +227,9 @@ class ScreenEmulator:
         self._visible = self._wraps = True
         self._knows_text = self._knows_cursor = False
 
-    def _fail(self) -> None:
+    def _fail(self, error: BaseException) -> None:
         """The library failed: what it held cannot be trusted."""
+        self._failure = f"{type(error).__name__}: {error}"
         alternate, title = self._alternate, self._title
         self._begin()
         self._title = title
@@ -237,9 +242,14 @@ class ScreenEmulator:
         """How it looks now."""
         with _Contained() as outcome:
             return self._screenshot()
-        assert outcome.failed
-        self._fail()
+        assert outcome.error is not None
+        self._fail(outcome.error)
         return self._screenshot()
+
+    def take_failure(self) -> str | None:
+        """What the library behind it raised since this was last asked, for the log."""
+        failure, self._failure = self._failure, None
+        return failure
 
     def _screenshot(self) -> Screenshot:
         return Screenshot(
@@ -259,13 +269,13 @@ def _letter(on: bool) -> str:
 
 
 class _Contained:
-    """A block whose failure stays inside: ``failed`` tells of it.
+    """A block whose failure stays inside: ``error`` tells of it.
 
     A panic of a library written in Rust is a ``BaseException`` that has no importable name.
     """
 
     def __init__(self) -> None:
-        self.failed = False
+        self.error: BaseException | None = None
 
     def __enter__(self) -> _Contained:
         return self
@@ -276,7 +286,6 @@ class _Contained:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if kind is None:
-            return False
-        self.failed = issubclass(kind, Exception) or kind.__name__ == "PanicException"
-        return self.failed
+        if isinstance(error, Exception) or (kind and kind.__name__ == "PanicException"):
+            self.error = error
+        return self.error is not None

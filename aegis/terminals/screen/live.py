@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import attrs
+import structlog
 import trio
 
 from actors import Reply
@@ -21,6 +22,8 @@ from aegis.terminals.screen.alternate import AlternateWatch
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Emulator, Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES, Feed, Feeding, Resize, Skip, safe_start
+
+log = structlog.get_logger("aegis.terminals")
 
 MAX_CATCH_UP_BYTES = 8192
 """What is fed at once to tell a program where the cursor is."""
@@ -136,6 +139,7 @@ class LiveScreen:
                     self._present().skip(alternate=self._feeding.alternate)
                 self._present().feed(data)
                 self._feeding.reached(end)
+                self._log_failure()
             case Skip(to=to, alternate=alternate):
                 data, _ = self._read(to, to + SLICE_BYTES)
                 self._present().skip(alternate=alternate)
@@ -143,6 +147,11 @@ class LiveScreen:
             case Resize(rows=rows, cols=cols):
                 self._present().resize(rows, cols)
         return step is not None
+
+    def _log_failure(self) -> None:
+        failure = self._present().take_failure()
+        if failure is not None:
+            log.error("screen begun anew", log=str(self._raw_log.path), error=failure)
 
     def _present(self) -> Emulator:
         if self._emulator is None:

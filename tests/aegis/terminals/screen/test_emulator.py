@@ -378,6 +378,8 @@ def test_a_library_that_fails_costs_the_screen_and_nothing_else(
     screen = emulator.screen()
     assert (screen.title, screen.alternate, screen.partial) == ("t", True, True)
     assert (screen.lines, screen.cursor) == (("after", "", "", ""), (0, 5))
+    assert emulator.take_failure() == f"{type(failure).__name__}: {failure}"
+    assert emulator.take_failure() is None
 
 
 def test_an_interrupt_is_no_failure_of_a_library(
