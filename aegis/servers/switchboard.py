@@ -125,7 +125,9 @@ async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, ob
 
 
 def _patience_s(arguments: Mapping[str, object]) -> float:
-    timeout = arguments.get("timeout")
-    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MAX_TIMEOUT_S:
-        timeout = GRACE_S
-    return float(timeout) + GRACE_S
+    """However long the command may wait by its own arguments, and some grace."""
+    given = [arguments.get(name) for name in ("timeout", "wait_s")]
+    valid = [
+        each for each in given if isinstance(each, (int, float)) and 0 <= each <= MAX_TIMEOUT_S
+    ]
+    return float(max(valid, default=GRACE_S)) + GRACE_S

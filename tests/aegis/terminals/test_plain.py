@@ -110,7 +110,8 @@ def test_the_texts_of_calls_in_a_row_are_the_text_of_one(
 
 @given(data=st.binary(max_size=60), limits=st.lists(st.integers(4, 9), min_size=1))
 def test_raw_texts_of_calls_in_a_row_are_the_text_of_one(data: bytes, limits: list[int]) -> None:
-    texts, cursor = [], 0
+    texts: list[str] = []
+    cursor = 0
     while (taken := take_raw(data[cursor:], limits[len(texts) % len(limits)])).size:
         texts.append(taken.text)
         cursor += taken.size
