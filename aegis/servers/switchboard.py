@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 import trio
@@ -21,6 +21,7 @@ from actors import (
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.table import Entry
+from aegis.servers import progress
 from aegis.servers.calls import Caller
 from aegis.servers.connection import Connection, Invoke
 from aegis.servers.unanswered import unanswered
@@ -58,6 +59,16 @@ class Switchboard:
         except AskError as error:
             log.warning("call not answered", command=entry.name, why=describe(error))
             raise unanswered(error, entry, arguments, connection.path) from error
+
+    async def report_progress(
+        self,
+        caller: Caller,
+        entry: Entry,
+        arguments: Mapping[str, object],
+        report: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Tell how a call gets on until cancelled; see ``CallPort``."""
+        await progress.follow(self._system.registry, caller, entry, arguments, report)
 
     def opened(self, caller: Caller) -> None:
         """Nothing yet: the actor comes with the first call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors import Reply
-from aegis.errors import AegisError
+from aegis.errors import AegisError, Unavailable
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord
@@ -16,7 +16,7 @@ from aegis.terminals.settings import TerminalFiles
 async def answer_output(
     files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
 ) -> None:
-    """Read what was printed; nothing more will be, so nobody waits for it."""
+    """Read what was printed. Who would wait for more is told that there will be none."""
     try:
         reply.send(await _read(files, request))
     except AegisError as error:
@@ -45,9 +45,15 @@ async def _read(files: TerminalFiles, request: ReadOutput) -> OutputChunk:
     log = RawLog.open(files.directory, at_least=history.last_cursor())
     try:
         check_cursor(log, request.name, fetch.cursor or 0)
-        return await read_output(log, fetch, is_running=lambda: False)
+        chunk = await read_output(log, fetch, is_running=lambda: False)
     finally:
         log.close()
+    if request.wait_s and chunk.next_cursor == fetch.cursor:
+        raise Unavailable(
+            f"terminal {request.name!r} is closed: nothing more will be printed; aegis_term_spawn "
+            "opens it again over its history"
+        )
+    return chunk
 
 
 async def _waited(files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:

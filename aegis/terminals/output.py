@@ -70,7 +70,7 @@ class OutputReaders:
         self._readers: set[_Reader] = set()
         self._came = trio.Event()
         self._is_awaited = False
-        self._is_over = False
+        self._over = trio.Event()
 
     def output(self, data: bytes, cursor: int) -> None:
         """Something was printed."""
@@ -79,12 +79,12 @@ class OutputReaders:
 
     def end(self) -> None:
         """Nothing more will be printed: everybody is answered, and nobody waits again."""
-        self._is_over = True
+        self._over.set()
         self._wake()
 
     def close(self) -> None:
         """The raw log will be closed: nobody reads it any more."""
-        self._is_over = True
+        self._over.set()
         for reader in self._readers:
             reader.scope.cancel()
 
@@ -157,14 +157,15 @@ class OutputReaders:
 
     async def _more_by(self, deadline: float) -> bool:
         """Wait until something was printed; False if that is not to be waited for any more."""
-        if self._is_over or trio.current_time() >= deadline:
+        if self._over.is_set() or trio.current_time() >= deadline:
             return False
         self._is_awaited = True
         with trio.move_on_at(deadline) as waiting:
             await self._came.wait()
         if waiting.cancelled_caught:
             return False
-        await trio.sleep(COALESCE_S)
+        with trio.move_on_after(COALESCE_S):
+            await self._over.wait()
         return True
 
 

@@ -46,7 +46,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.standing import PromptWaiters, Standing
 from aegis.terminals.submission import check_command
-from aegis.terminals.waiting import Waits
+from aegis.terminals.waits import Waits
 from aegis.terminals.wakes import Wakes
 from aegis.terminals.writer import LedgerWriter
 

@@ -72,11 +72,21 @@ def test_it_stops_after_so_many_characters() -> None:
     assert take_plain(data, 100, max_chars=0) == Taken("", 0)
 
 
-BITS = st.sampled_from(
-    [b"text ", "é€😀".encode(), b"\x1b", b"\x1b[", b"1;", b"m", b"\x1b]0;", b"\x07", b"\x1b\\"]
-    + [b"\x1bP", b"\r", b"\n", b"\r\n", b"\x1b[?2004l", b"\x1b[?2004h", b"\xe2", b"\x82", b"\xff"]
-    + [b"\x18", b"\x9b", b"\xc2", b"\x00", b"\x1b(", b"B"]
-)
+ESCAPES = [
+    b"\x1b",
+    b"\x1b[",
+    b"1;",
+    b"m",
+    b"\x1b]0;",
+    b"\x07",
+    b"\x1b\\",
+    b"\x1bP",
+    b"\x18",
+    b"\x1b(",
+]
+MODES = [b"\x1b[?2004l", b"\x1b[?2004h", b"\r", b"\n", b"\r\n", b"\x00"]
+CHARACTERS = [b"text ", "é€😀".encode(), b"\xe2", b"\x82", b"\xff", b"\x9b", b"\xc2", b"B"]
+BITS = st.sampled_from([*ESCAPES, *MODES, *CHARACTERS])
 STREAMS = st.lists(BITS | st.binary(max_size=4), max_size=40).map(b"".join)
 
 

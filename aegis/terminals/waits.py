@@ -41,7 +41,7 @@ from aegis.terminals.text_search import MAX_PIECE_CHARS, TextSearch
 MAX_WAITS = 256
 """Calls that may wait for something on one terminal at a time."""
 
-END_LIMIT_S = 1.0
+END_LIMIT_S = 0.3
 """However long it takes to look at the last output, a terminal that ends goes on then."""
 
 
