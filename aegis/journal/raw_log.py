@@ -127,6 +127,11 @@ class RawLog:
         except OSError as error:
             raise storage_error("write", self.path, error) from error
 
+    def rest(self) -> None:
+        """Let go of the file until it is needed again: who is idle keeps no descriptor."""
+        if not self._buffer:
+            self._close_current()
+
     def read(self, start: int, end: int) -> tuple[bytes, int]:
         """The bytes of ``[start, end)`` that are still kept, and how many of them are not.
 

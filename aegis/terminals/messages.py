@@ -98,6 +98,13 @@ class FlushRawLog:
 
 
 @attrs.frozen(kw_only=True)
+class RestRawLog:
+    """Nothing may have come for a while since ``position``: the shell's timer."""
+
+    position: int
+
+
+@attrs.frozen(kw_only=True)
 class LookAgain:
     """A probe or a submission may have been read by a program meanwhile: the shell's timer."""
 

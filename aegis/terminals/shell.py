@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,9 @@ log = structlog.get_logger("aegis.terminals")
 FLUSH_S = 0.1
 """Raw bytes wait in memory at most so long."""
 
+REST_S = 1.0
+"""After so long without output the raw log's file is closed until there is more."""
+
 MAX_OUTGOING_BYTES = 1024 * 1024
 """Bytes that may wait for a program to read them."""
 
@@ -59,6 +61,7 @@ ShellMessage = (
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
+    | msg.RestRawLog
     | msg.LookAgain
 )
 
@@ -87,7 +90,7 @@ class Shell(Actor[ShellMessage]):
         self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
-        self._shells: deque[str] = deque(maxlen=MAX_KEPT)
+        self._shells: list[str] = []
         self._first_cursor = 0
         self._promptless = 0
         self._is_over = False
@@ -137,15 +140,22 @@ class Shell(Actor[ShellMessage]):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.LookAgain():
+            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain) -> None:
-        if isinstance(message, msg.FlushRawLog):
-            self._flush_is_due = False
-            self._flush()
-        elif self._running is not None:
-            self._running.tracker.look_again()
+    def _timer_rang(self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain) -> None:
+        assert self._raw_log is not None
+        match message:
+            case msg.FlushRawLog():
+                self._flush_is_due = False
+                self._flush()
+                self.context.after(REST_S, msg.RestRawLog(position=self._raw_log.position))
+            case msg.RestRawLog(position=position):
+                if position == self._raw_log.position:
+                    self._raw_log.rest()
+            case msg.LookAgain():
+                if self._running is not None:
+                    self._running.tracker.look_again()
 
     # What is read as it comes.
 
@@ -256,7 +266,7 @@ class Shell(Actor[ShellMessage]):
 
     async def _run_one_after_the_other(self) -> None:
         while (running := self._running) is not None:
-            status = await running.run(self._flush_soon)
+            status = await running.run(self._flush_soon, self.context.start_soon)
             if self._is_over:
                 return  # it was ended with this life: what was in flight counts as killed
             ended, self._running = running, None
@@ -272,7 +282,7 @@ class Shell(Actor[ShellMessage]):
         """A shell. Raises ``AegisError``; then nothing of it is left."""
         self._cwd = _first_directory(self._cwd, self._settings.root)
         running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
-        self._shells.append(running.name)
+        self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 

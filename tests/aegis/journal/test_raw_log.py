@@ -163,6 +163,30 @@ def test_a_write_larger_than_both_files_keeps_its_newest_bytes(tmp_path: Path) -
     log.close()
 
 
+def test_a_log_that_rests_has_no_file_open_and_goes_on_at_its_next_use(tmp_path: Path) -> None:
+    log = RawLog.open(tmp_path / "build", limit_bytes=64)
+    feed(log, 30)
+    log.rest()  # not yet in the file: it stays open
+    assert open_files_below(tmp_path) == 1
+    log.flush()
+    log.rest()
+    log.rest()
+    assert open_files_below(tmp_path) == 0
+    check(log)
+    log.rest()
+    feed(log, 100)
+    log.flush()
+    log.rest()
+    check(log)
+    log.close()
+    assert open_files_below(tmp_path) == 0
+
+
+def open_files_below(directory: Path) -> int:
+    links = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    return sum(str(link.readlink()).startswith(str(directory)) for link in links)
+
+
 def test_reopening_goes_on_at_the_same_offset(tmp_path: Path) -> None:
     for _ in range(20):
         log = RawLog.open(tmp_path, limit_bytes=100)
