@@ -163,10 +163,15 @@ class Shell(Actor[ShellMessage]):
         return OutputReaders(
             self._settings.name,
             raw_log,
-            flush=self._flush,
+            flush=self._flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
             start_soon=self.context.start_soon,
         )
+
+    def _flush_for_reader(self) -> None:
+        """What a reader is given survives a kill; the file it opens is let go of again."""
+        self._flush()
+        self._flush_soon()
 
     def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
         assert self._readers is not None

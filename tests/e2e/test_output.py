@@ -197,7 +197,7 @@ async def test_an_mcp_client_follows_a_command(
     async with connect_mcp(daemon, mode, "alice") as client:
         while "done\n" not in text:
             arguments = {"name": terminal.name, "wait_s": GUARD_S}
-            given = {} if cursor is None else {"cursor": cursor}
+            given: dict[str, object] = {} if cursor is None else {"cursor": cursor}
             reply = await client.call_tool("aegis_term_output", arguments | given)
             assert not reply.is_error
             chunk = reply.structured_content
