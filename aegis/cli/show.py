@@ -81,6 +81,15 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes % 60}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
 
 
+EXIT_UNKNOWN = 125
+"""What a verb exits with that would exit as a command did, when that is not known."""
+
+
+def exit_code_of(record: Mapping[str, Any]) -> int:
+    """The exit code of a command, as a process can have it."""
+    return EXIT_UNKNOWN if record["exit"] is None else int(record["exit"]) & 0xFF
+
+
 def chip(record: Mapping[str, Any]) -> str:
     """The last line of a record: ``↳ exit 0 · 4.20s``."""
     known = record["exit"] is not None
@@ -91,23 +100,6 @@ def chip(record: Mapping[str, Any]) -> str:
         parts.append("killed by restart")
     if record["timed_out"]:
         parts.append("timed out")
-    return f"↳ {' · '.join(parts)}"
-
-
-def screen_chip(screen: Mapping[str, Any]) -> str:
-    """What is to be said of a screen beside its lines: ``↳ 80x24 · cursor 3,1 · vim · alternate``.
-
-    The cursor's row and column are from 1, as people count.
-    """
-    cursor = screen["cursor"]
-    hidden = "" if cursor["visible"] else " (hidden)"
-    parts = [
-        f"{screen['cols']}x{screen['rows']}",
-        f"cursor {cursor['row'] + 1},{cursor['col'] + 1}{hidden}",
-        *([screen["title"]] if screen["title"] else []),
-        *(["alternate screen"] if screen["alternate"] else []),
-        *(["partial"] if screen["partial"] else []),
-    ]
     return f"↳ {' · '.join(parts)}"
 
 

@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|read|screen|subscribe|unsubscribe|close``."""
+"""Terminals: ``term spawn|list|run|keys|read|screen|output|wait|subscribe|unsubscribe|close``."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from typing import Any
 import click
 
 from aegis.cli.keys import keys_of
+from aegis.cli.output import output, wait
+from aegis.cli.screen import screen
 from aegis.cli.show import (
+    EXIT_UNKNOWN,
     cell,
     chip,
     escaped,
-    escaped_line,
+    exit_code_of,
     print_json,
     print_lines,
     record_block,
     say,
-    screen_chip,
     table,
 )
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import LineError
-
-EXIT_UNKNOWN = 125
-"""What ``term run`` exits with when the command's own exit code is not known."""
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 _OPTIONS_FIRST = {"allow_interspersed_args": False}
@@ -125,10 +124,9 @@ def _show_run(record: Mapping[str, Any]) -> None:
 
 
 def _exit_code(name: str, record: Mapping[str, Any]) -> int:
-    if record["exit"] is not None:
-        return int(record["exit"]) & 0xFF
-    say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
-    return EXIT_UNKNOWN
+    if record["exit"] is None:
+        say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
+    return exit_code_of(record)
 
 
 def _why_unknown(record: Mapping[str, Any]) -> str:
@@ -179,21 +177,9 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 
 
-@term.command()
-@click.argument("name")
-@verb
-def screen(daemon: Daemon, name: str) -> None:
-    """Show the screen of the terminal NAME.
-
-    Its lines as a person in front of it would see them now; size and cursor on standard error.
-    """
-    reply = daemon.call("term_screen", name=name)
-    daemon.show(reply, lambda: _show_screen(reply))
-
-
-def _show_screen(reply: Mapping[str, Any]) -> None:
-    print_lines("".join(f"{escaped_line(line)}\n" for line in reply["lines"]))
-    say(screen_chip(reply))
+term.add_command(screen)
+term.add_command(output)
+term.add_command(wait)
 
 
 @term.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors import Actor, Down
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
@@ -12,6 +13,9 @@ FrontMessage = (
     | api.SendKeys
     | api.ReadRecords
     | GetScreen
+    | out.ReadOutput
+    | out.WaitTerminal
+    | out.FollowCommand
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe

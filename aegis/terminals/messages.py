@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
@@ -56,6 +57,28 @@ class ReportOutput:
     """Say what the command in flight printed so far (``OutputSoFar``), for ``call``."""
 
     call: int
+
+
+@attrs.frozen(kw_only=True)
+class FetchOutput(Request[OutputChunk]):
+    """Read output from ``cursor`` (None: from where it stands now) on.
+
+    Answered when there is some, after ``wait_s`` in any case. ``max_chars``: no more characters of
+    plain text than that.
+    """
+
+    cursor: int | None
+    max_bytes: int
+    wait_s: float = 0.0
+    plain: bool = True
+    max_chars: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FetchLine(Request[Progress]):
+    """Say which line the command in flight printed last, once output stands beyond ``after``."""
+
+    after: int
 
 
 @attrs.frozen(kw_only=True)

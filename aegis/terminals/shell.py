@@ -25,6 +25,7 @@ from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.running import RunningShell
 from aegis.terminals.screen.live import LiveScreen
@@ -32,7 +33,7 @@ from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.starting import Starter
-from aegis.terminals.tracker import Tracker
+from aegis.terminals.tracker import OutputObserver, Tracker
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -57,6 +58,8 @@ ShellMessage = (
     | msg.TypeKeys
     | msg.TakeScreen
     | msg.ReportOutput
+    | msg.FetchOutput
+    | msg.FetchLine
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
@@ -87,6 +90,7 @@ class Shell(Actor[ShellMessage]):
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
         self._screen: LiveScreen | None = None
+        self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
         self._shells: list[str] = []
@@ -106,6 +110,7 @@ class Shell(Actor[ShellMessage]):
         )
         self._first_cursor = self._raw_log.position
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
+        self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
         self._introduce()
         self.context.start_soon(self._keep_running)
@@ -113,6 +118,8 @@ class Shell(Actor[ShellMessage]):
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
         await self._leave_nothing()
+        if self._readers is not None:
+            self._readers.close()
         if self._raw_log is not None:
             if self._screen is not None:
                 self._screen.close()
@@ -137,6 +144,8 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
+            case msg.FetchOutput() | msg.FetchLine():
+                self._fetch(message)
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
@@ -157,6 +166,29 @@ class Shell(Actor[ShellMessage]):
             case msg.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
+
+    # What is read as it comes.
+
+    def _new_readers(self, raw_log: RawLog) -> OutputReaders:
+        return OutputReaders(
+            self._settings.name,
+            raw_log,
+            flush=self._flush_for_reader,
+            tracker=lambda: None if self._running is None else self._running.tracker,
+            start_soon=self.context.start_soon,
+        )
+
+    def _flush_for_reader(self) -> None:
+        """What a reader is given survives a kill; the file it opens is let go of again."""
+        self._flush()
+        self._flush_soon()
+
+    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
+        assert self._readers is not None
+        if isinstance(request, msg.FetchOutput):
+            self._readers.fetch(request, self.defer(request))
+        else:
+            self._readers.follow(request, self.defer(request))
 
     # What the tracker needs (``ShellSide``).
 
@@ -273,7 +305,9 @@ class Shell(Actor[ShellMessage]):
         assert self._raw_log is not None
         assert self._screen is not None
         self._screen.begin_anew()
-        return Tracker(name, adapter, self._raw_log, self, self._tell, (self._screen,))
+        assert self._readers is not None
+        observers: list[OutputObserver] = [self._screen, self._readers]
+        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:
@@ -329,6 +363,9 @@ class Shell(Actor[ShellMessage]):
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
+        assert self._readers is not None
+        if self._ending is not None:
+            self._readers.end()
         self._tell(
             msg.ShellEnded(
                 shell=self._shells[-1],

@@ -37,6 +37,21 @@ def check(log: RawLog) -> None:
         assert start >= log.oldest or dropped
     data, dropped = log.read(0, end)
     assert len(data) + dropped == end
+    assert b"".join(stretches(log)) == data
+
+
+def stretches(log: RawLog) -> list[bytes]:
+    """What is kept, read onward in pieces: each begins at or behind the end of the one before."""
+    pieces, cursor = [], 0
+    while cursor < log.position:
+        begin, piece = log.stretch(cursor, 7)
+        assert cursor <= begin
+        assert len(piece) <= 7
+        assert piece == stream(begin, begin + len(piece))
+        pieces.append(piece)
+        cursor = begin + len(piece)
+    assert log.stretch(cursor, 7) == (log.position, b"")
+    return pieces
 
 
 def test_what_was_written_and_flushed_is_in_the_file_as_it_is(tmp_path: Path) -> None:
@@ -71,6 +86,25 @@ def test_bytes_not_flushed_yet_can_be_read(tmp_path: Path) -> None:
     assert (tmp_path / "raw.log").stat().st_size == 10
     log.close()
     assert (tmp_path / "raw.log").stat().st_size == 15
+
+
+def test_a_stretch_goes_over_both_files_and_the_buffer_up_to_a_gap(tmp_path: Path) -> None:
+    log = RawLog.open(tmp_path, limit_bytes=100)
+    for size in (60, 60):
+        feed(log, size)
+        log.flush()
+    feed(log, 20)
+    assert log.stretch(10, 1000) == (10, stream(10, 140))
+    assert log.stretch(10, 70) == (10, stream(10, 80))
+    feed(log, 60)
+    log.flush()
+    assert (log.oldest, log.position) == (60, 200)
+    assert log.stretch(0, 1000) == (60, stream(60, 200))
+    assert log.stretch(0, 5) == (60, stream(60, 65))
+    log.previous_path.unlink()
+    [begin] = {log.stretch(cursor, 1000)[0] for cursor in (0, 61, 99)}
+    assert log.stretch(0, 1000) == (begin, stream(begin, 200))
+    log.close()
 
 
 def test_a_full_buffer_is_written_through(tmp_path: Path) -> None:
