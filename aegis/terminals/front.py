@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from actors import Actor, Down
+from aegis.protocol import control
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
 
 FrontMessage = (
     api.RunCommand
     | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
     | api.ReadRecords
     | api.Subscribe
     | api.Unsubscribe
@@ -21,6 +24,7 @@ FrontMessage = (
     | msg.Introduction
     | msg.ShellStarted
     | msg.Prompted
+    | msg.DirectoryChanged
     | msg.TypingChanged
     | msg.SubmissionRefused
     | msg.SubmissionFailed
