@@ -134,7 +134,7 @@ ONLY_IN = {
     "re2": ("aegis.terminals.patterns",),
     "tractor": ("actors.nodes*",),
     "pyte": ("aegis.terminals.screen*",),
-    "avt": ("aegis.terminals.screen.avt_grid",),
+    "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
 }
 """Libraries that only one place may touch."""

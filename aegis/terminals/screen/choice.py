@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 
 from aegis.terminals.screen.emulator import Emulator, NewGrid, ScreenEmulator
 
@@ -11,13 +10,15 @@ from aegis.terminals.screen.emulator import Emulator, NewGrid, ScreenEmulator
 @cache
 def new_grid() -> NewGrid:
     """The class of grids to use; its library is imported only here, at the first screen."""
-    if find_spec("avt") is not None:
-        from aegis.terminals.screen.avt_grid import AvtGrid
+    try:
+        import avt  # noqa: F401
+    except ImportError:
+        from aegis.terminals.screen.pyte_grid import PyteGrid
 
-        return AvtGrid
-    from aegis.terminals.screen.pyte_grid import PyteGrid
+        return PyteGrid
+    from aegis.terminals.screen.avt_grid import AvtGrid
 
-    return PyteGrid
+    return AvtGrid
 
 
 def new_emulator(rows: int, cols: int) -> Emulator:
