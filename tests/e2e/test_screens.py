@@ -169,6 +169,49 @@ def test_a_program_that_draws_once_and_changes_cells_is_seen_whole(terminal: Liv
     wait_screen(terminal, is_main)
 
 
+def test_trap_27_who_asks_for_the_cursor_is_told_where_it_is(terminal: LiveTerminal) -> None:
+    record = terminal.run(
+        r"""printf '\e[3;7Hab\e[6n\e[H'; IFS='[;' read -rsd R _ row col; echo "[$row $col]" """
+    )
+    assert "[3 9]" in record["stdout"]
+
+
+def test_trap_27_a_program_learns_the_size_from_where_the_cursor_stops(
+    new_terminal: NewTerminal,
+) -> None:
+    terminal = new_terminal(rows=11, cols=33)
+    record = terminal.run(
+        r"""printf '\e[999;999H\e[6n\e[H'; IFS='[;' read -rsd R _ row col; echo "[$row $col]" """
+    )
+    assert "[11 33]" in record["stdout"]
+
+
+def test_a_new_size_is_seen_at_once(terminal: LiveTerminal) -> None:
+    terminal.run("echo before")
+    terminal.daemon.call("term_resize", name=terminal.name, rows=10, cols=40)
+    terminal.run("echo after; stty size")
+    screen = wait_screen(terminal, "10 40")
+    assert (screen["rows"], screen["cols"], len(screen["lines"])) == (10, 40, 10)
+    assert {"before", "after"} <= set(screen["lines"])
+
+
+@needs("vim")
+def test_a_program_on_the_alternate_screen_is_seen_whole_in_another_size(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    file = tmp_path / "wide.txt"
+    file.write_text("".join(f"{number} {'x' * 90}\n" for number in range(1, 60)))
+    typed(terminal, f"vim -u NONE -N --cmd 'set nowrap' {file}")
+    wait_screen(terminal, "23 xxx")
+    terminal.daemon.call("term_resize", name=terminal.name, rows=30, cols=60)
+    screen = wait_screen(terminal, "29 xxx")
+    assert all(len(line) == 60 for line in screen["lines"][:29])
+    terminal.daemon.call("term_resize", name=terminal.name, rows=8, cols=20)
+    wait_screen(terminal, lambda shown: shown["lines"][6].startswith("7 xxx"))
+    screen = left(terminal, ":q\r")
+    assert len(screen["lines"]) == 8
+
+
 def test_a_screen_after_a_flood_is_the_newest_and_said_to_be_partial(
     terminal: LiveTerminal,
 ) -> None:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import attrs
 
-SLICE_BYTES = 4096
+SLICE_BYTES = 2048
 """The most that is fed before others have their turn."""
 
 WINDOW_BYTES = 65_536

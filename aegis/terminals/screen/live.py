@@ -50,6 +50,7 @@ class LiveScreen:
         self._rows, self._cols = rows, cols
         self._start_soon = start_soon
         self._requests: list[_Request] = []
+        self._asked: trio.Event | None = None
         self._is_followed = False
         self._is_closed = False
         self.begin_anew()
@@ -79,6 +80,8 @@ class LiveScreen:
     def request(self, reply: Reply[Screen]) -> None:
         """Answer with the screen as it is now, once the emulator is there."""
         self._requests.append(_Request(self._raw_log.position, reply))
+        if self._asked is not None:
+            self._asked.set()
         self._follow()
 
     def cursor_position(self, at: int | None = None) -> tuple[int, int]:
@@ -111,13 +114,27 @@ class LiveScreen:
     async def _keep_up(self) -> None:
         """Feed until nothing is left to do."""
         while not self._is_closed:
+            begin = trio.current_time()
             wanted = max((request.target for request in self._requests), default=0)
             is_left = self._advance(max(wanted, self._feeding.must_reach))
             self._answer()
             if not is_left and not self._requests:
                 break
-            await trio.lowlevel.checkpoint()
+            await self._let_others(trio.current_time() - begin)
         self._is_followed = False
+
+    async def _let_others(self, took: float) -> None:
+        """After a slice: while nobody asks, rest for as long as it took.
+
+        So a program that draws without end takes half of the loop's time at most from who shares
+        the daemon; somebody who asks is not kept waiting.
+        """
+        if self._requests:
+            await trio.lowlevel.checkpoint()
+        else:
+            self._asked = trio.Event()
+            with trio.move_on_after(took):
+                await self._asked.wait()
 
     def _answer(self) -> None:
         """Everybody whose moment was reached."""

@@ -254,10 +254,19 @@ class TextScreen(Screen):
 
     def index(self) -> None:
         """Down one row; at the bottom margin the rows between the margins move up."""
-        if self.cursor.y == self._region.bottom:
+        if self.margins is None and self.cursor.y == self.lines - 1:
+            self._scroll_all()
+        elif self.cursor.y == self._region.bottom:
             self.scroll_up(1)
         elif self.cursor.y < self.lines - 1:
             self._to_row(self.cursor.y + 1)
+
+    def _scroll_all(self) -> None:
+        """What nearly every line feed of a flood does, without looking at each row."""
+        buffer = self.buffer
+        moved = {row - 1: line for row, line in buffer.items() if row}
+        buffer.clear()
+        buffer.update(moved)
 
     def line_feed(self) -> None:
         """A line feed, with a return where that mode is on."""

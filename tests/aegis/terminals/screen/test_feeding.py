@@ -45,15 +45,12 @@ def test_nothing_is_fed_before_anybody_asks() -> None:
 
 
 def test_what_came_since_is_fed_in_slices() -> None:
-    feeding = at(10_000, origin=100)
-    assert steps(feeding, 10_000) == [
-        Feed(100, 100 + SLICE_BYTES),
-        Feed(100 + SLICE_BYTES, 100 + 2 * SLICE_BYTES),
-        Feed(100 + 2 * SLICE_BYTES, 10_000),
-    ]
-    feeding.output(10_050)
-    assert steps(feeding, 10_050) == [Feed(10_000, 10_050)]
-    assert steps(feeding, 10_050) == []
+    first, second, end = 100 + SLICE_BYTES, 100 + 2 * SLICE_BYTES, 110 + 2 * SLICE_BYTES
+    feeding = at(end, origin=100)
+    assert steps(feeding, end) == [Feed(100, first), Feed(first, second), Feed(second, end)]
+    feeding.output(end + 50)
+    assert steps(feeding, end + 50) == [Feed(end, end + 50)]
+    assert steps(feeding, end + 50) == []
 
 
 @pytest.mark.parametrize(("length", "skips"), [(WINDOW_BYTES, False), (WINDOW_BYTES + 1, True)])
