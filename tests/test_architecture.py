@@ -67,6 +67,22 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         for primitive in ("terminals", "inboxes", "queues", "canvases", "workflows", "groups")
     ),
     (
+        "aegis.workspaces*",
+        (
+            "actors",
+            "aegis.journal",
+            "aegis.protocol",
+            "aegis.errors",
+            "aegis.names",
+            "aegis.workspaces",
+            # Not the terminals' actors: only what cleans output, and ends processes.
+            "aegis.terminals.capture",
+            "aegis.terminals.environment",
+            "aegis.terminals.process_scan",
+            "aegis.terminals.reaper",
+        ),
+    ),
+    (
         "aegis.servers*",
         ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.servers"),
     ),
