@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import daemon, inboxes, output, terminals, workspaces
+from aegis.protocol import control, daemon, inboxes, output, terminals, workspaces
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "workspaces", "daemon"]
@@ -22,7 +22,7 @@ class Entry:
     ``owner`` says who answers it: one terminal's front, or the one actor of that name.
 
     ``operator`` means that only the operator may use it: a session bound to a handle neither
-    sees nor can call it.
+    sees nor can call it. ``tells_progress``: a caller may be told how it gets on while it waits.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Entry:
     idempotent: bool = False
     operator: bool = False
     is_prefixed: bool = True
+    tells_progress: bool = False
 
     @property
     def tool(self) -> str:
@@ -66,6 +67,7 @@ COMMANDS: tuple[Entry, ...] = (
         command=terminals.RunCommand,
         reply=terminals.CommandRecord,
         destructive=True,
+        tells_progress=True,
     ),
     Entry(
         name="term_keys",
@@ -82,6 +84,21 @@ COMMANDS: tuple[Entry, ...] = (
         read_only=True,
     ),
     Entry(
+        name="term_output",
+        owner="terminal",
+        command=output.ReadOutput,
+        reply=output.OutputChunk,
+        read_only=True,
+    ),
+    Entry(
+        name="term_wait",
+        owner="terminal",
+        command=output.WaitTerminal,
+        reply=output.WaitOutcome,
+        read_only=True,
+        tells_progress=True,
+    ),
+    Entry(
         name="term_subscribe",
         owner="terminal",
         command=terminals.Subscribe,
@@ -93,6 +110,20 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.Unsubscribe,
         reply=terminals.Done,
+        idempotent=True,
+    ),
+    Entry(
+        name="term_signal",
+        owner="terminal",
+        command=control.SignalTerminal,
+        reply=terminals.Done,
+        destructive=True,
+    ),
+    Entry(
+        name="term_resize",
+        owner="terminal",
+        command=control.ResizeTerminal,
+        reply=terminals.TerminalInfo,
         idempotent=True,
     ),
     Entry(
@@ -147,7 +178,7 @@ COMMANDS: tuple[Entry, ...] = (
         name="shell_read",
         owner="workspaces",
         command=workspaces.ReadShell,
-        reply=output.Output,
+        reply=output.OutputChunk,
         is_prefixed=False,
         read_only=True,
     ),

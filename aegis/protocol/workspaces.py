@@ -19,8 +19,15 @@ from aegis.protocol.command import (
     described,
     matching,
 )
+from aegis.protocol.control import SIGNAL_PATTERN, SIGNAL_RULE
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
-from aegis.protocol.output import Output
+from aegis.protocol.output import (
+    DEFAULT_OUTPUT_BYTES,
+    MAX_CURSOR,
+    MAX_OUTPUT_BYTES,
+    MIN_OUTPUT_BYTES,
+    OutputChunk,
+)
 from aegis.protocol.terminals import (
     DEFAULT_COLS,
     DEFAULT_ROWS,
@@ -35,8 +42,6 @@ WORKSPACE_RULE = "1 to 32 letters, digits, '_' or '-', beginning with a letter o
 SHELL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}"
 SHELL_RULE = "1 to 31 letters, digits, '_' or '-', beginning with a letter or a digit"
 DEFAULT_EXEC_TIMEOUT_S = 50.0
-MAX_READ_BYTES = 1024 * 1024
-MAX_READ_WAIT_S = 3600.0
 
 ShellState = Literal["running", "stopped"]
 
@@ -209,7 +214,7 @@ class OpenShell(OnWorkspace[ShellInfo]):
 
 
 @attrs.frozen(kw_only=True)
-class ReadShell(OnShell[Output]):
+class ReadShell(OnShell[OutputChunk]):
     """Read what a shell printed, from a cursor on; `next_cursor` is where the next read begins.
 
     Nothing is taken away by reading: others may read the same. With `wait_s` the call waits until
@@ -218,7 +223,7 @@ class ReadShell(OnShell[Output]):
 
     cursor: int | None = attrs.field(
         default=None,
-        validator=between(0, 2**53, "bytes"),
+        validator=between(0, MAX_CURSOR, "(a cursor)"),
         metadata=described(
             "A byte offset since the shell was first opened: 0, or a `next_cursor`. Default: where "
             "the current or last command began.",
@@ -226,9 +231,11 @@ class ReadShell(OnShell[Output]):
         ),
     )
     max_bytes: int = attrs.field(
-        default=65_536,
-        validator=between(1, MAX_READ_BYTES, "bytes"),
-        metadata=described("How many bytes at most.", minimum=1, maximum=MAX_READ_BYTES),
+        default=DEFAULT_OUTPUT_BYTES,
+        validator=between(MIN_OUTPUT_BYTES, MAX_OUTPUT_BYTES, "bytes"),
+        metadata=described(
+            "How many bytes at most.", minimum=MIN_OUTPUT_BYTES, maximum=MAX_OUTPUT_BYTES
+        ),
     )
     plain: bool = attrs.field(
         default=False,
@@ -236,9 +243,9 @@ class ReadShell(OnShell[Output]):
     )
     wait_s: float = attrs.field(
         default=0.0,
-        validator=between(0, MAX_READ_WAIT_S, "seconds"),
+        validator=between(0, MAX_TIMEOUT_S, "seconds"),
         metadata=described(
-            "Seconds to wait for output if there is none.", minimum=0, maximum=MAX_READ_WAIT_S
+            "Seconds to wait for output if there is none.", minimum=0, maximum=MAX_TIMEOUT_S
         ),
     )
 
@@ -248,8 +255,8 @@ class SignalShell(OnShell[Done]):
     """Send a signal to the program that is in front in a shell."""
 
     signal: str = attrs.field(
-        validator=at_most_chars(32),
-        metadata=described("Its name, as INT, TERM, HUP or KILL."),
+        validator=matching(SIGNAL_PATTERN, SIGNAL_RULE),
+        metadata=described(f"The signal: {SIGNAL_RULE}.", pattern=f"^{SIGNAL_PATTERN}$"),
     )
 
 
