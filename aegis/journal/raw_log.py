@@ -56,9 +56,7 @@ class RawLog:
 
     def __init__(self, directory: Path, disk: Disk, limit_bytes: int) -> None:
         assert limit_bytes > 0
-        self.path = directory / "raw.log"
-        self.previous_path = directory / "raw.log.1"
-        self._bases_path = directory / "raw.base"
+        self._directory = directory
         self._disk = disk
         self._limit = limit_bytes
         self._bases = _Bases(0)
@@ -90,6 +88,22 @@ class RawLog:
             raise storage_error("open", log.path, error) from error
         log._buffer_start = max(log._file_end, at_least)
         return log
+
+    # Made when needed: there are a thousand of these, and a path takes as much as all the rest.
+
+    @property
+    def path(self) -> Path:
+        """The file that grows."""
+        return self._directory / "raw.log"
+
+    @property
+    def previous_path(self) -> Path:
+        """The file that it was before the last rotation."""
+        return self._directory / "raw.log.1"
+
+    @property
+    def _bases_path(self) -> Path:
+        return self._directory / "raw.base"
 
     @property
     def position(self) -> int:
