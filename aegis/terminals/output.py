@@ -148,6 +148,7 @@ class OutputReaders:
             self._readers.discard(reader)
 
     async def _read(self, request: FetchOutput) -> OutputChunk:
+        await trio.lowlevel.checkpoint_if_cancelled()  # the log may have been closed meanwhile
         self._flush()
         return await read_output(self._raw_log, request, self._is_running)
 

@@ -58,6 +58,7 @@ ShellMessage = (
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
+    | msg.FetchPrinted
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
@@ -134,7 +135,7 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.FetchOutput() | msg.FetchLine():
+            case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
                 self._fetch(message)
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
@@ -173,12 +174,22 @@ class Shell(Actor[ShellMessage]):
         self._flush()
         self._flush_soon()
 
-    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
+    def _fetch(self, request: msg.FetchOutput | msg.FetchLine | msg.FetchPrinted) -> None:
         assert self._readers is not None
-        if isinstance(request, msg.FetchOutput):
-            self._readers.fetch(request, self.defer(request))
-        else:
-            self._readers.follow(request, self.defer(request))
+        match request:
+            case msg.FetchOutput():
+                self._readers.fetch(request, self.defer(request))
+            case msg.FetchLine():
+                self._readers.follow(request, self.defer(request))
+            case msg.FetchPrinted():
+                self._flush_for_reader()
+                self.reply(request, self._printed_so_far())
+
+    def _printed_so_far(self) -> msg.PrintedSoFar:
+        assert self._raw_log is not None
+        running = self._running
+        output = NO_OUTPUT if running is None else running.tracker.output_so_far()
+        return msg.PrintedSoFar(output=output, raw_end=self._raw_log.position)
 
     # What the tracker needs (``ShellSide``).
 

@@ -16,6 +16,8 @@ from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.messages import FetchLine, FetchOutput
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
 
+Clock = trio.testing.MockClock
+
 
 class Shell:
     """What runs: a line that was printed last."""
@@ -69,9 +71,7 @@ class Output:
 
 
 @pytest.fixture
-async def output(
-    tmp_path: Path, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
-) -> AsyncIterator[Output]:
+async def output(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Output]:
     output = Output(tmp_path, nursery)
     yield output
     output.readers.close()
@@ -79,7 +79,9 @@ async def output(
     output.log.close()
 
 
-async def test_what_is_there_is_given_at_once_and_is_in_the_file(output: Output) -> None:
+async def test_what_is_there_is_given_at_once_and_is_in_the_file(
+    output: Output, autojump_clock: Clock
+) -> None:
     output.prints(b"hello")
     chunk = await output.poll(0).wait()
     assert (chunk.text, chunk.next_cursor, chunk.running) == ("hello", 5, True)
@@ -87,7 +89,7 @@ async def test_what_is_there_is_given_at_once_and_is_in_the_file(output: Output)
     assert output.log.path.read_bytes() == b"hello"
 
 
-async def test_a_burst_is_one_answer(output: Output) -> None:
+async def test_a_burst_is_one_answer(output: Output, autojump_clock: Clock) -> None:
     reply = output.poll(0)
     await trio.sleep(1)
     output.prints(b"a")
@@ -97,14 +99,14 @@ async def test_a_burst_is_one_answer(output: Output) -> None:
     assert output.seconds == 1 + COALESCE_S
 
 
-async def test_nothing_comes_and_the_time_is_up(output: Output) -> None:
+async def test_nothing_comes_and_the_time_is_up(output: Output, autojump_clock: Clock) -> None:
     output.prints(b"old")
     chunk = await output.poll(3, wait_s=7).wait()
     assert (chunk.text, chunk.cursor, chunk.next_cursor) == ("", 3, 3)
     assert output.seconds == 7
 
 
-async def test_half_a_sequence_is_waited_on(output: Output) -> None:
+async def test_half_a_sequence_is_waited_on(output: Output, autojump_clock: Clock) -> None:
     reply = output.poll(0, wait_s=10)
     output.prints(b"\x1b[3")
     await trio.sleep(5)
@@ -113,7 +115,9 @@ async def test_half_a_sequence_is_waited_on(output: Output) -> None:
     assert (await reply.wait()).text == "red"
 
 
-async def test_who_reads_from_now_sees_only_what_comes(output: Output) -> None:
+async def test_who_reads_from_now_sees_only_what_comes(
+    output: Output, autojump_clock: Clock
+) -> None:
     output.prints(b"old")
     reply = output.poll(None)
     await trio.sleep(1)
@@ -122,7 +126,9 @@ async def test_who_reads_from_now_sees_only_what_comes(output: Output) -> None:
     assert (chunk.text, chunk.cursor) == ("new", 3)
 
 
-async def test_the_end_answers_everybody_and_nobody_waits_again(output: Output) -> None:
+async def test_the_end_answers_everybody_and_nobody_waits_again(
+    output: Output, autojump_clock: Clock
+) -> None:
     waiting = [output.poll(0) for _ in range(3)]
     line = output.follow(0)
     await trio.sleep(1)
@@ -135,7 +141,9 @@ async def test_the_end_answers_everybody_and_nobody_waits_again(output: Output) 
     assert output.seconds == 1
 
 
-async def test_the_end_does_not_wait_for_the_rest_of_a_burst(output: Output) -> None:
+async def test_the_end_does_not_wait_for_the_rest_of_a_burst(
+    output: Output, autojump_clock: Clock
+) -> None:
     reply = output.poll(0)
     await trio.sleep(1)
     output.prints(b"last words")
@@ -161,7 +169,7 @@ async def test_so_many_may_wait_and_who_went_away_makes_room(output: Output) -> 
     assert (await reply.wait()).text == "x"
 
 
-async def test_nobody_waits_and_output_wakes_nobody(output: Output) -> None:
+async def test_nobody_waits_and_output_wakes_nobody(output: Output, autojump_clock: Clock) -> None:
     assert (await output.poll(0, wait_s=0).wait()).text == ""
     flushes = output.flushes
     for _ in range(100):
@@ -188,7 +196,9 @@ async def test_a_disk_that_cannot_be_read_is_told(
         await output.poll(0).wait()
 
 
-async def test_the_newest_line_is_told_once_there_is_more(output: Output) -> None:
+async def test_the_newest_line_is_told_once_there_is_more(
+    output: Output, autojump_clock: Clock
+) -> None:
     assert output.shell is not None
     output.shell.line = "10%"
     output.prints(b"10%")
