@@ -153,7 +153,8 @@ class Shell(Actor[ShellMessage]):
                 if self._running is not None:
                     self._running.tracker.report(call)
             case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
-                self._fetch(message)
+                assert self._readers is not None
+                self._readers.take(message, self.defer(message))
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
@@ -190,23 +191,6 @@ class Shell(Actor[ShellMessage]):
         """What a reader is given survives a kill; the file it opens is let go of again."""
         self._flush()
         self._flush_soon()
-
-    def _fetch(self, request: msg.FetchOutput | msg.FetchLine | msg.FetchPrinted) -> None:
-        assert self._readers is not None
-        match request:
-            case msg.FetchOutput():
-                self._readers.fetch(request, self.defer(request))
-            case msg.FetchLine():
-                self._readers.follow(request, self.defer(request))
-            case msg.FetchPrinted():
-                self._flush_for_reader()
-                self.reply(request, self._printed_so_far())
-
-    def _printed_so_far(self) -> msg.PrintedSoFar:
-        assert self._raw_log is not None
-        running = self._running
-        output = NO_OUTPUT if running is None else running.tracker.output_so_far()
-        return msg.PrintedSoFar(output=output, raw_end=self._raw_log.position)
 
     # What the tracker needs (``ShellSide``).
 

@@ -13,7 +13,8 @@ from actors import Reply
 from aegis.errors import Busy, InvalidRequest, StorageError
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.terminals.messages import FetchLine, FetchOutput
+from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
 
 Clock = trio.testing.MockClock
@@ -27,6 +28,9 @@ class Shell:
 
     def newest_line(self) -> str:
         return self.line
+
+    def output_so_far(self) -> CapturedOutput:
+        return CapturedOutput(text=self.line, total_bytes=len(self.line), truncated=False)
 
 
 class Output:
@@ -61,12 +65,12 @@ class Output:
 
     def poll(self, cursor: int | None, wait_s: float = 100.0) -> Reply[OutputChunk]:
         reply: Reply[OutputChunk] = Reply()
-        self.readers.fetch(FetchOutput(cursor=cursor, max_bytes=1000, wait_s=wait_s), reply)
+        self.readers.take(FetchOutput(cursor=cursor, max_bytes=1000, wait_s=wait_s), reply)
         return reply
 
     def follow(self, after: int) -> Reply[Progress]:
         reply: Reply[Progress] = Reply()
-        self.readers.follow(FetchLine(after=after), reply)
+        self.readers.take(FetchLine(after=after), reply)
         return reply
 
 
@@ -210,3 +214,14 @@ async def test_the_newest_line_is_told_once_there_is_more(
     output.shell.line = "20%"
     output.prints(b"\r20%")
     assert await reply.wait() == Progress(line="20%", cursor=7)
+
+
+async def test_what_was_printed_so_far_is_told_as_a_record_has_it(output: Output) -> None:
+    assert output.shell is not None
+    output.shell.line = "so far"
+    output.prints(b"so far")
+    reply: Reply[PrintedSoFar] = Reply()
+    output.readers.take(FetchPrinted(), reply)
+    printed = await reply.wait()
+    assert (printed.output.text, printed.raw_end) == ("so far", 6)
+    assert output.log.path.read_bytes() == b"so far"
