@@ -13,7 +13,8 @@
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
 typeset -ga __aegis_typed=('') __aegis_sp=(0) __aegis_exit=(0) __aegis_last_word=('')
-typeset -ga __aegis_options=() __aegis_chars=() __aegis_layer=(0) __aegis_readable=(0)
+typeset -ga __aegis_options=() __aegis_chars=() __aegis_coloured=() __aegis_readable=(0)
+typeset -ga __aegis_layers=(0)
 
 # Prints marks: a line that ended, or the text $1.
 __aegis_print() {
@@ -27,7 +28,7 @@ __aegis_print() {
 # First of all that runs when a line has ended: tells the end of the command and, if somebody typed
 # it, where its text is. Traps of the user rest meanwhile, and `$_` stays as it was.
 __aegis_first() {
-  __aegis_exit=($?) __aegis_last_word=("$_") && builtin trap - DEBUG ZERR
+  __aegis_exit[1]=$? __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
   (( __aegis_due[1] )) && __aegis_end
   builtin : "$__aegis_last_word[1]"
 }
@@ -56,7 +57,7 @@ __aegis_status() {
 
 # Last in preexec_functions: a command begins. $1 is what was typed.
 __aegis_last() {
-  __aegis_last_word=("$_") && builtin trap - DEBUG ZERR
+  __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
   (( ++__aegis_q[1] ))
   if [[ $__aegis_s[1] == 0 && $__aegis_readable[1] == 1 && -n $1 ]]; then
     builtin print -rn -- $1 2>/dev/null >|$__aegis_dir[1]/typed.$__aegis_q[1] &&
@@ -82,6 +83,16 @@ __aegis_stand() {
   esac
 }
 
+# The line editor is about to let go of a line, and all that is drawn when it does is drawn now: what
+# follows is output. The end of paste mode, which zle told before, is told again.
+__aegis_let_go() {
+  builtin trap - DEBUG ZERR
+  if (( __aegis_s[1] )); then
+    builtin zle -R
+    __aegis_print $'\e[?2004l'
+  fi
+}
+
 # Puts our functions first and last where a framework or the user changed that.
 __aegis_order() {
   if [[ ${(j: :)precmd_functions} != '__aegis_first '(*' '|)__aegis_ready &&
@@ -102,7 +113,7 @@ __aegis_read_submission() {
   while builtin read -rsk 1 key && [[ $key == $'\e' ]]; do
     while [[ $key != *'~' ]] && builtin read -rsk 1 part; do key+=$part; done
     case $key in
-      $'\e[200~') zle .bracketed-paste part && text+=$part ;;
+      $'\e[200~') builtin zle .bracketed-paste part && text+=$part ;;
       $'\e[8133;1'*) text+=${(#)$(( ${${key#*;}%'~'} - 100 ))} ;;
     esac
   done
@@ -115,18 +126,24 @@ __aegis_accept() {
   __aegis_read_submission
   BUFFER=$text
   __aegis_s=(1)
-  zle .accept-line
+  builtin zle .accept-line
 }
 
-# While the daemon's line is read nothing is history: neither `!` nor `^` means anything.
-__aegis_hide_history() {
-  __aegis_chars=("$histchars")
+# While the daemon's line is read nothing is history: neither `!` nor `^` means anything. Nor is the
+# line coloured: zsh-syntax-highlighting takes the better part of a minute for 100 kB.
+__aegis_read_plainly() {
+  __aegis_chars=("$histchars") __aegis_coloured=(${(q)ZSH_HIGHLIGHT_MAXLENGTH-})
   histchars=$'\0\0'${${histchars:2:1}:-'#'}
+  typeset -g ZSH_HIGHLIGHT_MAXLENGTH=0
 }
 
-__aegis_show_history() {
-  (( $#__aegis_chars )) && histchars=$__aegis_chars[1]
-  __aegis_chars=()
+__aegis_read_as_before() {
+  histchars=$__aegis_chars[1]
+  if (( $#__aegis_coloured )); then
+    ZSH_HIGHLIGHT_MAXLENGTH=${(Q)__aegis_coloured[1]}
+  else
+    unset ZSH_HIGHLIGHT_MAXLENGTH
+  fi
 }
 
 # The probe key: tells how long the line is and changes nothing.
@@ -153,5 +170,5 @@ __aegis_bind_keys() {
 __aegis_read_secret() {
   local file=$__aegis_dir[1]/init.secret secret=
   IFS= builtin read -r secret <$file && __aegis_n=($secret)
-  zmodload -F zsh/files b:zf_rm && builtin zf_rm -f -- $file
+  builtin zmodload -F zsh/files b:zf_rm && builtin zf_rm -f -- $file
 }

@@ -10,12 +10,14 @@ __aegis_dir=("${ZDOTDIR%/*}")
 
 # Options that the hook needs until the next line is read.
 __aegis_set_options() {
+  'builtin' 'unsetopt' localoptions
   [[ -o promptsp && -o promptcr ]] && __aegis_sp=(1)
   'builtin' 'setopt' nopromptsp zle
 }
 
 # What must not alter the daemon's line while it is read, and must not ask about it either.
 __aegis_submit() {
+  'builtin' 'unsetopt' localoptions
   'builtin' 'local' option
   __aegis_options=()
   for option in interactivecomments correct correctall; do
@@ -26,17 +28,18 @@ __aegis_submit() {
     fi
   done
   'builtin' 'setopt' interactivecomments nocorrect nocorrectall
-  __aegis_hide_history
+  __aegis_read_plainly
   __aegis_accept
 }
 
 # The line was read: a line that somebody types is read as they have it. Also says whether the
 # text $1 of a typed one may be kept.
 __aegis_restore() {
+  'builtin' 'unsetopt' localoptions
   if [[ -n "${__aegis_options[*]}" ]]; then
     'builtin' 'setopt' "${__aegis_options[@]}"
     __aegis_options=()
-    __aegis_show_history
+    __aegis_read_as_before
   fi
   __aegis_readable=(1)
   if [[ -o histignorespace && "${1-}" == ' '* ]]; then
@@ -46,15 +49,18 @@ __aegis_restore() {
 
 # Last in precmd_functions: puts back what was overwritten.
 __aegis_ready() {
+  'builtin' 'unsetopt' localoptions
   __aegis_restore
   __aegis_arm
 }
 
 __aegis_arm() {
+  'builtin' 'unsetopt' localoptions
   __aegis_set_options
   __aegis_order
   __aegis_follow_precmd
-  [[ "${widgets[zle-line-init]-}" == "user:__aegis_line_init_$__aegis_layer" ]] || __aegis_add_layer
+  [[ "${widgets[zle-line-init]-}" == user:__aegis_layer_* ]] || __aegis_add_layer zle-line-init
+  [[ "${widgets[zle-line-finish]-}" == user:__aegis_layer_* ]] || __aegis_add_layer zle-line-finish
   'builtin' 'zle' -N __aegis-submit __aegis_submit
   'builtin' 'zle' -N __aegis-probe __aegis_probe
   'builtin' 'zle' -N __aegis-nothing __aegis_nothing
@@ -71,28 +77,32 @@ __aegis_follow_precmd() {
   functions[precmd]='__aegis_first; __aegis_status; __aegis_their_precmd "$@"'
 }
 
-# Puts a function of ours in front of the widget zle-line-init, whosoever it is now. One that was
-# put around an earlier function of ours finds that one silent.
+# Puts a function of ours before the widget zle-line-init, or behind zle-line-finish, whosoever it
+# is now. One that was put around an earlier function of ours finds that one silent.
 __aegis_add_layer() {
-  (( __aegis_layer < 50 )) || 'builtin' 'return' 0
-  __aegis_layer=($((__aegis_layer + 1)))
-  'builtin' 'local' theirs=
-  if [[ -n "${widgets[zle-line-init]-}" ]]; then
-    'builtin' 'zle' -A zle-line-init "__aegis-theirs-$__aegis_layer"
-    theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layer -- \"\$@\""
+  (( __aegis_layers < 100 )) || 'builtin' 'return' 0
+  __aegis_layers=($((__aegis_layers + 1)))
+  'builtin' 'local' theirs=:
+  if [[ -n "${widgets[$1]-}" ]]; then
+    'builtin' 'zle' -A "$1" "__aegis-theirs-$__aegis_layers"
+    theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layers -- \"\$@\""
   fi
-  'builtin' 'eval' "__aegis_line_init_$__aegis_layer() {
-    __aegis_line_init $__aegis_layer \"\$?\"
-    $theirs
-  }"
-  'builtin' 'zle' -N zle-line-init "__aegis_line_init_$__aegis_layer"
+  if [[ "$1" == zle-line-init ]]; then
+    functions[__aegis_layer_$__aegis_layers]="__aegis_line_init $__aegis_layers \"\$?\"; $theirs"
+  else
+    functions[__aegis_layer_$__aegis_layers]="$theirs; __aegis_line_finish $__aegis_layers"
+  fi
+  'builtin' 'zle' -N "$1" "__aegis_layer_$__aegis_layers"
 }
 
 __aegis_line_init() {
-  [[ "$1" == "$__aegis_layer" ]] || 'builtin' 'return' 0
-  __aegis_set_options
+  [[ "${widgets[zle-line-init]-}" == "user:__aegis_layer_$1" ]] || 'builtin' 'return' 0
   __aegis_order
   __aegis_stand "$2"
+}
+
+__aegis_line_finish() {
+  [[ "${widgets[zle-line-finish]-}" != "user:__aegis_layer_$1" ]] || __aegis_let_go
 }
 
 # ZDOTDIR as the user has it: value and export, or not set.
