@@ -32,7 +32,8 @@ def find_shell(asked: str | None) -> str:
     if not is_supported(path):
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is not supported yet: this version runs "
-            "bash (4.4 or newer) and zsh (5.1 or newer); leave shell out, or start the other shell inside a terminal"
+            "bash (4.4 or newer) and zsh (5.1 or newer); leave shell out, or start the other shell "
+            "inside a terminal"
         )
     return str(Path(path).absolute())
 
