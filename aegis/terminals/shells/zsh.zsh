@@ -124,7 +124,7 @@ __aegis_accept() {
   local text
   PREDISPLAY= POSTDISPLAY= BUFFER= region_highlight=()
   __aegis_read_submission
-  BUFFER=$text
+  BUFFER=$text CURSOR=$#text
   __aegis_s=(1)
   builtin zle .accept-line
 }
@@ -132,7 +132,8 @@ __aegis_accept() {
 # While the daemon's line is read nothing is history: neither `!` nor `^` means anything. Nor is the
 # line coloured: zsh-syntax-highlighting takes the better part of a minute for 100 kB.
 __aegis_read_plainly() {
-  __aegis_chars=("$histchars") __aegis_coloured=(${(q)ZSH_HIGHLIGHT_MAXLENGTH-})
+  __aegis_chars=("$histchars") __aegis_coloured=()
+  (( ${+ZSH_HIGHLIGHT_MAXLENGTH} )) && __aegis_coloured=("$ZSH_HIGHLIGHT_MAXLENGTH")
   histchars=$'\0\0'${${histchars:2:1}:-'#'}
   typeset -g ZSH_HIGHLIGHT_MAXLENGTH=0
 }
@@ -140,7 +141,7 @@ __aegis_read_plainly() {
 __aegis_read_as_before() {
   histchars=$__aegis_chars[1]
   if (( $#__aegis_coloured )); then
-    ZSH_HIGHLIGHT_MAXLENGTH=${(Q)__aegis_coloured[1]}
+    ZSH_HIGHLIGHT_MAXLENGTH=$__aegis_coloured[1]
   else
     unset ZSH_HIGHLIGHT_MAXLENGTH
   fi

@@ -71,7 +71,7 @@ __aegis_arm() {
 # A `precmd` of the user runs before all of precmd_functions: it is called by one of ours.
 __aegis_follow_precmd() {
   [[ -n "${functions[precmd]-}" && "${functions[precmd]}" != *__aegis_first* ]] || 'builtin' 'return' 0
-  'builtin' 'setopt' localoptions noaliases
+  'builtin' 'setopt' localoptions noaliases noallexport
   [[ "${functions[precmd]}" != 'builtin autoload'* ]] || 'builtin' 'autoload' +X precmd
   functions[__aegis_their_precmd]="${functions[precmd]}"
   functions[precmd]='__aegis_first; __aegis_status; __aegis_their_precmd "$@"'
@@ -81,6 +81,7 @@ __aegis_follow_precmd() {
 # is now. One that was put around an earlier function of ours finds that one silent.
 __aegis_add_layer() {
   (( __aegis_layers < 100 )) || 'builtin' 'return' 0
+  'builtin' 'setopt' localoptions noaliases noallexport
   __aegis_layers=($((__aegis_layers + 1)))
   'builtin' 'local' theirs=:
   if [[ -n "${widgets[$1]-}" ]]; then

@@ -18,7 +18,8 @@ elif [[ -f "${ZDOTDIR-$HOME}/.zshrc" && -r "${ZDOTDIR-$HOME}/.zshrc" ]]; then
   'builtin' 'source' "${ZDOTDIR-$HOME}/.zshrc"
 fi
 
-# Without a secret (these files were read by hand) nothing is armed.
-if [[ -n "${__aegis_n[*]}" ]]; then
+# Without a secret (these files were read by hand) nothing is armed. It is counted, not looked at:
+# the user may have switched tracing on.
+if [[ "${#__aegis_n[@]}" == 1 ]]; then
   __aegis_arm
 fi

@@ -97,6 +97,12 @@ async def test_trap_1_a_prompt_command_that_was_never_set_is_no_matter(
     assert (await shell.run("(exit 3)")).exit == 3
 
 
+async def test_trap_1_the_status_in_the_users_prompt_is_right(start_bash: StartBash) -> None:
+    shell = await start_bash("PS1='[$?] '")
+    await shell.run("(exit 42)")
+    await shell.seen("[42] ")
+
+
 async def test_trap_1_the_users_err_trap_and_pipestatus_are_not_disturbed(
     start_bash: StartBash,
 ) -> None:
