@@ -25,6 +25,8 @@ REMEDIES = {
     "term_keys": "the keys may have been typed: look with aegis_term_read before you send them "
     "again",
     "term_read": CALL_AGAIN,
+    "term_output": CALL_AGAIN,
+    "term_wait": CALL_AGAIN,
     "term_subscribe": AGAIN_DOES_NO_HARM,
     "term_unsubscribe": AGAIN_DOES_NO_HARM,
     "term_close": LOOK_AND_CALL_AGAIN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors import Actor, Down
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
 
@@ -10,6 +11,9 @@ FrontMessage = (
     api.RunCommand
     | api.SendKeys
     | api.ReadRecords
+    | out.ReadOutput
+    | out.WaitTerminal
+    | out.FollowCommand
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe
