@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|read|output|wait|subscribe|unsubscribe|close``."""
+"""Terminals: ``term spawn|list|run|keys|signal|resize|read|output|wait|subscribe|…|close``."""
 
 from __future__ import annotations
 
@@ -154,6 +154,27 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
         raise click.UsageError(str(error)) from None
     reply = daemon.call("term_keys", name=name, keys=typed)
     daemon.show(reply, lambda: None)
+
+
+@term.command("signal")
+@click.argument("name")
+@click.argument("signal")
+@verb
+def send_signal(daemon: Daemon, name: str, signal: str) -> None:
+    """Send SIGNAL (INT, TERM, KILL, ...) to what runs in front of the terminal NAME."""
+    reply = daemon.call("term_signal", name=name, signal=signal.upper())
+    daemon.show(reply, lambda: None)
+
+
+@term.command()
+@click.argument("name")
+@click.argument("cols", type=int)
+@click.argument("rows", type=int)
+@verb
+def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
+    """Give the window of the terminal NAME a width of COLS columns and a height of ROWS rows."""
+    reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
+    daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 
 @term.command()

@@ -35,6 +35,8 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "term_spawn": ("already_exists", "storage"),
     "term_run": ("not_found", "busy", "incomplete_input", "storage"),
     "term_keys": ("not_found", "busy", "storage"),
+    "term_signal": ("not_found",),
+    "term_resize": ("not_found", "storage"),
     "term_close": ("not_found", "already_exists", "storage"),
     **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found", "storage")),
     **dict.fromkeys(("term_read", "handoff"), ("not_found", "storage")),

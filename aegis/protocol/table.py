@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import daemon, inboxes, output, terminals
+from aegis.protocol import control, daemon, inboxes, output, terminals
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
@@ -107,6 +107,20 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.Unsubscribe,
         reply=terminals.Done,
+        idempotent=True,
+    ),
+    Entry(
+        name="term_signal",
+        owner="terminal",
+        command=control.SignalTerminal,
+        reply=terminals.Done,
+        destructive=True,
+    ),
+    Entry(
+        name="term_resize",
+        owner="terminal",
+        command=control.ResizeTerminal,
+        reply=terminals.TerminalInfo,
         idempotent=True,
     ),
     Entry(

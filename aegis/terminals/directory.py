@@ -17,6 +17,7 @@ from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
+from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
@@ -53,6 +54,8 @@ DirectoryMessage = (
     | api.CloseTerminal
     | api.RunCommand
     | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
     | api.ReadRecords
     | out.ReadOutput
     | out.WaitTerminal

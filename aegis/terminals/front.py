@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors import Actor, Down
+from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
@@ -10,6 +11,8 @@ from aegis.terminals import messages as msg
 FrontMessage = (
     api.RunCommand
     | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
     | api.ReadRecords
     | out.ReadOutput
     | out.WaitTerminal
@@ -25,6 +28,7 @@ FrontMessage = (
     | msg.Introduction
     | msg.ShellStarted
     | msg.Prompted
+    | msg.DirectoryChanged
     | msg.TypingChanged
     | msg.SubmissionRefused
     | msg.SubmissionFailed

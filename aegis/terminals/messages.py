@@ -47,6 +47,22 @@ class TypeKeys(Request[Done]):
 
 
 @attrs.frozen(kw_only=True)
+class SendSignal(Request[Done]):
+    """Send the signal of this name (``INT``) to the process group in front, for ``writer``."""
+
+    signal: str
+    writer: str
+
+
+@attrs.frozen(kw_only=True)
+class SetSize:
+    """The window has this size from now on, for fresh shells too."""
+
+    rows: int
+    cols: int
+
+
+@attrs.frozen(kw_only=True)
 class ReportOutput:
     """Say what the command in flight printed so far (``OutputSoFar``), for ``call``."""
 
@@ -127,6 +143,14 @@ class Prompted:
     """The shell waits at its prompt, in directory ``cwd``."""
 
     cwd: str | None
+
+
+@attrs.frozen(kw_only=True)
+class DirectoryChanged:
+    """A program reported ``cwd`` as its directory; ``is_prompt``: the shell itself is there."""
+
+    cwd: str
+    is_prompt: bool
 
 
 @attrs.frozen(kw_only=True)

@@ -7,7 +7,7 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 from __future__ import annotations
 
 import contextlib
-import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import trio
 from actors import Actor
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.journal.disk import OsDisk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -24,15 +25,19 @@ from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.whereabouts import directory_of
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -48,6 +53,9 @@ MAX_OUTGOING_BYTES = 1024 * 1024
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
 
+MAX_UNREAD_ANSWERS_BYTES = 4096
+"""No question is answered while so many bytes wait for a program to read them."""
+
 RETRY_START_S = 1.0
 """Seconds before a shell that the disk or the system refused is tried again."""
 
@@ -55,6 +63,8 @@ ShellMessage = (
     msg.Introduce
     | msg.Submit
     | msg.TypeKeys
+    | msg.SendSignal
+    | msg.SetSize
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
@@ -101,6 +111,9 @@ class Shell(Actor[ShellMessage]):
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
         self._front = self.context.sibling("terminal", Front)
+        if self.context.incarnation > 1:
+            self._settings = saved_settings(OsDisk(), self._files, self._settings)
+            self._rows, self._cols = self._settings.rows, self._settings.cols
         await self._cleaner.end_earlier(self.context.incarnation)
         self._raw_log = RawLog.open(
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
@@ -131,6 +144,10 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
+            case msg.SendSignal():
+                self._send_signal(message)
+            case msg.SetSize(rows=rows, cols=cols):
+                self._set_size(rows, cols)
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
@@ -195,8 +212,7 @@ class Shell(Actor[ShellMessage]):
         """Where the shell is now; the last that was known if that cannot be told."""
         running = self._running
         if running is not None:
-            with contextlib.suppress(OSError):
-                self._cwd = os.readlink(f"/proc/{running.process.pid}/cwd")  # noqa: PTH115
+            self._cwd = directory_of(running.process.pid) or self._cwd
         return self._cwd
 
     # Requests of the front.
@@ -246,6 +262,19 @@ class Shell(Actor[ShellMessage]):
         running.tracker.keys(request.writer, data)
         self.reply(request, Done())
 
+    def _send_signal(self, request: msg.SendSignal) -> None:
+        running, name = self._running, self._settings.name
+        if running is None:
+            raise Unavailable(f"terminal {name!r} has no shell right now; nothing was signalled")
+        send = partial(signal_front, running.process, request.signal, name, self.defer(request))
+        running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
+
+    def _set_size(self, rows: int, cols: int) -> None:
+        self._rows, self._cols = rows, cols
+        if self._running is not None:
+            with contextlib.suppress(OSError, trio.ClosedResourceError):
+                self._running.process.resize(rows, cols)
+
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
         if self._running is None and self._cleaning is None:
@@ -294,7 +323,31 @@ class Shell(Actor[ShellMessage]):
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
         assert self._readers is not None
-        return Tracker(name, adapter, self._raw_log, self, self._tell, [self._readers])
+        observers = (self._readers, self._responder())
+        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+
+    # What the responder needs.
+
+    def _responder(self) -> Responder:
+        return Responder(
+            size=lambda: (self._rows, self._cols),
+            cursor_at=self._cursor_at,
+            send=self._answer,
+            moved=self._moved,
+        )
+
+    def _cursor_at(self, cursor: int) -> tuple[int, int]:
+        """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
+        return 1, 1
+
+    def _answer(self, data: bytes) -> None:
+        running = self._running
+        if running is not None and running.outgoing_size < MAX_UNREAD_ANSWERS_BYTES:
+            running.send(data)
+
+    def _moved(self, directory: str) -> None:
+        if self._running is not None:
+            self._running.tracker.reports.newest = directory
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:

@@ -21,6 +21,7 @@ from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
@@ -40,6 +41,7 @@ from aegis.terminals.record import (
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recovered_records
+from aegis.terminals.resizing import Resizing
 from aegis.terminals.runs import Runs
 from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -123,6 +125,10 @@ class Terminal(Front):
             start_soon=self.context.start_soon,
         )
         self._following = Following(self._flight, self._standing, self._shell)
+        self._resizing = Resizing(
+            self._standing, self._shell, self._files, self._flusher, self._info
+        )
+        await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
 
@@ -143,6 +149,14 @@ class Terminal(Front):
                 self._check_serving()
                 keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
                 self.pass_on(message, self._shell, keys)
+            case control.SignalTerminal():
+                self._check_serving()
+                name = message.signal.removeprefix("SIG")
+                signal = msg.SendSignal(signal=name, writer=writer_tag(message.from_handle))
+                self.pass_on(message, self._shell, signal)
+            case control.ResizeTerminal():
+                self._check_serving()
+                self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
                 reply = self.defer(message)
                 self._once_recovered(lambda: self._read(message, reply))
@@ -186,6 +200,10 @@ class Terminal(Front):
 
     def _shell_news(self, message: Any) -> None:
         match message:
+            case msg.DirectoryChanged():
+                self._standing.moved(message)
+                if message.is_prompt:
+                    self._flight.moved(message.cwd)
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
             case msg.OutputSoFar():
@@ -242,7 +260,7 @@ class Terminal(Front):
         self._flight.shell, self._flight.cursor = news.shell, news.first_cursor
 
     def _prompted(self, news: msg.Prompted) -> None:
-        self._standing.state, self._standing.cwd = "idle", news.cwd or self._standing.cwd
+        self._standing.prompted(news)
         self._flight.moved(news.cwd)
         self._prompt_waiters.answer_all(self._info())
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
 from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.naming import NAME_RULE
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 from aegis.protocol.wire import MAX_SENTENCE_CHARS, command_from, to_plain
@@ -73,6 +74,14 @@ BAD: list[tuple[str, Any, str]] = [
         "term_keys",
         {"name": "a", "keys": "x" * 65_537},
         "keys must be at most 65536 characters long, not 65537",
+    ),
+    ("term_signal", {"name": "a"}, "signal is missing"),
+    ("term_signal", {"name": "a", "signal": "9"}, f"signal must be {SIGNAL_RULE}, not '9'"),
+    ("term_resize", {"name": "a", "cols": 80}, "rows is missing"),
+    (
+        "term_resize",
+        {"name": "a", "cols": 1, "rows": 24},
+        "cols must be from 2 to 1000 columns, not 1",
     ),
     ("term_read", {"name": "a", "last_n": 0}, "last_n must be from 1 to 1000 records, not 0"),
     ("term_read", {"name": "a", "last_n": -3}, "last_n must be from 1 to 1000 records, not -3"),
