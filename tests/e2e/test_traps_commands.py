@@ -158,6 +158,28 @@ def test_trap_02_a_coprocess_returns_at_once(terminal: LiveTerminal, talk: str) 
     assert terminal.run(talk)["stdout"].endswith("ping\n")
 
 
+@pytest.mark.parametrize("shell", [pytest.param("zsh", marks=needs_zsh)])
+@pytest.mark.parametrize(
+    "startup",
+    [
+        "RPROMPT=right; setopt transient_rprompt",
+        "x() { region_highlight=('0 9 bold') }; zle -N zle-line-finish x",
+        "x() { POSTDISPLAY=' behind'; zle -R }; zle -N zle-line-finish x",
+        "setopt prompt_sp; precmd() { setopt prompt_sp }",
+        "unset zle_bracketed_paste",
+    ],
+)
+def test_trap_15_what_zsh_draws_as_it_lets_go_of_a_line_is_no_output(
+    new_terminal: NewTerminal, startup: str
+) -> None:
+    terminal = new_terminal(startup)
+    for cmd in ("", "# a comment", "\n\n# another\n"):
+        terminal.run("(exit 7)")
+        assert outcome(terminal.run(cmd)) == (0, "", "exited")
+    assert terminal.run("echo )")["stdout"] == "zsh: parse error near `)'\n"
+    assert outcome(terminal.run("printf x")) == (0, "x", "exited")
+
+
 @on_both_shells
 def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(terminal: LiveTerminal) -> None:
     terminal.run("marker=old")

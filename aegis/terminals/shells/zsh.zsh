@@ -106,9 +106,10 @@ __aegis_order() {
 }
 
 # Reads what follows the submit key into `text`: pastes, keys that stand for one control character
-# each, and Enter. Read here, it passes no widget that the user put around pasting or Enter.
+# each, and Enter; fails if anything else comes. Read here, it passes no widget that the user put
+# around pasting or Enter. zsh would end a paste that rests for KEYTIMEOUT (hundredths of a second).
 __aegis_read_submission() {
-  local KEYTIMEOUT=3000 key part
+  local KEYTIMEOUT=360000 key= part
   text=
   while builtin read -rsk 1 key && [[ $key == $'\e' ]]; do
     while [[ $key != *'~' ]] && builtin read -rsk 1 part; do key+=$part; done
@@ -117,16 +118,20 @@ __aegis_read_submission() {
       $'\e[8133;1'*) text+=${(#)$(( ${${key#*;}%'~'} - 100 ))} ;;
     esac
   done
+  [[ $key == $'\r' ]]
 }
 
 # Puts the submitted text on the line, and nothing else, and accepts it.
 __aegis_accept() {
   local text
   PREDISPLAY= POSTDISPLAY= BUFFER= region_highlight=()
-  __aegis_read_submission
-  BUFFER=$text CURSOR=$#text
   __aegis_s=(1)
-  builtin zle .accept-line
+  if __aegis_read_submission; then
+    BUFFER=$text CURSOR=$#text
+    builtin zle .accept-line
+  else
+    builtin zle .send-break
+  fi
 }
 
 # While the daemon's line is read nothing is history: neither `!` nor `^` means anything. Nor is the
@@ -171,5 +176,5 @@ __aegis_bind_keys() {
 __aegis_read_secret() {
   local file=$__aegis_dir[1]/init.secret secret=
   IFS= builtin read -r secret <$file && __aegis_n=($secret)
-  builtin zmodload -F zsh/files b:zf_rm && builtin zf_rm -f -- $file
+  command -p rm -f -- $file
 }

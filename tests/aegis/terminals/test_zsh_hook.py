@@ -13,6 +13,7 @@ import pytest
 from aegis.terminals.boundaries import Ended, NothingRan, Prompted, Secondary, Started
 from aegis.terminals.shells import zsh
 from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
+from aegis.terminals.submission import SUBMIT_KEY
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 
 pytestmark = [pytest.mark.real, needs_zsh]
@@ -393,6 +394,18 @@ async def test_trap_14_no_widget_of_the_user_alters_a_submission(
     )
     outcome = await shell.run("printf %s 'a\tb\x03c'")
     assert outcome.output == "a\tb\x03c"
+
+
+async def test_a_submission_that_somebody_cuts_short_runs_nothing(start_zsh: StartZsh) -> None:
+    shell = await start_zsh()
+    shell.boundaries.submitted()
+    await shell.process.write(SUBMIT_KEY + b"\x1b[200~echo cut\x1b[201~x")
+    happening = await shell.expect(Started, NothingRan)
+    assert isinstance(happening, NothingRan)
+    assert happening.submitted
+    await shell.expect(Prompted)
+    assert b"cut\r\n" not in shell.everything
+    assert (await shell.run("echo whole")).output == "whole\n"
 
 
 async def test_trap_3_what_is_typed_is_read_as_the_user_has_it(start_zsh: StartZsh) -> None:
