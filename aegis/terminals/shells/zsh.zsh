@@ -169,7 +169,7 @@ __aegis_bind_keys() {
     builtin bindkey -M $map '\e[8133;0~' __aegis-nothing '\e[8133;1~' __aegis-submit \
       '\e[8133;2~' __aegis-probe
   done
-  (( ${keymaps[(I)command]} )) && builtin bindkey -M command '\e[8133;0~' send-break
+  if (( ${keymaps[(I)command]} )); then builtin bindkey -M command '\e[8133;0~' send-break; fi
 }
 
 # The secret, by its file, which is removed before the users' files are read.

@@ -68,13 +68,17 @@ __aegis_arm() {
   __aegis_due=(1)
 }
 
-# A `precmd` of the user runs before all of precmd_functions: it is called by one of ours.
+# A `precmd` of the user runs before all of precmd_functions: it is called by one of ours, with the
+# status of the command in `$?`, which must not look like a failure of ours (ERR_EXIT).
 __aegis_follow_precmd() {
   [[ -n "${functions[precmd]-}" && "${functions[precmd]}" != *__aegis_first* ]] || 'builtin' 'return' 0
   'builtin' 'setopt' localoptions noaliases noallexport
-  [[ "${functions[precmd]}" != 'builtin autoload'* ]] || 'builtin' 'autoload' +X precmd
+  if [[ "${functions[precmd]}" == 'builtin autoload'* ]]; then
+    'builtin' 'autoload' +X precmd || 'builtin' 'return' 0
+  fi
   functions[__aegis_their_precmd]="${functions[precmd]}"
-  functions[precmd]='__aegis_first; __aegis_status; __aegis_their_precmd "$@"'
+  functions[precmd]='__aegis_first
+    if __aegis_status; then __aegis_their_precmd; else __aegis_their_precmd; fi'
 }
 
 # Puts a function of ours before the widget zle-line-init, or behind zle-line-finish, whosoever it
@@ -86,7 +90,7 @@ __aegis_add_layer() {
   'builtin' 'local' theirs=:
   if [[ -n "${widgets[$1]-}" ]]; then
     'builtin' 'zle' -A "$1" "__aegis-theirs-$__aegis_layers"
-    theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layers -- \"\$@\""
+    theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layers -- \"\$@\" || 'builtin' :"
   fi
   if [[ "$1" == zle-line-init ]]; then
     functions[__aegis_layer_$__aegis_layers]="__aegis_line_init $__aegis_layers \"\$?\"; $theirs"

@@ -165,6 +165,20 @@ async def test_trap_1_the_last_word_and_the_status_of_a_pipe_are_not_disturbed(
     assert (await shell.run('echo "$_/$pipestatus"')).output == "words/0 5 0\n"
 
 
+async def test_trap_1_errexit_does_not_end_the_shell_because_of_the_hook(
+    start_zsh: StartZsh,
+) -> None:
+    shell = await start_zsh(
+        PLAIN + "precmd() { seen=$? }; x() { return 1 }\n"
+        "zle -N zle-line-init x; zle -N zle-line-finish x\n"
+    )
+    await shell.run("set -e; trap 'errs=$((errs+1))' ZERR; errs=0")
+    assert (await shell.run("false && true")).exit == 1
+    assert (await shell.run("echo alive $seen $errs")).output == "alive 1 0\n"
+    await shell.run("bindkey -D command")
+    assert (await shell.run("echo alive")).output == "alive\n"
+
+
 async def test_trap_1_a_debug_trap_that_prints_is_heard_for_the_users_commands_only(
     start_zsh: StartZsh,
 ) -> None:
