@@ -87,7 +87,7 @@ __aegis_stand() {
 # follows is output. The end of paste mode, which zle told before, is told again.
 __aegis_let_go() {
   builtin trap - DEBUG ZERR
-  if (( __aegis_s[1] )); then
+  if [[ $__aegis_s[1] == 1 && $CONTEXT == (start|cont) ]]; then
     builtin zle -R
     __aegis_print $'\e[?2004l'
   fi

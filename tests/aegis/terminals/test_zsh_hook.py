@@ -251,6 +251,24 @@ async def test_trap_12_what_was_overwritten_is_put_back(
         assert (outcome.output, outcome.exit) == ("hi\n", status)
 
 
+@pytest.mark.parametrize(
+    ("cmd", "keys", "last"),
+    [
+        ("x=old; vared x; echo got $x", "er\r", "got older\n"),
+        ("select x in a b; do echo got $x; break; done", "2\r", "got b\n"),
+    ],
+)
+async def test_trap_11_a_command_that_uses_the_line_editor_is_one_command(
+    start_zsh: StartZsh, cmd: str, keys: str, last: str
+) -> None:
+    shell = await start_zsh()
+    await shell.submit(cmd)
+    await shell.expect(Started)
+    await shell.type(keys)
+    assert await shell.expect(Ended) == Ended(exit=0)
+    assert shell.output.endswith(last)
+
+
 # PROMPT_SP.
 
 
