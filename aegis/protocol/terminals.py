@@ -171,7 +171,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=None,
         validator=at_most_chars(4096),
         metadata=described(
-            "Path or name of a bash; default: $SHELL of the daemon if that is one, else bash."
+            "Path or name of a bash or zsh; default: $SHELL of the daemon if it is one, else bash."
         ),
     )
     cwd: str | None = attrs.field(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aegis.terminals.shells import bash
+from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
-_KINDS = {"bash": bash.prepare}
+_KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
+    "bash": bash.prepare,
+    "zsh": zsh.prepare,
+}
 
 
 def is_supported(program: str) -> bool:
