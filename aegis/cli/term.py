@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|signal|resize|read|subscribe|unsubscribe|close``."""
+"""Terminals: ``term spawn|list|run|keys|signal|resize|read|output|wait|subscribe|…|close``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from typing import Any
 import click
 
 from aegis.cli.keys import keys_of
-from aegis.cli.show import cell, chip, escaped, print_json, print_lines, record_block, say, table
+from aegis.cli.output import output, wait
+from aegis.cli.show import (
+    EXIT_UNKNOWN,
+    cell,
+    chip,
+    escaped,
+    exit_code_of,
+    print_json,
+    print_lines,
+    record_block,
+    say,
+    table,
+)
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import LineError
-
-EXIT_UNKNOWN = 125
-"""What ``term run`` exits with when the command's own exit code is not known."""
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 _OPTIONS_FIRST = {"allow_interspersed_args": False}
@@ -119,10 +128,9 @@ def _show_run(record: Mapping[str, Any]) -> None:
 
 
 def _exit_code(name: str, record: Mapping[str, Any]) -> int:
-    if record["exit"] is not None:
-        return int(record["exit"]) & 0xFF
-    say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
-    return EXIT_UNKNOWN
+    if record["exit"] is None:
+        say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
+    return exit_code_of(record)
 
 
 def _why_unknown(record: Mapping[str, Any]) -> str:
@@ -192,6 +200,10 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
     print_lines("\n\n".join(record_block(record) for record in records))
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+
+
+term.add_command(output)
+term.add_command(wait)
 
 
 @term.command()

@@ -28,6 +28,8 @@ REMEDIES = {
     "again",
     "term_resize": AGAIN_DOES_NO_HARM,
     "term_read": CALL_AGAIN,
+    "term_output": CALL_AGAIN,
+    "term_wait": CALL_AGAIN,
     "term_subscribe": AGAIN_DOES_NO_HARM,
     "term_unsubscribe": AGAIN_DOES_NO_HARM,
     "term_close": LOOK_AND_CALL_AGAIN,

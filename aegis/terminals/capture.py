@@ -81,6 +81,14 @@ class BoundedText:
             notice = "\n" + notice
         return CapturedOutput(first.decode() + notice + last.decode(), total, True)
 
+    def last_line(self) -> str:
+        """The last line that is not blank, as far as its last ``_LINE_SEARCH`` bytes are kept."""
+        for part in (self._tail, self._head):
+            lines = bytes(part[-_LINE_SEARCH:]).decode(errors="ignore").rstrip().splitlines()
+            if lines:
+                return lines[-1]
+        return ""
+
 
 class OutputCapture:
     """The clean text of a stretch of PTY output, fed with raw bytes."""
@@ -105,6 +113,11 @@ class OutputCapture:
         """The output so far with the unfinished line as it looks now; the capture goes on."""
         output = self._text.result(self._cleaner.pending)
         return output if self._errors is None else _with_errors(output, self._errors.snapshot())
+
+    def newest_line(self) -> str:
+        """The unfinished line as it looks now or, if that is blank, the last one that is not."""
+        pending = self._cleaner.pending.rstrip()
+        return pending or self._text.last_line()
 
     def result(self) -> CapturedOutput:
         """The whole output; nothing may be fed afterwards."""

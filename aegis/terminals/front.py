@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actors import Actor, Down
 from aegis.protocol import control
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
 
@@ -13,6 +14,9 @@ FrontMessage = (
     | control.SignalTerminal
     | control.ResizeTerminal
     | api.ReadRecords
+    | out.ReadOutput
+    | out.WaitTerminal
+    | out.FollowCommand
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe

@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
@@ -69,6 +70,28 @@ class ReportOutput:
 
 
 @attrs.frozen(kw_only=True)
+class FetchOutput(Request[OutputChunk]):
+    """Read output from ``cursor`` (None: from where it stands now) on.
+
+    Answered when there is some, after ``wait_s`` in any case. ``max_chars``: no more characters of
+    plain text than that.
+    """
+
+    cursor: int | None
+    max_bytes: int
+    wait_s: float = 0.0
+    plain: bool = True
+    max_chars: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FetchLine(Request[Progress]):
+    """Say which line the command in flight printed last, once output stands beyond ``after``."""
+
+    after: int
+
+
+@attrs.frozen(kw_only=True)
 class CommandRecorded:
     """The record of the command whose output ended at ``raw_end`` is in the ledger.
 
@@ -88,6 +111,13 @@ class EndShell:
 @attrs.frozen(kw_only=True)
 class FlushRawLog:
     """Raw bytes have waited long enough in memory: the shell's timer."""
+
+
+@attrs.frozen(kw_only=True)
+class RestRawLog:
+    """Nothing may have come for a while since ``position``: the shell's timer."""
+
+    position: int
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
@@ -42,6 +42,9 @@ log = structlog.get_logger("aegis.terminals")
 
 FLUSH_S = 0.1
 """Raw bytes wait in memory at most so long."""
+
+REST_S = 1.0
+"""After so long without output the raw log's file is closed until there is more."""
 
 MAX_OUTGOING_BYTES = 1024 * 1024
 """Bytes that may wait for a program to read them."""
@@ -62,9 +65,12 @@ ShellMessage = (
     | msg.SendSignal
     | msg.SetSize
     | msg.ReportOutput
+    | msg.FetchOutput
+    | msg.FetchLine
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
+    | msg.RestRawLog
     | msg.LookAgain
 )
 
@@ -90,9 +96,10 @@ class Shell(Actor[ShellMessage]):
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
-        self._shells: deque[str] = deque(maxlen=MAX_KEPT)
+        self._shells: list[str] = []
         self._first_cursor = 0
         self._promptless = 0
         self._is_over = False
@@ -111,6 +118,7 @@ class Shell(Actor[ShellMessage]):
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
         self._first_cursor = self._raw_log.position
+        self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
         self._introduce()
         self.context.start_soon(self._keep_running)
@@ -118,6 +126,8 @@ class Shell(Actor[ShellMessage]):
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
         await self._leave_nothing()
+        if self._readers is not None:
+            self._readers.close()
         if self._raw_log is not None:
             self._raw_log.close()
 
@@ -140,19 +150,51 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
+            case msg.FetchOutput() | msg.FetchLine():
+                self._fetch(message)
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.LookAgain():
+            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain) -> None:
-        if isinstance(message, msg.FlushRawLog):
-            self._flush_is_due = False
-            self._flush()
-        elif self._running is not None:
-            self._running.tracker.look_again()
+    def _timer_rang(self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain) -> None:
+        assert self._raw_log is not None
+        match message:
+            case msg.FlushRawLog():
+                self._flush_is_due = False
+                self._flush()
+                self.context.after(REST_S, msg.RestRawLog(position=self._raw_log.position))
+            case msg.RestRawLog(position=position):
+                if position == self._raw_log.position:
+                    self._raw_log.rest()
+            case msg.LookAgain():
+                if self._running is not None:
+                    self._running.tracker.look_again()
+
+    # What is read as it comes.
+
+    def _new_readers(self, raw_log: RawLog) -> OutputReaders:
+        return OutputReaders(
+            self._settings.name,
+            raw_log,
+            flush=self._flush_for_reader,
+            tracker=lambda: None if self._running is None else self._running.tracker,
+            start_soon=self.context.start_soon,
+        )
+
+    def _flush_for_reader(self) -> None:
+        """What a reader is given survives a kill; the file it opens is let go of again."""
+        self._flush()
+        self._flush_soon()
+
+    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
+        assert self._readers is not None
+        if isinstance(request, msg.FetchOutput):
+            self._readers.fetch(request, self.defer(request))
+        else:
+            self._readers.follow(request, self.defer(request))
 
     # What the tracker needs (``ShellSide``).
 
@@ -256,7 +298,7 @@ class Shell(Actor[ShellMessage]):
 
     async def _run_one_after_the_other(self) -> None:
         while (running := self._running) is not None:
-            status = await running.run(self._flush_soon)
+            status = await running.run(self._flush_soon, self.context.start_soon)
             if self._is_over:
                 return  # it was ended with this life: what was in flight counts as killed
             ended, self._running = running, None
@@ -272,13 +314,15 @@ class Shell(Actor[ShellMessage]):
         """A shell. Raises ``AegisError``; then nothing of it is left."""
         self._cwd = _first_directory(self._cwd, self._settings.root)
         running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
-        self._shells.append(running.name)
+        self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
-        return Tracker(name, adapter, self._raw_log, self, self._tell, (self._responder(),))
+        assert self._readers is not None
+        observers = (self._readers, self._responder())
+        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
 
     # What the responder needs.
 
@@ -357,6 +401,9 @@ class Shell(Actor[ShellMessage]):
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
+        assert self._readers is not None
+        if self._ending is not None:
+            self._readers.end()
         self._tell(
             msg.ShellEnded(
                 shell=self._shells[-1],

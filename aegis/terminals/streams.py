@@ -20,8 +20,9 @@ class Streams:
 
     def __init__(self, secret: bytes, *, apart: bool) -> None:
         self._parser = MarkParser(secret)
-        self._error_parser = MarkParser(secret)
-        self._apart = Apart() if apart else None
+        self._apart: Apart | None = None
+        if apart:
+            self._apart, self._error_parser = Apart(), MarkParser(secret)
         self._waits_until = math.inf
 
     def feed(self, data: bytes) -> Iterable[Event | ErrorText]:

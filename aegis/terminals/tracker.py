@@ -238,6 +238,16 @@ class Tracker:
         printed = self._printed()
         return NO_OUTPUT if printed is None else printed.snapshot()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs, or was submitted and is about to."""
+        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
+
+    def newest_line(self) -> str:
+        """What the command in flight printed last; empty if it printed nothing, or none runs."""
+        printed = self._printed() if self.is_running else None
+        return "" if printed is None else printed.newest_line()
+
     def close(self) -> None:
         """The shell is gone: what the parser still held is output."""
         self._take(self._streams.close())
