@@ -172,7 +172,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=None,
         validator=at_most_chars(4096),
         metadata=described(
-            "Path or name of a bash; default: $SHELL of the daemon if that is one, else bash."
+            "Path or name of a bash or zsh; default: $SHELL of the daemon if it is one, else bash."
         ),
     )
     cwd: str | None = attrs.field(
@@ -193,7 +193,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default="merged",
         metadata=described(
             "merged: stdout of a record holds both, as they came; separate: standard error of "
-            "commands given to term_run is in stderr. Only bash can separate them."
+            "commands given to term_run is in stderr. Only bash and zsh can separate them."
         ),
     )
 

@@ -6,6 +6,9 @@ there until the command begins (C) the shell speaks on the second PTY alone, and
 first waits. When the command has ended the hook says so on both (D), the second PTY first: the end
 on the first one waits for it. Whatever else comes on the second PTY is standard error.
 
+Zsh draws elsewhere. Its hook parts the streams when the line was read (``P;k=e``), and the start
+comes on the first PTY: until then the second one waits. It ends as in bash.
+
 Nothing waits for ever: ``give_up`` lets everything go, for whoever sees the time.
 """
 
@@ -34,12 +37,14 @@ class Stage(enum.Enum):
     """Where the two streams stand.
 
     ``SENT``: a submission is on its way, and the second PTY may be read before the first has said
-    that they part. ``ENDED``: the second one has told the end of the command.
+    that they part. ``PARTED``: they have, and the start of the command comes on the first one.
+    ``ENDED``: the second one has told the end of the command.
     """
 
     TOGETHER = "together"
     SENT = "sent"
     READING = "reading"
+    PARTED = "parted"
     RUNNING = "running"
     ENDED = "ended"
 
@@ -75,7 +80,7 @@ class Apart:
 
     def second(self, events: Sequence[Event]) -> Iterator[Event | ErrorText]:
         """Events of the second PTY; gives what may be handled now, of the first one too."""
-        if self.stage is Stage.SENT:
+        if self.stage in (Stage.SENT, Stage.PARTED):
             self._ahead += events
             self._waiting_bytes += sum(map(_size, events))
         else:
@@ -107,7 +112,12 @@ class Apart:
         yield from self._take_second(ahead)
 
     def _release(self) -> Iterator[Event | ErrorText]:
-        while self._waiting and self._is_due(self._waiting[0]):
+        while self._waiting:
+            if self.stage is Stage.PARTED and _is_end(self._waiting[0]):
+                yield from self._begin()
+                continue
+            if not self._is_due(self._waiting[0]):
+                return
             event = self._waiting.popleft()
             self._waiting_bytes -= _size(event)
             yield event
@@ -116,8 +126,11 @@ class Apart:
     def _is_due(self, event: Event) -> bool:
         if self.stage is Stage.READING:
             return False
-        is_end = isinstance(event, Mark) and event.kind == "D"
-        return not (is_end and self.stage is Stage.RUNNING)
+        return not (_is_end(event) and self.stage is Stage.RUNNING)
+
+    def _begin(self) -> Iterator[Event | ErrorText]:
+        self.stage = Stage.RUNNING
+        yield from self._take_ahead()
 
     def _first_passed(self, event: Event) -> Iterator[Event | ErrorText]:
         if not isinstance(event, Mark):
@@ -129,6 +142,10 @@ class Apart:
         elif event.params.get("k") == "a":
             self.stage = Stage.READING
             yield from self._take_ahead()
+        elif event.params.get("k") == "e":
+            self.stage = Stage.PARTED
+        elif event.kind == "C" and self.stage is Stage.PARTED:
+            yield from self._begin()
 
     def _second_mark(self, mark: Mark) -> Iterator[Event]:
         """A mark on the second PTY. There is a prompt only if nobody put the streams together."""
@@ -148,6 +165,10 @@ class Apart:
         elif self.stage is Stage.ENDED:
             self.stage = Stage.TOGETHER
             yield mark
+
+
+def _is_end(event: Event) -> bool:
+    return isinstance(event, Mark) and event.kind == "D"
 
 
 def _size(event: Event) -> int:

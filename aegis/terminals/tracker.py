@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+import attrs
 import structlog
 import trio
 
@@ -354,7 +355,7 @@ class Tracker:
         self._incomplete = False
 
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
-        output = self._take_output()
+        output = _without_first_line_feed(self._take_output())
         if self._incomplete:
             self._failed("incomplete")
             return
@@ -437,3 +438,10 @@ class Tracker:
         if self._boundaries.typing != self._told_typing:
             self._told_typing = self._boundaries.typing
             self._tell(msg.TypingChanged(who=self._told_typing))
+
+
+def _without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
+    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
+    if not output.text.startswith("\n"):
+        return output
+    return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)

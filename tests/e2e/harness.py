@@ -27,6 +27,9 @@ PROGRAM = Path(sys.executable).with_name("aegis-actors")
 
 PLAIN_BASHRC = "PS1='$ '\n"
 
+STARTUP_FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
+"""The start-up file that a user has, by shell."""
+
 
 class DaemonProcess:
     """``aegis-actors up`` for a root of its own, in an environment of its own.
@@ -40,7 +43,8 @@ class DaemonProcess:
         self.home = directory / "home"
         self.root.mkdir()
         self.home.mkdir()
-        (self.home / ".bashrc").write_text(bashrc)
+        for name in STARTUP_FILES.values():
+            (self.home / name).write_text(bashrc)
         self.state = State(self.root)
         self.banner = ""
         self.variables: dict[str, str] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -42,6 +42,7 @@ def outcome(record: dict[str, Any]) -> tuple[int | None, str, str]:
         ("printf '\\e[31mred\\e[0m\\nover\\rOVER\\n' >&2", 0, "", "red\nOVER\n"),
     ],
 )
+@on_both_shells
 def test_standard_error_is_told_apart(
     apart: LiveTerminal, cmd: str, exit_code: int, stdout: str, stderr: str
 ) -> None:
@@ -79,12 +80,14 @@ def test_it_still_shows_in_the_raw_log(apart: LiveTerminal) -> None:
 
 
 @pytest.mark.parametrize("cmd", ["echo 'open", "if true; then", "cat <<X\ntext"])
+@on_both_shells
 def test_trap_04_what_cannot_be_read_to_its_end_is_refused(apart: LiveTerminal, cmd: str) -> None:
     assert apart.refusal(cmd).code == "incomplete_input"
     assert outcome(apart.run("echo on; echo err >&2")) == (0, "on\n", "err\n")
     assert [record["cmd"] for record in apart.records()] == ["echo on; echo err >&2"]
 
 
+@on_both_shells
 def test_trap_05_a_timeout_then_the_next_run_each_have_their_own(
     apart: LiveTerminal, gate: Gate
 ) -> None:
@@ -97,6 +100,7 @@ def test_trap_05_a_timeout_then_the_next_run_each_have_their_own(
     assert [record["stderr"] for record in apart.records()] == ["early\nlate\n", "mine\n"]
 
 
+@on_both_shells
 def test_trap_07_an_interrupt_belongs_to_the_interrupted_command(
     apart: LiveTerminal, gate: Gate
 ) -> None:
@@ -111,6 +115,7 @@ def test_trap_07_an_interrupt_belongs_to_the_interrupted_command(
 @pytest.mark.parametrize(
     ("cmd", "exit_code"), [("echo last >&2; exit 3", 3), ("set -e; echo last >&2; false", 1)]
 )
+@on_both_shells
 def test_trap_10_a_shell_that_ends_has_said_what_it_said(
     apart: LiveTerminal, cmd: str, exit_code: int
 ) -> None:
@@ -125,6 +130,7 @@ def test_trap_10_a_program_that_replaces_the_shell_keeps_it_apart(apart: LiveTer
     assert (record["exit"], record["stderr"], record["end"]) == (5, "gone\n", "shell_exit")
 
 
+@on_both_shells
 def test_a_redirection_of_the_shell_lasts_as_long_as_its_command(
     apart: LiveTerminal, tmp_path: Path
 ) -> None:
@@ -152,6 +158,7 @@ def test_trap_13_a_background_job_belongs_to_no_record(apart: LiveTerminal, gate
     assert apart.records()[0]["stderr"].startswith("[1]")
 
 
+@on_both_shells
 def test_what_somebody_types_is_not_parted(apart: LiveTerminal) -> None:
     apart.keys("echo typed >&2\r", from_handle="ann")
     apart.run("true")

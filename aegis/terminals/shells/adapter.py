@@ -37,6 +37,10 @@ class ShellAdapter:
     directory: Path
     error_tty: str | None = None
 
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment to start it in, where ``inherited`` is that of every shell here."""
+        return {**inherited, **self.env}
+
     @property
     def probe_key(self) -> bytes:
         """Asks the hook how long the line is (``133;P;k=l``), and changes nothing."""

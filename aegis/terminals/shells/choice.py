@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
 
-from aegis.terminals.shells import bash
+from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
-_KINDS = {"bash": bash.prepare}
+_KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
+    "bash": bash.prepare,
+    "zsh": zsh.prepare,
+}
 
-_APART = frozenset({"bash"})
+_APART = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
 
 ERROR_TTY_FILE = "init.stderr"

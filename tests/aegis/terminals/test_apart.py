@@ -65,6 +65,30 @@ def test_a_command_is_in_order_however_the_two_were_read(turns: Sequence[int]) -
     assert apart.stage is Stage.TOGETHER
 
 
+ZSH_PARTS = Mark(kind="P", number=4, params={"k": "e", "q": "4"})
+ZSH_FIRST: list[Event] = [LET_GO, ZSH_PARTS, Text(b"\n"), BEGIN, Text(b"out"), END, PROMPT]
+ZSH_SECOND: list[Event] = [Text(b"err"), END]
+
+
+@given(st.permutations([1] * len(ZSH_FIRST) + [2] * len(ZSH_SECOND)))
+def test_where_the_start_comes_on_the_first_the_second_waits_for_it(turns: Sequence[int]) -> None:
+    apart = Apart()
+    apart.submitted()
+    streams = {1: iter(ZSH_FIRST), 2: iter(ZSH_SECOND)}
+    handled = feed(apart, [(turn, next(streams[turn])) for turn in turns])
+    assert [each for each in handled if each != ErrorText(b"err")] == ZSH_FIRST
+    assert handled.index(BEGIN) < handled.index(ErrorText(b"err")) < handled.index(END)
+    assert apart.stage is Stage.TOGETHER
+
+
+def test_where_a_line_runs_nothing_what_was_said_of_it_comes_before_its_end() -> None:
+    apart = Apart()
+    apart.submitted()
+    script: Script = [(2, Text(b"parse error")), (1, LET_GO), (1, ZSH_PARTS), (1, END), (2, END)]
+    handled = feed(apart, [*script, (1, PROMPT)])
+    assert handled == [LET_GO, ZSH_PARTS, ErrorText(b"parse error"), END, PROMPT]
+
+
 def test_a_line_that_runs_nothing_ends_on_both() -> None:
     apart = Apart()
     apart.submitted()

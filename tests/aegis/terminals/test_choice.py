@@ -26,5 +26,5 @@ def test_the_hook_is_told_the_terminal_of_standard_error_and_forgets_it(tmp_path
 def test_a_shell_without_a_hook_for_it_is_refused_with_the_remedy() -> None:
     check_can_separate("/usr/bin/bash")
     assert not can_separate("/usr/bin/fish")
-    with pytest.raises(InvalidRequest, match="needs bash, not '/usr/bin/fish': leave stderr out"):
+    with pytest.raises(InvalidRequest, match="needs bash or zsh, not '/usr/bin/fish': leave"):
         check_can_separate("/usr/bin/fish")
