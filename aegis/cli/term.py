@@ -44,6 +44,11 @@ def term() -> None:
 )
 @click.option("--cols", type=int, help="Width in columns.")
 @click.option("--rows", type=int, help="Height in rows.")
+@click.option(
+    "--stderr",
+    type=click.Choice(["merged", "separate"]),
+    help="Whether standard error of commands is told apart.",
+)
 @verb
 def spawn(daemon: Daemon, name: str, variables: Sequence[str], **options: str | int | None) -> None:
     """Start a terminal called NAME."""

@@ -30,6 +30,7 @@ DEFAULT_ROWS = 24
 End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
 State = Literal["starting", "idle", "running", "failed", "closed", "unreachable"]
 Integration = Literal["osc133", "fallback"]
+StandardError = Literal["merged", "separate"]
 
 
 @attrs.frozen(kw_only=True)
@@ -188,6 +189,13 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=COLS
     )
     rows: int = attrs.field(default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=ROWS)
+    stderr: StandardError = attrs.field(
+        default="merged",
+        metadata=described(
+            "merged: stdout of a record holds both, as they came; separate: standard error of "
+            "commands given to term_run is in stderr. Only bash and zsh can separate them."
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -267,8 +266,7 @@ class Shell(Actor[ShellMessage]):
     def _set_size(self, rows: int, cols: int) -> None:
         self._rows, self._cols = rows, cols
         if self._running is not None:
-            with contextlib.suppress(OSError, trio.ClosedResourceError):
-                self._running.process.resize(rows, cols)
+            self._running.resize(rows, cols)
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end

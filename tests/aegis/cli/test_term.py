@@ -36,7 +36,7 @@ def test_spawn_sends_only_what_was_given(server: LineServer, invoke: Invoke, inf
 def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make) -> None:
     server.answers["term_spawn"] = info()
     where = ["--shell", "zsh", "--cwd", "/tmp", "--env", "A=1", "--env", "B=x=y"]
-    size = ["--cols", "100", "--rows", "30"]
+    size = ["--cols", "100", "--rows", "30", "--stderr", "separate"]
     invoke("term", "spawn", "build", *where, *size, "--as", "alice")
     assert server.arguments() == {
         "name": "build",
@@ -45,6 +45,7 @@ def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make
         "env": {"A": "1", "B": "x=y"},
         "cols": 100,
         "rows": 30,
+        "stderr": "separate",
         "from_handle": "alice",
     }
 
