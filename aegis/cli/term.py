@@ -169,14 +169,17 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
 
 
 @term.command()
+@click.option("--pattern", metavar="RE", help="Only commands that this regular expression finds.")
+@click.option("--only-failures", is_flag=True, help="Only commands whose exit is not 0.")
 @click.argument("name")
 @verb
-def subscribe(daemon: Daemon, name: str) -> None:
+def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: bool) -> None:
     """Be woken when a command finishes on NAME.
 
-    The messages come to the inbox of the handle given with --as.
+    The messages come to the inbox of the handle given with --as. Subscribing again replaces the
+    options of before.
     """
-    reply = daemon.call("term_subscribe", name=name)
+    reply = daemon.call("term_subscribe", name=name, pattern=pattern, only_failures=only_failures)
     daemon.show(reply, lambda: print_lines(f"subscribers: {cell(reply['subscribers'])}"))
 
 

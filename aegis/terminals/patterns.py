@@ -20,8 +20,7 @@ import re2
 
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
-
-MAX_PATTERN_CHARS = 1_000
+from aegis.protocol.terminals import MAX_PATTERN_CHARS
 
 MAX_TEXT_CHARS = 65_536
 """Characters of a text that are searched; what lies behind them is not looked at."""

@@ -127,7 +127,7 @@ class Terminal(Front):
                 self._early_reads.append((message, self.defer(message)))
                 self._answer_reads()
             case api.Subscribe():
-                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
+                self._wakes.subscribe(message, self.defer(message))
             case api.Unsubscribe():
                 self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():

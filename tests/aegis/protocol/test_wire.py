@@ -85,8 +85,19 @@ BAD: list[tuple[str, Any, str]] = [
     ("term_subscribe", {"name": 7}, "name must be text, not 7"),
     (
         "term_subscribe",
-        {"name": "a", "pattern": "x"},
-        "there is no argument 'pattern'; allowed: from_handle, name",
+        {"name": "a", "patern": "x"},
+        "there is no argument 'patern' (did you mean 'pattern'?); allowed: from_handle, name, "
+        "pattern, only_failures",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "pattern": "x" * 1001},
+        "pattern must be at most 1000 characters long, not 1001",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "only_failures": "no"},
+        'only_failures must be true or false, not "no"',
     ),
     ("term_unsubscribe", {}, NO_NAME),
     ("term_close", {"name": "a", "purge": "no"}, 'purge must be true or false, not "no"'),
