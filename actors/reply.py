@@ -20,13 +20,14 @@ class Reply(Generic[T]):
     comes late is counted here and in ``System.late_replies``.
     """
 
-    __slots__ = ("_abandoned", "_late", "_outcome", "_system", "_task")
+    __slots__ = ("_abandoned", "_gone", "_late", "_outcome", "_system", "_task")
 
     def __init__(self, system: System | None = None) -> None:
         self._system = system
         self._outcome: outcome.Outcome[T] | None = None
         self._task: trio.lowlevel.Task | None = None
         self._abandoned = False
+        self._gone: trio.Event | None = None
         self._late = 0
 
     @property
@@ -38,6 +39,14 @@ class Reply(Generic[T]):
     def is_abandoned(self) -> bool:
         """Whether the asker went away (its time ran out, or it was cancelled)."""
         return self._abandoned
+
+    async def wait_abandoned(self) -> None:
+        """Return once the asker went away; never, if it does not. For work done only for it."""
+        if self._gone is None:
+            self._gone = trio.Event()
+        if self._abandoned:
+            self._gone.set()
+        await self._gone.wait()
 
     @property
     def late(self) -> int:
@@ -61,7 +70,7 @@ class Reply(Generic[T]):
         """The asker's time is over: it gets ``error`` and no longer waits."""
         if not self.is_settled:
             self._settle(outcome.Error(error))
-            self._abandoned = True
+            self._abandon()
 
     async def wait(self) -> T:
         """Wait for the outcome. Called once, by the asker; a cancelled wait abandons the reply."""
@@ -86,5 +95,10 @@ class Reply(Generic[T]):
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
         self._task = None
-        self._abandoned = True
+        self._abandon()
         return trio.lowlevel.Abort.SUCCEEDED
+
+    def _abandon(self) -> None:
+        self._abandoned = True
+        if self._gone is not None:
+            self._gone.set()

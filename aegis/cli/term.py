@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from aegis.cli.broadcast import broadcast
 from aegis.cli.keys import keys_of
 from aegis.cli.show import cell, chip, escaped, print_json, print_lines, record_block, say, table
 from aegis.cli.verb import Daemon, verb
@@ -24,6 +25,9 @@ _OPTIONS_FIRST = {"allow_interspersed_args": False}
 @click.group()
 def term() -> None:
     """Shared terminals of people and agents."""
+
+
+term.add_command(broadcast)
 
 
 @term.command()

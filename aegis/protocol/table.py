@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol import broadcast, daemon, inboxes, terminals
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
@@ -62,6 +62,13 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.RunCommand,
         reply=terminals.CommandRecord,
+        destructive=True,
+    ),
+    Entry(
+        name="term_broadcast",
+        owner="terminals",
+        command=broadcast.Broadcast,
+        reply=broadcast.BroadcastOutcomes,
         destructive=True,
     ),
     Entry(

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.errors import ActorCrashed, Refusal
+from actors.errors import ActorCrashed, AskDeadline, Refusal
 from actors.reply import Reply
 
 
@@ -73,3 +73,30 @@ async def test_an_answer_and_a_cancellation_at_one_instant_give_one_outcome() ->
         scope.cancel()
     assert got == [5]
     assert not reply.is_abandoned
+
+
+async def test_whoever_works_for_an_asker_hears_that_it_went_away() -> None:
+    reply: Reply[int] = Reply()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reply.wait_abandoned)
+        nursery.start_soon(reply.wait_abandoned)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(0):
+            await reply.wait()
+    await reply.wait_abandoned()  # late ones hear it too
+
+
+async def test_an_asker_whose_time_is_over_went_away() -> None:
+    reply: Reply[int] = Reply()
+    reply.expire(AskDeadline("late"))
+    await reply.wait_abandoned()
+
+
+async def test_an_asker_that_was_answered_never_went_away(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    reply: Reply[int] = Reply()
+    reply.send(1)
+    with trio.move_on_after(1000) as scope:
+        await reply.wait_abandoned()
+    assert scope.cancelled_caught

@@ -24,6 +24,7 @@ MAX_SENTENCE_CHARS = 400
 
 GOOD: dict[str, dict[str, object]] = {
     "name": {"name": "{terminal}"},
+    "names": {"names": ["{terminal}"]},
     "cmd": {"cmd": "echo bad-arguments"},
     "keys": {"keys": "bad-arguments"},
     "target_handle": {"target_handle": "somebody"},
@@ -34,6 +35,15 @@ GOOD: dict[str, dict[str, object]] = {
 
 BAD: dict[str, list[tuple[object, str]]] = {
     "name": [("", "1 to 64"), ("a b", "1 to 64"), ("x" * 65, "1 to 64"), (5, "text"), (None, "")],
+    "names": [
+        ([], "1 to 64"),
+        (["a b"], "1 to 64"),
+        ([f"t{number}" for number in range(65)], "1 to 64"),
+        (["target", "TARGET"], "different"),
+        ("target", "list"),
+        ([5], "text"),
+        (None, ""),
+    ],
     "cmd": [("a\0b", "NUL"), ("x" * 1_000_001, "1000000"), (["ls"], "text"), (None, "")],
     "timeout": [
         (-1, "from"),
@@ -50,6 +60,8 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "env": [({"": "x"}, "empty"), ({"a": 5}, "text"), ([], "object"), ("a=b", "object")],
     "cols": [(1, "2 to 1000"), (1001, "2 to 1000"), ("80", "whole number"), (80.5, "whole")],
     "rows": [(0, "1 to 1000"), (-5, "1 to 1000"), (True, "whole number")],
+    "pattern": [("(", "missing )"), ("x" * 1001, "1000"), (5, "text"), (r"\pL{900}", "too large")],
+    "only_failures": [("no", "true or false"), (1, "true or false")],
     "purge": [("yes", "true or false"), (1, "true or false")],
     "after": [("no such message", "after"), (5, "text"), ("x" * 513, "512")],
     "unread": [("no", "true or false"), (0, "true or false")],
@@ -83,6 +95,8 @@ class Bad:
         if "name" in given:
             # A spawn that is refused for another reason must not be refused for its name.
             given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
+        if "names" in given:
+            given["names"] = [terminal]
         if self.value is None:
             del given[self.argument]
         else:

@@ -99,6 +99,21 @@ BAD: list[tuple[str, Any, str]] = [
         {"name": "a", "only_failures": "no"},
         'only_failures must be true or false, not "no"',
     ),
+    (
+        "term_broadcast",
+        {"names": [], "cmd": "ls"},
+        "names must hold 1 to 64 terminals, not 0",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "A"], "cmd": "ls"},
+        "names must be different terminals; case makes no difference",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "b c"], "cmd": "ls"},
+        f"names must each be {NAME_RULE}, not 'b c'",
+    ),
     ("term_unsubscribe", {}, NO_NAME),
     ("term_close", {"name": "a", "purge": "no"}, 'purge must be true or false, not "no"'),
     ("term_close", {"name": "a", "purge": 1}, "purge must be true or false, not 1"),
