@@ -17,12 +17,14 @@ import structlog
 import trio
 
 from actors import Down, Ref, Reply
+from aegis.announcing import announce
 from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.resources import Ledger
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
@@ -305,6 +307,7 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
+            announce(self.context.system, Ledger(self._settings.name))
             self._answer_reads()
             self._check_ended()
 
