@@ -100,6 +100,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
+        announce(self.context.system, resources.Inbox(self._handle))
 
     async def teardown(self) -> None:
         """Whoever waits is told what to do now: the runtime could only say that it crashed."""

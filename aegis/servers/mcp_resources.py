@@ -1,7 +1,7 @@
 """Ledgers and inboxes as MCP resources, and the notifications that they have changed.
 
 A client with a session subscribes to one resource after the other, and is told on the stream of
-its own that it opens by GET; what changes while there is none is told when it opens. A client
+its own that it opens by GET; what changes while there is none is told when one opens. A client
 without a session sends one request that lists what it watches, whose response is the stream.
 """
 
@@ -51,8 +51,9 @@ Send = Callable[[Any], Awaitable[None]]
 
 @attrs.define(eq=False)
 class _Session:
-    """A session that watches something."""
+    """A session that watches something; ``was_told`` of a change, on a stream that may be gone."""
 
+    was_told: bool = False
     watch: Watch = attrs.field(factory=Watch)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
@@ -170,6 +171,7 @@ class McpResources:
                 while number not in self._open:
                     await self._opened.wait()
                 for uri in session.watch.take():
+                    session.was_told = True
                     await connection.send_resource_updated(uri)
 
     @contextmanager
@@ -186,10 +188,8 @@ class McpResources:
         async def noticing(message: Any) -> None:
             await send(message)
             if message["type"] == "http.response.start" and message["status"] == 200:
-                self._open[number] = None
-                self._opened.set()
-                self._opened = trio.Event()
                 opened.append(number)
+                self._stream_opened(number)
 
         opened: list[str] = []
         try:
@@ -197,6 +197,15 @@ class McpResources:
         finally:
             if opened:
                 self._open.pop(number, None)
+
+    def _stream_opened(self, number: str) -> None:
+        """What was sent on the stream before may not have arrived: it is told again."""
+        self._open[number] = None
+        self._opened.set()
+        self._opened = trio.Event()
+        session = self._sessions.get(number)
+        if session is not None and session.was_told:
+            session.watch.changed_all()
 
     # Watching, without a session.
 

@@ -49,6 +49,11 @@ class Watch:
         if self._changed:
             self._news.set()
 
+    def changed_all(self) -> None:
+        """Whatever it was told may have been lost on the way."""
+        for key in self.keys:
+            self.changed(key)
+
     async def wait(self) -> None:
         """Wait until something changed of which nobody was told."""
         while not self._changed:

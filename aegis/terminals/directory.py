@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
+from aegis.announcing import announce
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -21,6 +22,7 @@ from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
+from aegis.protocol.resources import Ledger
 from aegis.terminals import purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
@@ -225,6 +227,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._lives.purge(request.name)
+                announce(self.context.system, Ledger(request.name))
         except AegisError as error:
             reply.fail(error)
         else:

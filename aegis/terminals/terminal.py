@@ -115,6 +115,7 @@ class Terminal(Front):
         )
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
+        announce(self.context.system, Ledger(self._settings.name))
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""

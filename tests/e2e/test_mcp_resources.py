@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 import trio
@@ -232,6 +236,103 @@ async def test_a_long_inbox_is_cut_to_its_oldest_messages(
         await client.call_tool("aegis_inbox_read", {"after": found["next"], "limit": 1})
         rest = json.loads(await text_of(client, uri))
         assert rest["messages"][0]["body"][0] == "2"
+
+
+async def frames(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """The messages of an event stream."""
+    async for line in lines:
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))
+
+
+class RawSession:
+    """A session of the older era without any library: its stream is opened when a test says."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+        self.headers = {"accept": "application/json, text/event-stream"}
+        self._ids = itertools.count(1)
+
+    async def begin(self) -> None:
+        client = {"name": "raw", "version": "0"}
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        await self.request("initialize", **version)
+        await self._post({"method": "notifications/initialized"})
+
+    async def request(self, method: str, **params: object) -> None:
+        response = await self._post({"id": next(self._ids), "method": method, "params": params})
+        [frame] = [each async for each in frames(response.aiter_lines())]
+        assert "result" in frame, frame
+        self.headers |= {"mcp-session-id": response.headers["mcp-session-id"]}
+
+    async def _post(self, message: dict[str, Any]) -> httpx2.Response:
+        body = {"jsonrpc": "2.0", **message}
+        return await self._http.post(self._url, json=body, headers=self.headers)
+
+    @asynccontextmanager
+    async def stream(self) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        async with self._http.stream("GET", self._url, headers=self.headers) as response:
+            assert response.status_code == 200
+            yield frames(response.aiter_lines())
+
+
+@pytest.fixture
+async def raw(daemon: DaemonProcess) -> AsyncIterator[RawSession]:
+    headers = {"authorization": f"Bearer {daemon.endpoint.token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http:
+        session = RawSession(http, daemon.endpoint.mcp)
+        await session.begin()
+        yield session
+
+
+async def test_what_changed_while_there_was_no_stream_is_told_when_it_opens(
+    terminal: LiveTerminal, raw: RawSession
+) -> None:
+    await raw.request("resources/subscribe", uri=ledger(terminal))
+    for _ in range(3):
+        await run(terminal, "true")
+    for _ in range(2):
+        async with raw.stream() as told:
+            with trio.fail_after(GUARD_S):
+                frame = await anext(told)
+            assert frame["method"] == "notifications/resources/updated"
+            assert frame["params"]["uri"] == ledger(terminal)
+        await run(terminal, "true")
+
+
+async def test_one_who_never_reads_its_stream_costs_the_others_nothing(
+    daemon: DaemonProcess, terminal: LiveTerminal, raw: RawSession
+) -> None:
+    await raw.request("resources/subscribe", uri=ledger(terminal))
+    async with raw.stream(), watching(daemon, "auto", [ledger(terminal)]) as watcher:
+        for _ in range(100):
+            await run(terminal, "true")
+            assert await watcher.next() == ledger(terminal)
+
+
+async def test_one_client_may_watch_so_much_and_no_more(
+    daemon: DaemonProcess, handle: str, connect_mcp: Connect
+) -> None:
+    names = [f"{handle}{'x' * number}" for number in range(40)]
+    own = [f"aegis://inbox/{name}" for name in names]
+    async with connect_mcp(daemon, "auto") as client:
+        async with client.listen(resource_subscriptions=own) as subscription:
+            assert subscription.honored.resource_subscriptions == own
+        with pytest.raises(MCPError, match="may watch 256 resources"):
+            async with client.listen(resource_subscriptions=own * 7):
+                pass
+
+
+@each_era
+async def test_a_purge_notifies_and_leaves_nothing_to_read(
+    daemon: DaemonProcess, terminal: LiveTerminal, era: str
+) -> None:
+    async with watching(daemon, era, [ledger(terminal)]) as watcher:
+        await trio.to_thread.run_sync(lambda: terminal.close(purge=True))
+        assert await watcher.next() == ledger(terminal)
+        with pytest.raises(MCPError, match=f"there is no terminal '{terminal.name}'"):
+            await watcher.read(ledger(terminal))
 
 
 @each_era
