@@ -5,8 +5,6 @@ The ledger is what counts; the few newest wakes are kept so that the usual case 
 
 from __future__ import annotations
 
-from collections import deque
-
 import attrs
 import trio
 
@@ -41,7 +39,7 @@ class WakeFeed:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._recent: deque[Wake] = deque()
+        self._recent: list[Wake] = []
         self._chars = 0
         self._floor = -1  # every later record is among the recent
         self._news = trio.Event()
@@ -67,7 +65,7 @@ class WakeFeed:
         self._recent.append(wake)
         self._chars += len(wake.cmd or "")
         while len(self._recent) > MAX_RECENT or self._chars > MAX_RECENT_CHARS:
-            oldest = self._recent.popleft()
+            oldest = self._recent.pop(0)
             self._chars -= len(oldest.cmd or "")
             self._floor = oldest.seq
 

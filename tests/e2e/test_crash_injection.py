@@ -22,6 +22,7 @@ from aegis.client.line import CommandFailed
 from tests.e2e.busy import NAMES, Busy, busy_daemon, callers, crashing, endpoint_of, nodes
 from tests.e2e.callers import Lost, Pending
 from tests.e2e.harness import GUARD_S, Gate
+from tests.e2e.watchers import watching_at
 
 pytestmark = [
     pytest.mark.real,
@@ -334,6 +335,39 @@ async def test_a_front_that_crashes_costs_a_broadcast_its_record_alone(
             assert lost["error"].startswith("terminal 'build' gave no answer; if your command was ")
             assert (kept["name"], kept["error"]) == ("other", None)
             assert (kept["record"]["seq"], kept["record"]["exit"]) == (1, 0)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+@pytest.mark.parametrize(
+    ("path", "uri", "command", "arguments"),
+    [
+        (
+            "root/terminals/build/terminal",
+            "aegis://terminals/build/ledger",
+            "term_read",
+            {"name": "build"},
+        ),
+        ("root/inboxes/ann/inbox", "aegis://inbox/ann", "inbox_read", {"from_handle": "ann"}),
+    ],
+)
+async def test_whoever_watches_is_told_to_read_again_what_its_actor_may_not_have_told(
+    tmp_path: Path,
+    new_gate: NewGate,
+    mode: str,
+    path: str,
+    uri: str,
+    command: str,
+    arguments: dict[str, str],
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            url = busy.sessions["legacy"]  # of ann
+            async with watching_at(url, mode, [uri], {}) as watcher:
+                with crashing(path):
+                    await refused(busy.call("line", command, **arguments))
+                assert await watcher.next() == uri
+                assert await watcher.read(uri)
 
 
 # The servers.

@@ -49,6 +49,18 @@ async def watching(
     daemon: DaemonProcess, era: str, uris: list[str], handle: str | None = None
 ) -> AsyncIterator[Watcher]:
     """A client of this era that watches these; without a handle it is the operator's."""
+    url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
+    if handle is not None:
+        url, headers = daemon.call("session_new", handle=handle)["url"], {}
+    async with watching_at(url, era, uris, headers) as watcher:
+        yield watcher
+
+
+@asynccontextmanager
+async def watching_at(
+    url: str, era: str, uris: list[str], headers: dict[str, str]
+) -> AsyncIterator[Watcher]:
+    """Likewise, by the address of a session."""
     send, told = trio.open_memory_channel[str](1000)
 
     async def on_message(message: Any) -> None:
@@ -59,9 +71,6 @@ async def watching(
         async for event in subscription:
             send.send_nowait(event.uri)  # type: ignore[union-attr]
 
-    url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
-    if handle is not None:
-        url, headers = daemon.call("session_new", handle=handle)["url"], {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
         Client(
