@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import control, daemon, inboxes, output, terminals, workspaces
+from aegis.protocol import broadcast, control, daemon, inboxes, output, terminals, workspaces
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "workspaces", "daemon"]
@@ -68,6 +68,13 @@ COMMANDS: tuple[Entry, ...] = (
         reply=terminals.CommandRecord,
         destructive=True,
         tells_progress=True,
+    ),
+    Entry(
+        name="term_broadcast",
+        owner="terminals",
+        command=broadcast.Broadcast,
+        reply=broadcast.BroadcastOutcomes,
+        destructive=True,
     ),
     Entry(
         name="term_keys",

@@ -19,6 +19,7 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 MAX_CMD_CHARS = 1_000_000
 MAX_KEYS_CHARS = 65_536
+MAX_PATTERN_CHARS = 1_000
 MAX_VARIABLE_BYTES = 131_070
 """Name, ``=`` and value of one variable: the longest string that execve(2) takes on Linux."""
 MAX_ENV_BYTES = 1024 * 1024
@@ -274,8 +275,23 @@ class ReadRecords(OnTerminal[RecordList]):
 class Subscribe(OnTerminal[Subscribed]):
     """Be woken through your inbox whenever a command of somebody else finishes on this terminal.
 
-    It lasts until you unsubscribe, also when the terminal is closed and spawned again.
+    It lasts until you unsubscribe, also when the terminal is closed and spawned again. To be woken
+    by some commands only, say which; where both are given, both must hold. Subscribing again
+    replaces what you said before, for commands that finish from then on.
     """
+
+    pattern: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_PATTERN_CHARS),
+        metadata=described(
+            "A regular expression (RE2: Python's without look-around and back-references) that is "
+            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. Default: all commands."
+        ),
+    )
+    only_failures: bool = attrs.field(
+        default=False,
+        metadata=described("Only commands whose exit is not 0; an unknown exit counts as failure."),
+    )
 
 
 @attrs.frozen(kw_only=True)

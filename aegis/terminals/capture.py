@@ -63,6 +63,10 @@ class BoundedText:
         if len(self._tail) > 2 * self._tail_size:
             del self._tail[: -self._tail_size]
 
+    def count(self, size: int) -> None:
+        """So many bytes more belong to it, of a part that is left out anyway."""
+        self._total += size
+
     def result(self, pending: str = "") -> CapturedOutput:
         """What was written, and ``pending`` after it as if it had been; nothing changes."""
         ending = pending.encode()
@@ -88,6 +92,14 @@ class BoundedText:
             if lines:
                 return lines[-1]
         return ""
+
+
+def cut_again(output: CapturedOutput, limit: int) -> CapturedOutput:
+    """``output`` as it would be with a lower limit, 256 bytes or more."""
+    text = BoundedText(limit)
+    text.write(output.text)
+    text.count(max(0, output.total_bytes - len(output.text.encode())))
+    return text.result()
 
 
 class OutputCapture:

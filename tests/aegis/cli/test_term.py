@@ -210,8 +210,14 @@ def test_read_takes_one_way_of_choosing(invoke: Invoke) -> None:
 def test_subscribe_shows_who_is_woken_now(server: LineServer, invoke: Invoke) -> None:
     server.answers["term_subscribe"] = {"subscribers": ["alice", "bob"], "ok": True}
     result = invoke("--as", "bob", "term", "subscribe", "build")
-    assert server.arguments() == {"name": "build", "from_handle": "bob"}
+    assert server.arguments() == {"name": "build", "from_handle": "bob", "only_failures": False}
     assert result.stdout == "subscribers: alice, bob\n"
+
+
+def test_subscribe_takes_what_one_wants_to_be_told_of(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_subscribe"] = {"subscribers": ["human"], "ok": True}
+    invoke("term", "subscribe", "build", "--pattern", "^make", "--only-failures")
+    assert server.arguments() == {"name": "build", "pattern": "^make", "only_failures": True}
 
 
 def test_unsubscribe_says_nothing(server: LineServer, invoke: Invoke) -> None:

@@ -95,8 +95,34 @@ BAD: list[tuple[str, Any, str]] = [
     ("term_subscribe", {"name": 7}, "name must be text, not 7"),
     (
         "term_subscribe",
-        {"name": "a", "pattern": "x"},
-        "there is no argument 'pattern'; allowed: from_handle, name",
+        {"name": "a", "patern": "x"},
+        "there is no argument 'patern' (did you mean 'pattern'?); allowed: from_handle, name, "
+        "pattern, only_failures",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "pattern": "x" * 1001},
+        "pattern must be at most 1000 characters long, not 1001",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "only_failures": "no"},
+        'only_failures must be true or false, not "no"',
+    ),
+    (
+        "term_broadcast",
+        {"names": [], "cmd": "ls"},
+        "names must hold 1 to 64 terminals, not 0",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "A"], "cmd": "ls"},
+        "names must be different terminals; case makes no difference",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "b c"], "cmd": "ls"},
+        f"names must each be {NAME_RULE}, not 'b c'",
     ),
     ("workspace_create", {}, "workspace is missing"),
     (
