@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +18,26 @@ import trio
 from actors import Actor
 from aegis.clock import utc_now
 from aegis.errors import AegisError, Busy, StorageError, Unavailable
-from aegis.journal.disk import storage_error
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
-from aegis.terminals import faults
 from aegis.terminals import messages as msg
-from aegis.terminals.earlier import end_what_is_left, named
-from aegis.terminals.environment import shell_environment
+from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.pty import open_pty_process
-from aegis.terminals.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
 from aegis.terminals.running import RunningShell
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
-from aegis.terminals.shells import bash
+from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
 
 log = structlog.get_logger("aegis.terminals")
 
 FLUSH_S = 0.1
 """Raw bytes wait in memory at most so long."""
-
-REAP_S = 0.2
-"""How long a shell that was killed may take until the kernel lets it be reaped."""
 
 MAX_OUTGOING_BYTES = 1024 * 1024
 """Bytes that may wait for a program to read them."""
@@ -83,8 +73,11 @@ class Shell(Actor[ShellMessage]):
     ) -> None:
         self._settings = settings
         self._files = files
-        self._file_limit = file_limit
-        self._scan = scan
+        self._cleaner = Cleaner(settings=settings, files=files, scan=scan)
+        self._starter = Starter(
+            settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner
+        )
+        self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
@@ -101,7 +94,7 @@ class Shell(Actor[ShellMessage]):
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
         self._front = self.context.sibling("terminal", Front)
-        await self._end_earlier()
+        await self._cleaner.end_earlier(self.context.incarnation)
         self._raw_log = RawLog.open(
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
@@ -164,10 +157,6 @@ class Shell(Actor[ShellMessage]):
                 self._cwd = os.readlink(f"/proc/{running.process.pid}/cwd")  # noqa: PTH115
         return self._cwd
 
-    def read_typed(self, number: int) -> str | None:
-        """The text that the hook kept of a typed command."""
-        return bash.read_typed(self._files.directory, number)
-
     # Requests of the front.
 
     def _introduce(self) -> None:
@@ -220,7 +209,7 @@ class Shell(Actor[ShellMessage]):
         if self._running is None and self._cleaning is None:
             self._tell_ended(None, ())
         elif self._running is not None:
-            self.context.start_soon(self._end_processes, self._running)
+            self.context.start_soon(self._cleaner.end_processes, self._running)
 
     # The life of one shell after the other.
 
@@ -228,9 +217,7 @@ class Shell(Actor[ShellMessage]):
         self._is_over = True
         left, self._running, self._cleaning = self._running or self._cleaning, None, None
         if left is not None:
-            left.process.close()
-            await self._end_processes(left, HASTY_ROUNDS)
-            await left.reap(REAP_S)
+            await self._cleaner.end_in_haste(left)
 
     async def _keep_running(self) -> None:
         try:
@@ -247,7 +234,7 @@ class Shell(Actor[ShellMessage]):
                 return  # it was ended with this life: what was in flight counts as killed
             ended, self._running = running, None
             self._cleaning = ended
-            leftover = await self._clean_up(ended)
+            leftover = await self._cleaner.clean_up(ended)
             self._cleaning = None
             self._tell_ended(status, leftover, ended)
             if self._ending is None:
@@ -256,76 +243,20 @@ class Shell(Actor[ShellMessage]):
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        assert self._raw_log is not None
-        name = secrets.token_hex(6)
-        cookie = self._settings.cookie(name)
         self._cwd = _first_directory(self._cwd, self._settings.root)
-        secret = self._write_startup(cookie)
-        await faults.SHELL_START_BEFORE.reach(self._settings.name)
-        process = await open_pty_process(
-            bash.argv(self._settings.shell, self._files.directory),
-            cwd=self._cwd,
-            env=shell_environment(os.environ, self._settings.env, cookie),
-            rows=self._settings.rows,
-            cols=self._settings.cols,
-            open_files=self._file_limit,
-        )
-        tracker = Tracker(name, secret, self._raw_log, self, self._tell)
-        running = RunningShell(name, process, cookie, tracker)
-        try:
-            await faults.SHELL_START_AFTER.reach(self._settings.name)
-            save_shell(self._files.shell, ShellNote(sid=process.pid, cookie=cookie))
-        except Exception as error:
-            await self._clean_up(running)
-            await running.reap(REAP_S)
-            if isinstance(error, OSError):
-                raise storage_error("write", self._files.shell, error) from error
-            raise
-        self._shells.append(name)
+        running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
+        self._shells.append(running.name)
         self._failure = ""
         return running
 
-    def _write_startup(self, cookie: str) -> bytes:
-        """What the shell reads, and the note that it comes; gives its secret."""
-        try:
-            secret = bash.write_startup(self._files.directory)
-            save_shell(self._files.shell, ShellNote(sid=None, cookie=cookie))
-        except OSError as error:
-            raise storage_error("write", self._files.directory, error) from error
-        return secret
+    def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
+        assert self._raw_log is not None
+        return Tracker(name, adapter, self._raw_log, self, self._tell)
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:
             self._flush_is_due = True
             self.context.after(FLUSH_S, msg.FlushRawLog())
-
-    async def _clean_up(self, ended: RunningShell) -> tuple[str, ...]:
-        """Nothing of this shell stays; what would not go is named."""
-        ended.tracker.close()
-        ended.process.close()
-        await faults.SHELL_END_BEFORE.reach(self._settings.name)
-        leftover = await self._end_processes(ended)
-        await faults.SHELL_END_AFTER.reach(self._settings.name)
-        forget_shell(self._files.shell)
-        return leftover
-
-    async def _end_processes(
-        self, running: RunningShell, rounds: Sequence[Round] = ROUNDS
-    ) -> tuple[str, ...]:
-        sids, cookies = [running.process.pid], [running.cookie]
-        left = await end_processes(sids, cookies, rounds, scan=self._scan)
-        return named(self._settings.name, left)
-
-    async def _end_earlier(self) -> None:
-        """End what an earlier life of this actor, or of the daemon, has left running.
-
-        A first life that finds no note has nothing to end: ``up`` ended what earlier daemons left.
-        """
-        if load_shell(self._files.shell) is None and self.context.incarnation == 1:
-            return
-        root, name = self._settings.root, self._settings.name
-        await end_what_is_left(root, name, self._files.shell, self._scan)
-        forget_shell(self._files.shell)
 
     async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
         """The next shell; None if too many ended before a first prompt, or none can be started.

@@ -18,14 +18,13 @@ import trio
 
 from actors import Down, Ref, Reply
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
-from aegis.terminals import faults
 from aegis.terminals import messages as msg
-from aegis.terminals.calls import Call, CallQueue
+from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
@@ -35,12 +34,12 @@ from aegis.terminals.record import (
     lost_record,
     outcome_of,
     shell_exit_code,
-    unfinished_record,
     writer_tag,
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recovered_records
-from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
+from aegis.terminals.runs import Runs
+from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.standing import PromptWaiters, Standing
@@ -68,7 +67,6 @@ class Terminal(Front):
         self._settings = settings
         self._flusher = flusher
         self._files = files
-        self._queue = CallQueue(settings.name)
         self._history = History(files.ledger)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
@@ -84,7 +82,7 @@ class Terminal(Front):
         self._handlers: dict[type, Callable[[Any], None]] = {
             msg.ShellStarted: self._shell_started,
             msg.Prompted: self._prompted,
-            msg.SubmissionRefused: self._submission_refused,
+            msg.SubmissionRefused: lambda news: self._runs.refused(news),
             msg.SubmissionFailed: self._submission_failed,
             msg.CommandStarted: self._command_started,
             msg.CommandEnded: self._command_ended,
@@ -105,6 +103,14 @@ class Terminal(Front):
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._wakes.open(given))
+        self._runs = Runs(
+            self._settings.name,
+            self._flight,
+            self._standing,
+            self._shell,
+            after=self.context.after,
+            start_soon=self.context.start_soon,
+        )
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
 
@@ -118,7 +124,9 @@ class Terminal(Front):
         """Handle a client's command, or news of the shell, the writer or a timer."""
         match message:
             case api.RunCommand():
-                self._run(message)
+                check_command(message.cmd)
+                self._check_serving()
+                self._runs.add(message, self._next_number(), self.defer(message))
             case api.SendKeys():
                 self._check_serving()
                 keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
@@ -145,7 +153,7 @@ class Terminal(Front):
             case msg.RetryAppends():
                 self._recorder.retry()
             case msg.RunDeadline(call=call):
-                self._run_deadline(call)
+                self._runs.deadline(call)
             case msg.PromptDeadline(call=call):
                 self._prompt_waiters.answer(call, self._info())
             case Down():
@@ -154,39 +162,18 @@ class Terminal(Front):
                 await self._meet(message)
             case _ if self._shell_life:
                 self._shell_news(message)
-                self._advance()
+                self._runs.advance()
 
     def _shell_news(self, message: Any) -> None:
         match message:
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
             case msg.OutputSoFar():
-                self._output_so_far(message)
+                self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):
                 self._shell_failed(why)
             case _:
                 self._handlers[type(message)](message)
-
-    # Calls of run.
-
-    def _run(self, request: api.RunCommand) -> None:
-        check_command(request.cmd)
-        self._check_serving()
-        self._last_call += 1
-        number = self._last_call
-        call = Call(
-            number=number,
-            cmd=request.cmd,
-            writer=writer_tag(request.from_handle),
-            timeout_s=request.timeout,
-            reply=self.defer(request),
-            timer=self.context.after(request.timeout, msg.RunDeadline(call=number)),
-        )
-        try:
-            self._queue.add(call)
-        except Busy as busy:
-            call.settle(busy)
-        self._advance()
 
     def _check_serving(self) -> None:
         name = self._settings.name
@@ -195,80 +182,6 @@ class Terminal(Front):
         if self._standing.state == "failed":
             raise Unavailable(f"terminal {name!r} has failed: {self._standing.failure}")
         self._recorder.check(name)
-
-    def _advance(self) -> None:
-        """Type the next command, if the shell is at its prompt and nobody is typing there."""
-        standing = self._standing
-        while standing.state == "idle" and standing.typing is None and self._flight.is_free:
-            call = self._queue.take()
-            if call is None:
-                return
-            try:
-                self._flight.submit(call, trio.current_time())
-            except StorageError as error:
-                call.settle(error)
-                continue
-            standing.state = "running"
-            faults.TYPE_BEFORE.hit()
-            self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
-
-    def _submission_refused(self, news: msg.SubmissionRefused) -> None:
-        call = self._flight.take_back(news.call)
-        if news.at_prompt:
-            self._standing.state = "idle"
-        if call is not None and call.is_late:
-            call.settle(self._why_not_typed(call))
-        elif call is not None:
-            self._queue.put_back(call)
-
-    def _submission_failed(self, news: msg.SubmissionFailed) -> None:
-        command = self._flight.command
-        if command is not None and command.timed_out and command.call == news.call:
-            self._give_up(news.call)
-            return
-        call = self._flight.take_back(news.call)
-        if call is None:
-            return
-        if news.why == "incomplete":
-            call.settle(incomplete(call.cmd, "did not run"))
-        else:
-            call.settle(swallowed(self._settings.name, call.cmd))
-
-    def _run_deadline(self, number: int) -> None:
-        call, submitted = self._queue.remove(number), self._flight.submitted
-        if call is not None:
-            call.settle(self._why_not_typed(call))
-        elif submitted is not None and submitted.number == number:
-            submitted.is_late = True
-            self._shell.tell(msg.ReportOutput(call=number))
-
-    def _why_not_typed(self, call: Call) -> AegisError:
-        return not_typed(
-            self._settings.name, call.timeout_s, self._flight.command, self._standing.typing
-        )
-
-    def _output_so_far(self, news: msg.OutputSoFar) -> None:
-        call = self._flight.submitted
-        if call is None or call.number != news.call:
-            return
-        if call is not self._flight.call:
-            call.settle(typed_behind(self._settings.name, call.timeout_s, call.cmd))
-            return
-        try:
-            command = self._flight.mark_timed_out()
-        except StorageError as error:
-            call.settle(error)
-        else:
-            record = unfinished_record(command, news.output, news.raw_end)
-            self.context.start_soon(self._answer_timed_out, call, record)
-
-    async def _answer_timed_out(self, call: Call, record: api.CommandRecord) -> None:
-        try:
-            await self._flight.sync()
-        except StorageError as error:
-            call.settle(error)
-        else:
-            call.settle(record)
 
     # News of the shell.
 
@@ -293,7 +206,7 @@ class Terminal(Front):
             self._shell.tell(msg.EndShell(end=self._standing.ending))
         elif self._standing.state != "starting":
             self._prompt_waiters.answer_all(self._info())
-        self._advance()
+        self._runs.advance()
 
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
@@ -341,13 +254,13 @@ class Terminal(Front):
             self._finish(command, call, news, end=end, exit_code=code)
         if news.end is not None:
             self._leftover = news.leftover
-            self._queue.fail_all(Unavailable(f"terminal {self._settings.name!r} was closed"))
+            self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
             self._check_ended()
 
     def _shell_failed(self, why: str) -> None:
         self._standing.state, self._standing.failure = "failed", why
         name = self._settings.name
-        self._queue.fail_all(Unavailable(f"terminal {name!r} has failed: {why}"))
+        self._runs.fail_waiting(Unavailable(f"terminal {name!r} has failed: {why}"))
         self._prompt_waiters.answer_all(self._info())
 
     def _finish(
@@ -370,6 +283,10 @@ class Terminal(Front):
         )
         self._flight.finished(command.seq, outcome)
         self._recorder.append(final_record(command, news.output, outcome), call)
+
+    def _submission_failed(self, news: msg.SubmissionFailed) -> None:
+        if self._runs.failed(news):
+            self._give_up(news.call)
 
     def _give_up(self, number: int) -> None:
         """A submission whose number was shown did not run after all: no other may have it."""
@@ -417,9 +334,14 @@ class Terminal(Front):
         if self._standing.state != "starting":
             self.reply(request, self._info())
             return
+        number = self._next_number()
+        self._prompt_waiters.add(number, self.defer(request))
+        self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
+
+    def _next_number(self) -> int:
+        """A number for a call, unique among all lives of this front."""
         self._last_call += 1
-        self._prompt_waiters.add(self._last_call, self.defer(request))
-        self.context.after(request.timeout_s, msg.PromptDeadline(call=self._last_call))
+        return self._last_call
 
     def _end(self, request: msg.EndTerminal) -> None:
         self._ending_waiters.append(self.defer(request))

@@ -6,7 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -21,7 +21,7 @@ from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
-from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
+from aegis.terminals.shells.adapter import ShellAdapter
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -49,23 +49,36 @@ class ShellSide(Protocol):
     def working_directory(self) -> str | None:
         """Where the shell is now."""
 
-    def read_typed(self, number: int) -> str | None:
-        """The text that the hook kept under a history number."""
+
+class OutputObserver(Protocol):
+    """Who sees the output as it comes, on the hot path: it must be quick."""
+
+    def output(self, data: bytes, cursor: int) -> None:
+        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log.
+
+        The bytes are those that viewers see: marks come without their secret.
+        """
 
 
 class Tracker:
-    """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order."""
+    """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
+
+    ``observers`` see every byte once it is in the raw log.
+    """
 
     def __init__(
         self,
         name: str,
-        secret: bytes,
+        adapter: ShellAdapter,
         raw_log: RawLog,
         shell: ShellSide,
         tell: Callable[[Any], None],
+        observers: Sequence[OutputObserver] = (),
     ) -> None:
         self._name = name
-        self._parser = MarkParser(secret)
+        self._adapter = adapter
+        self._parser = MarkParser(adapter.secret)
+        self._observers = observers
         self._raw_log = raw_log
         self._shell = shell
         self._tell = tell
@@ -88,11 +101,9 @@ class Tracker:
         for event in self._parser.feed(data):
             match event:
                 case Text(data=text):
-                    self._raw_log.write(text)
-                    if self._capture is not None:
-                        self._capture.feed(text)
+                    self._print(text)
                 case PasteMode(on=on, data=sequence):
-                    self._raw_log.write(sequence)
+                    self._show(sequence)
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
@@ -142,7 +153,7 @@ class Tracker:
 
     def _probe(self) -> None:
         self._boundaries.probed()
-        self._shell.write(PROBE_KEY)
+        self._shell.write(self._adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
     def _release_keys(self) -> None:
@@ -197,15 +208,25 @@ class Tracker:
         """The shell is gone: what the parser still held is output."""
         for event in self._parser.close():
             assert isinstance(event, Text)
-            self._raw_log.write(event.data)
-            if self._capture is not None:
-                self._capture.feed(event.data)
+            self._print(event.data)
         self._flush()
+
+    def _print(self, text: bytes) -> None:
+        self._show(text)
+        if self._capture is not None:
+            self._capture.feed(text)
+
+    def _show(self, data: bytes) -> None:
+        """What a viewer sees goes into the raw log, and to who watches."""
+        cursor = self._raw_log.position
+        self._raw_log.write(data)
+        for observer in self._observers:
+            observer.output(data, cursor)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
         self._boundaries.submitted()
-        data = encode_submission(submission.cmd)
+        data = self._adapter.encode(submission.cmd)
         self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
         self._shell.write(data)
 
@@ -217,7 +238,7 @@ class Tracker:
 
     def _follow_mark(self, mark: Mark) -> None:
         before = self._raw_log.position
-        self._raw_log.write(mark.visible)
+        self._show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -268,7 +289,7 @@ class Tracker:
         output = self._take_output()
         typed = None
         if ended.history is not None:
-            typed = self._shell.read_typed(ended.history)
+            typed = self._adapter.read_typed(ended.history)
         self._tell(
             msg.CommandEnded(
                 raw_start=self._command_start,
@@ -306,7 +327,7 @@ class Tracker:
         self._set_aside, self._capture = self._printed(), None
         if secondary.submitted:
             self._incomplete = True
-            self._shell.write(INTERRUPT_LINE)
+            self._shell.write(self._adapter.interrupt_line)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False

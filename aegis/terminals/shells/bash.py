@@ -14,6 +14,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from aegis.terminals.shells.adapter import ShellAdapter
+
 INIT_FILE = "init.sh"
 SECRET_FILE = "init.secret"  # noqa: S105 - a file's name
 
@@ -22,6 +24,23 @@ MAX_TYPED_BYTES = 1 << 20
 
 _SECRET_BYTES = 18
 _ENTRY = re.compile(r"\s*[0-9]+[* ] (.*)", re.DOTALL)
+
+
+class BashAdapter(ShellAdapter):
+    """A bash, 4.4 or newer, with the hook."""
+
+    def read_typed(self, number: int) -> str | None:
+        """The text of the typed command with this history number, once."""
+        return read_typed(self.directory, number)
+
+
+def prepare(program: str, directory: Path) -> BashAdapter:
+    """Write the start-up files for one start of ``program``. Raises ``OSError``."""
+    return BashAdapter(
+        secret=write_startup(directory),
+        argv=tuple(argv(program, directory)),
+        directory=directory,
+    )
 
 
 def write_startup(directory: Path) -> bytes:

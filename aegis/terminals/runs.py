@@ -1,0 +1,144 @@
+"""``Runs``: the calls of ``run`` on one terminal, from the queue to the shell and to their answer.
+
+A call whose time is up is answered with the record so far, if its command was typed. What comes
+after that, the end of the command, is the front's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from actors import Ref, Reply, Timer
+from aegis.errors import AegisError, Busy, StorageError
+from aegis.protocol import terminals as api
+from aegis.terminals import faults
+from aegis.terminals import messages as msg
+from aegis.terminals.calls import Call, CallQueue
+from aegis.terminals.flight import Flight
+from aegis.terminals.record import unfinished_record, writer_tag
+from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
+from aegis.terminals.standing import Standing
+
+
+class Runs:
+    """The calls of the terminal ``name``.
+
+    ``after`` and ``start_soon`` are those of the front's context.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        flight: Flight,
+        standing: Standing,
+        shell: Ref[msg.Submit | msg.ReportOutput],
+        *,
+        after: Callable[[float, object], Timer],
+        start_soon: Callable[..., object],
+    ) -> None:
+        self._name = name
+        self._flight = flight
+        self._standing = standing
+        self._shell = shell
+        self._after = after
+        self._start_soon = start_soon
+        self._queue = CallQueue(name)
+
+    def add(self, request: api.RunCommand, number: int, reply: Reply[api.CommandRecord]) -> None:
+        """A client asks, under this number."""
+        call = Call(
+            number=number,
+            cmd=request.cmd,
+            writer=writer_tag(request.from_handle),
+            timeout_s=request.timeout,
+            reply=reply,
+            timer=self._after(request.timeout, msg.RunDeadline(call=number)),
+        )
+        try:
+            self._queue.add(call)
+        except Busy as busy:
+            call.settle(busy)
+        self.advance()
+
+    def advance(self) -> None:
+        """Type the next command, if the shell is at its prompt and nobody is typing there."""
+        standing = self._standing
+        while standing.state == "idle" and standing.typing is None and self._flight.is_free:
+            call = self._queue.take()
+            if call is None:
+                return
+            try:
+                self._flight.submit(call, trio.current_time())
+            except StorageError as error:
+                call.settle(error)
+                continue
+            standing.state = "running"
+            faults.TYPE_BEFORE.hit()
+            self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
+
+    def fail_waiting(self, error: Exception) -> None:
+        """No command will be typed any more."""
+        self._queue.fail_all(error)
+
+    def refused(self, news: msg.SubmissionRefused) -> None:
+        """The shell could not take the command now: it waits on, unless its time is up."""
+        call = self._flight.take_back(news.call)
+        if news.at_prompt:
+            self._standing.state = "idle"
+        if call is not None and call.is_late:
+            call.settle(self._why_not_typed(call))
+        elif call is not None:
+            self._queue.put_back(call)
+
+    def failed(self, news: msg.SubmissionFailed) -> bool:
+        """The text was typed and did not run; whether its number was shown to somebody already."""
+        command = self._flight.command
+        if command is not None and command.timed_out and command.call == news.call:
+            return True
+        call = self._flight.take_back(news.call)
+        if call is None:
+            return False
+        if news.why == "incomplete":
+            call.settle(incomplete(call.cmd, "did not run"))
+        else:
+            call.settle(swallowed(self._name, call.cmd))
+        return False
+
+    def deadline(self, number: int) -> None:
+        """The time of a call is up."""
+        call, submitted = self._queue.remove(number), self._flight.submitted
+        if call is not None:
+            call.settle(self._why_not_typed(call))
+        elif submitted is not None and submitted.number == number:
+            submitted.is_late = True
+            self._shell.tell(msg.ReportOutput(call=number))
+
+    def output_so_far(self, news: msg.OutputSoFar) -> None:
+        """What the command of a call whose time is up has printed."""
+        call = self._flight.submitted
+        if call is None or call.number != news.call:
+            return
+        if call is not self._flight.call:
+            call.settle(typed_behind(self._name, call.timeout_s, call.cmd))
+            return
+        try:
+            command = self._flight.mark_timed_out()
+        except StorageError as error:
+            call.settle(error)
+        else:
+            record = unfinished_record(command, news.output, news.raw_end)
+            self._start_soon(self._answer_synced, call, record)
+
+    def _why_not_typed(self, call: Call) -> AegisError:
+        return not_typed(self._name, call.timeout_s, self._flight.command, self._standing.typing)
+
+    async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:
+        """Before a record is shown its note is synced."""
+        try:
+            await self._flight.sync()
+        except StorageError as error:
+            call.settle(error)
+        else:
+            call.settle(record)

@@ -1,0 +1,23 @@
+"""Which kind of shell a program is, by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aegis.terminals.shells import bash
+from aegis.terminals.shells.adapter import ShellAdapter
+
+_KINDS = {"bash": bash.prepare}
+
+
+def is_supported(program: str) -> bool:
+    """Whether there is a hook for this program."""
+    return Path(program).name in _KINDS
+
+
+def prepare_shell(program: str, directory: Path) -> ShellAdapter:
+    """Write the start-up files for one start of ``program`` into ``directory`` (mode 0700).
+
+    Raises ``OSError``.
+    """
+    return _KINDS[Path(program).name](program, directory)

@@ -1,0 +1,73 @@
+"""Starts one shell of a terminal; what goes wrong leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+
+import attrs
+
+from aegis.journal.disk import storage_error
+from aegis.terminals import faults
+from aegis.terminals.cleaning import Cleaner
+from aegis.terminals.environment import shell_environment
+from aegis.terminals.pty import open_pty_process
+from aegis.terminals.running import RunningShell
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_note import ShellNote, save_shell
+from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.choice import prepare_shell
+from aegis.terminals.tracker import Tracker
+
+MakeTracker = Callable[[str, ShellAdapter], Tracker]
+
+
+@attrs.frozen(kw_only=True)
+class Starter:
+    """Starts the shells of one terminal. ``file_limit``: how many files a shell may open."""
+
+    settings: TerminalSettings
+    files: TerminalFiles
+    file_limit: int
+    cleaner: Cleaner
+
+    async def start(
+        self, cwd: str, rows: int, cols: int, make_tracker: MakeTracker
+    ) -> RunningShell:
+        """A shell in ``cwd`` on a window of that size, with a new name.
+
+        Raises ``AegisError``; then nothing of it is left.
+        """
+        name = secrets.token_hex(6)
+        cookie = self.settings.cookie(name)
+        adapter = self._prepare(cookie)
+        await faults.SHELL_START_BEFORE.reach(self.settings.name)
+        environment = shell_environment(os.environ, self.settings.env, cookie)
+        process = await open_pty_process(
+            adapter.argv,
+            cwd=cwd,
+            env={**environment, **adapter.env},
+            rows=rows,
+            cols=cols,
+            open_files=self.file_limit,
+        )
+        running = RunningShell(name, process, cookie, make_tracker(name, adapter))
+        try:
+            await faults.SHELL_START_AFTER.reach(self.settings.name)
+            save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))
+        except Exception as error:
+            await self.cleaner.discard(running)
+            if isinstance(error, OSError):
+                raise storage_error("write", self.files.shell, error) from error
+            raise
+        return running
+
+    def _prepare(self, cookie: str) -> ShellAdapter:
+        """What the shell reads, and the note that it comes."""
+        try:
+            adapter = prepare_shell(self.settings.shell, self.files.directory)
+            save_shell(self.files.shell, ShellNote(sid=None, cookie=cookie))
+        except OSError as error:
+            raise storage_error("write", self.files.directory, error) from error
+        return adapter
