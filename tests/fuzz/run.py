@@ -97,7 +97,6 @@ def fuzz(target: str, seconds: int) -> Outcome:
         f"-rss_limit_mb={MEMORY_MB}",
         f"-timeout={HANG_S}",
         f"-dict={TOKENS}",
-        f"-artifact_prefix={artifacts}/",
         "-print_final_stats=1",
         str(directory),
     )
@@ -111,7 +110,8 @@ def fuzz(target: str, seconds: int) -> Outcome:
 
 def child(target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The fuzzer in a process of its own."""
-    command = [sys.executable, "-m", "tests.fuzz.one", target, *arguments]
+    command = [sys.executable, "-m", "tests.fuzz.one", target]
+    command += [f"-artifact_prefix={WORK / target}/", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
 
 
