@@ -79,7 +79,9 @@ class Line:
     def move_to(self, column: int) -> None:
         """Put the cursor on ``column``, counted from 0."""
         cells = self._as_cells()
-        self._column = max(0, min(column, max(len(cells), MAX_COLUMNS - 1)))
+        # An erased line may leave the cursor further out: from there it goes back step by step.
+        furthest = max(len(cells), MAX_COLUMNS - 1, self._column)
+        self._column = max(0, min(column, furthest))
 
     def move_by(self, columns: int) -> None:
         """Move the cursor to the right, or to the left if ``columns`` is negative."""

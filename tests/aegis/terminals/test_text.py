@@ -207,6 +207,11 @@ def test_a_jump_goes_no_further_than_the_widest_terminal() -> None:
     assert clean(b"\x1b[999999999Gx") == " " * (MAX_COLUMNS - 1) + "x"
 
 
+def test_a_cursor_far_out_on_an_erased_line_goes_back_step_by_step() -> None:
+    drawn = b"\x1b[999C  \x1b[1K\b\bx"
+    assert clean(drawn) == clean(*bytewise(drawn)) == " " * (MAX_COLUMNS - 1) + "x"
+
+
 def test_within_a_longer_line_a_jump_goes_to_its_end() -> None:
     line = b"a" * (MAX_COLUMNS + 500)
     assert clean(line, b"\r\x1b[9999Cx") == line.decode() + "x"
