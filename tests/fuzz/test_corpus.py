@@ -75,12 +75,12 @@ def test_a_target_sees_what_is_broken(
         replay(target)
 
 
-def test_square_growth_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def square(data: bytes, step: int) -> None:
-        for _ in range(len(data) // 4_096):
+def test_growth_beyond_the_bytes_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cubic(data: bytes, step: int) -> None:
+        for _ in range((len(data) // 8_192) ** 2):
             data.count(b"\0")
 
-    monkeypatch.setattr("tests.fuzz.growth.FEEDS", {"text": square})
+    monkeypatch.setattr("tests.fuzz.growth.FEEDS", {"text": cubic})
     assert ratio("text", b"x", 4 * SIZE, 1) > MAX_RATIO
 
 
