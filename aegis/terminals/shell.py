@@ -6,7 +6,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +69,7 @@ ShellMessage = (
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
+    | msg.FetchPrinted
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
@@ -161,8 +161,9 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.FetchOutput() | msg.FetchLine():
-                self._fetch(message)
+            case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
+                assert self._readers is not None
+                self._readers.take(message, self.defer(message))
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
@@ -199,13 +200,6 @@ class Shell(Actor[ShellMessage]):
         """What a reader is given survives a kill; the file it opens is let go of again."""
         self._flush()
         self._flush_soon()
-
-    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
-        assert self._readers is not None
-        if isinstance(request, msg.FetchOutput):
-            self._readers.fetch(request, self.defer(request))
-        else:
-            self._readers.follow(request, self.defer(request))
 
     # What the tracker needs (``ShellSide``).
 
@@ -284,8 +278,7 @@ class Shell(Actor[ShellMessage]):
         if self._screen is not None:
             self._screen.resize(rows, cols)
         if self._running is not None:
-            with contextlib.suppress(OSError, trio.ClosedResourceError):
-                self._running.process.resize(rows, cols)
+            self._running.resize(rows, cols)
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
