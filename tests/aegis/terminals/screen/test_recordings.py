@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.recordings.corpus import Recording, recordings
 
 from aegis.terminals.screen.emulator import ScreenEmulator
 from tests.aegis.terminals.screen.conftest import GRIDS
 from tests.aegis.terminals.screen.test_feeding import Follower
+from tests.recordings.corpus import Recording, recordings
 
 each_recording = pytest.mark.parametrize("recording", recordings(), ids=lambda each: each.name)
 
