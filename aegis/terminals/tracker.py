@@ -6,7 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,11 +20,13 @@ from aegis.journal.raw_log import RawLog
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
+from aegis.terminals.apart import ErrorText
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.held import HeldBack
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
+from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
@@ -82,7 +84,7 @@ class Tracker:
     ) -> None:
         self._name = name
         self._adapter = adapter
-        self._parser = MarkParser(adapter.secret)
+        self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
         self._observers = observers
         self._raw_log = raw_log
         self._shell = shell
@@ -103,17 +105,32 @@ class Tracker:
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
-        for event in self._parser.feed(data):
+        self._take(self._streams.feed(data))
+        self._was_fed()
+
+    def feed_errors(self, data: bytes) -> None:
+        """The PTY of standard error gave these bytes."""
+        self._take(self._streams.feed_errors(data))
+        self._was_fed()
+
+    def _take(self, events: Iterable[Event | ErrorText]) -> None:
+        for event in events:
             match event:
                 case Text(data=text):
                     self._print(text)
+                case ErrorText(data=text):
+                    self._print_error(text)
                 case PasteMode(on=on, data=sequence):
                     self._show(sequence)
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
+
+    def _was_fed(self) -> None:
         if self._held and not self._is_being_read():
             self._held.release()
+        if self._streams.begins_to_wait(trio.current_time()):
+            self._shell.look_again_after(APART_S)
         self._tell_typing()
         self._tell_directory()
 
@@ -170,6 +187,7 @@ class Tracker:
         if self._held and trio.current_time() >= self._held.until:
             self._held.release()
             self._tell_typing()
+        self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
 
@@ -233,15 +251,18 @@ class Tracker:
 
     def close(self) -> None:
         """The shell is gone: what the parser still held is output."""
-        for event in self._parser.close():
-            assert isinstance(event, Text)
-            self._print(event.data)
+        self._take(self._streams.close())
         self._flush()
 
     def _print(self, text: bytes) -> None:
         self._show(text)
         if self._capture is not None:
             self._capture.feed(text)
+
+    def _print_error(self, text: bytes) -> None:
+        self._show(text)
+        if self._capture is not None:
+            self._capture.feed_errors(text)
 
     def _show(self, data: bytes) -> None:
         """What a viewer sees goes into the raw log, and to who watches."""
@@ -253,6 +274,7 @@ class Tracker:
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
         self._boundaries.submitted()
+        self._streams.submitted()
         data = self._adapter.encode(submission.cmd)
         self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
         self._shell.write(data)
@@ -338,10 +360,11 @@ class Tracker:
             self._failed("incomplete")
             return
         assert self._sent is not None
+        printed = bool((output.text + output.errors).strip())
         self._tell(
             msg.NothingRan(
                 call=self._sent.call,
-                exit=bd.exit_of_nothing(nothing, printed=bool(output.text.strip())),
+                exit=bd.exit_of_nothing(nothing, printed=printed),
                 output=output,
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),

@@ -153,12 +153,12 @@ class DaemonProcess:
         """A connection of the line protocol."""
         return connect(self.root)
 
-    def call(self, command: str, **arguments: object) -> dict[str, Any]:
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own."""
         with self.connect() as client:
             return client.call(command, arguments)
 
-    def send(self, command: str, **arguments: object) -> Pending:
+    def send(self, command: str, /, **arguments: object) -> Pending:
         """One command over a connection of its own, not waited for."""
         self._sent.append(Pending(self.endpoint.socket, command, arguments))
         return self._sent[-1]
@@ -168,7 +168,7 @@ class DaemonProcess:
         while self._sent:
             self._sent.pop().hang_up()
 
-    def refusal(self, command: str, **arguments: object) -> CommandFailed:
+    def refusal(self, command: str, /, **arguments: object) -> CommandFailed:
         """The error that a command must end with."""
         try:
             reply = self.call(command, **arguments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import attrs
+
 from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
@@ -13,15 +15,32 @@ _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
     "zsh": zsh.prepare,
 }
 
+_APART = frozenset({"bash", "zsh"})
+"""The kinds whose hook can send standard error of one command to a PTY of its own."""
+
+ERROR_TTY_FILE = "init.stderr"
+"""Where the hook finds the path of that PTY, if there is one."""
+
 
 def is_supported(program: str) -> bool:
     """Whether there is a hook for this program."""
     return Path(program).name in _KINDS
 
 
-def prepare_shell(program: str, directory: Path) -> ShellAdapter:
+def can_separate(program: str) -> bool:
+    """Whether standard error of its commands can be told apart."""
+    return Path(program).name in _APART
+
+
+def prepare_shell(program: str, directory: Path, error_tty: str | None) -> ShellAdapter:
     """Write the start-up files for one start of ``program`` into ``directory`` (mode 0700).
 
-    Raises ``OSError``.
+    ``error_tty`` is the path of the PTY for standard error, if it is to come apart. Raises
+    ``OSError``.
     """
-    return _KINDS[Path(program).name](program, directory)
+    path = directory / ERROR_TTY_FILE
+    path.unlink(missing_ok=True)
+    if error_tty is not None:
+        path.write_text(f"{error_tty}\n", encoding="utf-8")
+    adapter = _KINDS[Path(program).name](program, directory)
+    return attrs.evolve(adapter, error_tty=error_tty)

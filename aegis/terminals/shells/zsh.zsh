@@ -10,11 +10,12 @@
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D. due: 1 once a line may end. typed: the number under which the
-# text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP.
+# text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
+# standard error of submitted commands, if that comes apart; parted: 1 while it does.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
 typeset -ga __aegis_typed=('') __aegis_sp=(0) __aegis_exit=(0) __aegis_last_word=('')
 typeset -ga __aegis_options=() __aegis_chars=() __aegis_coloured=() __aegis_readable=(0)
-typeset -ga __aegis_layers=(0)
+typeset -ga __aegis_layers=(0) __aegis_err=('') __aegis_parted=(0)
 
 # Prints marks: a line that ended, or the text $1.
 __aegis_print() {
@@ -37,6 +38,7 @@ __aegis_end() {
   local end="D;$(( __aegis_exit[1] & 255 ));n=$__aegis_n[1];q=$(( ++__aegis_q[1] ))"
   end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}"
   __aegis_due=(0) __aegis_owed=(0) __aegis_s=(0) __aegis_typed=('')
+  (( __aegis_parted[1] )) && __aegis_join $'\e]133;'$end$'\a'
   local spaces=
   (( __aegis_sp[1] )) && __aegis_start_a_line
   __aegis_print $'\e]133;'$end$'\a'$spaces$'\e]133;A;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
@@ -90,7 +92,23 @@ __aegis_let_go() {
   if [[ $__aegis_s[1] == 1 && $CONTEXT == (start|cont) ]]; then
     builtin zle -R
     __aegis_print $'\e[?2004l'
+    __aegis_part
   fi
+}
+
+# From here on standard error is that of a submitted line, and goes to the other PTY.
+__aegis_part() {
+  [[ $__aegis_parted[1] == 0 && -n $__aegis_err[1] && -w $__aegis_err[1] && -t 2 ]] || return 0
+  __aegis_print $'\e]133;P;k=e;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
+  exec 2<>$__aegis_err[1]
+  __aegis_parted=(1)
+}
+
+# It goes where everything goes, whatever the command did with it; $1 tells the other PTY the end.
+__aegis_join() {
+  builtin print -rn -- $1 >>$__aegis_err[1]
+  if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
+  __aegis_parted=(0)
 }
 
 # Puts our functions first and last where a framework or the user changed that.
@@ -177,4 +195,7 @@ __aegis_read_secret() {
   local file=$__aegis_dir[1]/init.secret secret=
   IFS= builtin read -r secret <$file && __aegis_n=($secret)
   command -p rm -f -- $file
+  if [[ -r $__aegis_dir[1]/init.stderr ]]; then
+    IFS= builtin read -r secret <$__aegis_dir[1]/init.stderr && __aegis_err=($secret)
+  fi
 }
