@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import socket
 from pathlib import Path
 
@@ -159,3 +160,14 @@ def test_a_prompt_that_reports_a_wrong_directory_does_not_move_the_shell(
     terminal = new_terminal(bashrc.replace('\\"', '"'), cwd=str(tmp_path))
     assert terminal.run("true")["cwd"] == str(tmp_path)
     assert terminal.described()["cwd"] == str(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed")
+def test_trap_27_vim_hears_what_it_asks_as_it_starts(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    heard = tmp_path / "heard"
+    on_answer = f"autocmd TermResponse * call writefile([v:termresponse], '{heard}') | quit!"
+    record = terminal.run(f'vim -N -u NONE -i NONE -c "{on_answer}"')
+    assert (record["exit"], record["end"]) == (0, "exited")
+    assert heard.read_text() == "\x1b[>1;10;0c\n"
