@@ -41,6 +41,7 @@ class Reply(Generic[T]):
         """Whether the asker went away (its time ran out, or it was cancelled)."""
         return self._abandoned
 
+    @property
     def late(self) -> int:
         """How many outcomes came after the first and were dropped."""
         return self._late

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.errors import ActorCrashed, AskDeadline, Refusal
+from actors.errors import ActorCrashed, Refusal
 from actors.reply import Reply
 
 
