@@ -83,6 +83,17 @@ def test_trap_27_what_a_program_asks_is_answered_once_and_in_order(
     ]
 
 
+def test_trap_27_the_cursor_is_where_it_was_when_the_program_asked(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    """How programs find out the size: to the far corner, ask, and back, in one write."""
+    far_corner = "\x1b7\x1b[999;999H\x1b[6n\x1b8"
+    answers = ask(terminal, tmp_path, "\x1b[2J\x1b[5;7H\x1b[6n", far_corner, "\x1b[?6n")
+    assert answers == ["\x1b[5;7R", "\x1b[24;80R", "\x1b[?5;7R"]
+    terminal.daemon.call("term_resize", name=terminal.name, cols=100, rows=30)
+    assert ask(terminal, tmp_path, far_corner) == ["\x1b[30;100R"]
+
+
 def test_trap_27_a_shell_script_that_asks_for_the_cursor_goes_on(terminal: LiveTerminal) -> None:
     record = terminal.run(
         r"""printf '\e[2J\e[H'; printf '\e[6n'; IFS='[;' read -rsd R _ row col; """
