@@ -337,17 +337,13 @@ class Shell(Actor[ShellMessage]):
     # What the responder needs.
 
     def _responder(self) -> Responder:
+        assert self._screen is not None
         return Responder(
             size=lambda: (self._rows, self._cols),
-            cursor_at=self._cursor_at,
+            cursor_at=self._screen.cursor_position,
             send=self._answer,
             moved=self._moved,
         )
-
-    def _cursor_at(self, cursor: int) -> tuple[int, int]:
-        """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
-        assert self._screen is not None
-        return self._screen.cursor_position(cursor)
 
     def _answer(self, data: bytes) -> None:
         running = self._running
