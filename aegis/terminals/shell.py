@@ -172,7 +172,7 @@ class Shell(Actor[ShellMessage]):
                 shells=tuple(self._shells),
                 shell=self._shells[-1],
                 pid=None if running is None else running.process.pid,
-                integration="osc133",
+                integration="osc133" if tracker is None else tracker.integration,
                 was_prompted=tracker is not None and tracker.was_prompted,
                 at_prompt=tracker is not None and tracker.at_prompt,
                 cwd=None if tracker is None else tracker.cwd,
@@ -298,7 +298,7 @@ class Shell(Actor[ShellMessage]):
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
-                    integration="osc133",
+                    integration=running.tracker.integration,
                     first_cursor=self._raw_log.position,
                 )
             )

@@ -13,25 +13,30 @@ from aegis.errors import InvalidRequest, Unavailable
 from aegis.names import shorten
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.settings import TerminalSettings
+from aegis.terminals.shells.choice import is_supported
 
 
 def find_shell(asked: str | None) -> str:
-    """The path of the shell to start: ``asked``, else $SHELL if that is bash, else bash.
+    """The path of the shell to start: ``asked``, else $SHELL, else bash.
 
-    Raises ``InvalidRequest`` if there is none, or if it is another shell than bash.
+    A $SHELL that has no hook here is left for bash. Raises ``InvalidRequest`` if there is no such
+    program, or no hook for it.
     """
     default = os.environ.get("SHELL", "")
-    wanted = (default if Path(default).name == "bash" else "bash") if asked is None else asked
+    wanted = (default if is_supported(default) else "bash") if asked is None else asked
     path = shutil.which(wanted)
+    if path is None and asked is None:
+        path = shutil.which("bash")
     if path is None:
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is no executable program; give the path "
             "of a shell, or leave it out for bash"
         )
-    if Path(path).name != "bash":
+    if not is_supported(path):
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is not supported yet: this version runs "
-            "bash (4.4 or newer); leave shell out, or start the other shell inside a terminal"
+            "bash (4.4 or newer) and fish (3.4 or newer); leave shell out, or start the other "
+            "shell inside a terminal"
         )
     return str(Path(path).absolute())
 

@@ -47,7 +47,7 @@ class Starter:
         process = await open_pty_process(
             adapter.argv,
             cwd=cwd,
-            env={**environment, **adapter.env},
+            env=adapter.environment(environment),
             rows=rows,
             cols=cols,
             open_files=self.file_limit,

@@ -15,6 +15,7 @@ import trio
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.terminals import Integration
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
@@ -117,7 +118,7 @@ class Tracker:
             self._send(submission)
         elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
             self._pending = submission
-            self._probe()
+            self._probe_soon()
         else:
             self._refuse(submission)
 
@@ -136,6 +137,11 @@ class Tracker:
         self._tell_typing()
 
     @property
+    def integration(self) -> Integration:
+        """How the shell tells where commands begin and end."""
+        return self._adapter.integration
+
+    @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
         return sum(len(data) for _, data in self._held)
@@ -149,6 +155,12 @@ class Tracker:
             self._release_keys()
             self._tell_typing()
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
+            self._probe()
+
+    def _probe_soon(self) -> None:
+        if self._adapter.probe_delay_s:
+            self._shell.look_again_after(self._adapter.probe_delay_s)
+        else:
             self._probe()
 
     def _probe(self) -> None:
@@ -225,8 +237,13 @@ class Tracker:
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
+        try:
+            data = self._adapter.encode(submission.cmd)
+        except OSError as error:
+            log.warning("submission not written", error=str(error))
+            self._failed("unwritten")
+            return
         self._boundaries.submitted()
-        data = self._adapter.encode(submission.cmd)
         self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
         self._shell.write(data)
 

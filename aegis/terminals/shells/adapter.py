@@ -29,10 +29,19 @@ class ShellAdapter:
     env: Mapping[str, str] = attrs.field(factory=dict)
     directory: Path
 
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment to start it in, where ``inherited`` is that of every shell here."""
+        return {**inherited, **self.env}
+
     @property
     def probe_key(self) -> bytes:
         """Asks the hook how long the line is (``133;P;k=l``), and changes nothing."""
         return PROBE_KEY
+
+    @property
+    def probe_delay_s(self) -> float:
+        """How long a Ctrl-C must be left alone before the probe key follows it."""
+        return 0.0
 
     @property
     def interrupt_line(self) -> bytes:

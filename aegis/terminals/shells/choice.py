@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aegis.terminals.shells import bash
+from aegis.terminals.shells import bash, fish
 from aegis.terminals.shells.adapter import ShellAdapter
 
-_KINDS = {"bash": bash.prepare}
+_KINDS = {"bash": bash.prepare, "fish": fish.prepare}
 
 
 def is_supported(program: str) -> bool:

@@ -21,6 +21,7 @@ from aegis.terminals.boundaries import (
     exit_of_nothing,
 )
 from aegis.terminals.shells import bash
+from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
 
 pytestmark = pytest.mark.real
 
@@ -388,7 +389,7 @@ async def test_trap_1_the_secret_is_in_nothing_a_child_or_a_reader_sees(
         assert outcome.output, cmd
         assert secret not in outcome.output, cmd
     assert not re.search(r"^__aegis\w*=[0-9]", (await shell.run("env")).output, re.MULTILINE)
-    assert not (shell.directory / bash.SECRET_FILE).exists()
+    assert not (shell.directory / SECRET_FILE).exists()
     assert shell.secret not in shell.everything
 
 
@@ -738,12 +739,12 @@ def test_what_an_earlier_shell_left_is_removed(tmp_path: Path) -> None:
     secrets = {bash.write_startup(tmp_path) for _ in range(3)}
     assert len(secrets) == 3
     assert bash.read_typed(tmp_path, 5) is None
-    for name in (bash.INIT_FILE, bash.SECRET_FILE):
+    for name in (bash.INIT_FILE, SECRET_FILE):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
 
 
 def test_a_text_beyond_the_limit_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "typed.7").write_text("    7  " + "x" * bash.MAX_TYPED_BYTES)
+    (tmp_path / "typed.7").write_text("    7  " + "x" * MAX_TYPED_BYTES)
     assert bash.read_typed(tmp_path, 7) is None
     (tmp_path / "typed.8").write_text("no entry")
     assert bash.read_typed(tmp_path, 8) is None
