@@ -76,6 +76,8 @@ class Line:
 
     def move_to(self, column: int) -> None:
         """Put the cursor on ``column``, counted from 0."""
+        if column <= 0 and self._cells is None and not self._length:
+            return  # it is there: a line that begins with CR still only grows
         cells = self._as_cells()
         self._column = max(0, min(column, max(len(cells), MAX_COLUMNS - 1)))
 

@@ -100,6 +100,7 @@ class Shell(Actor[ShellMessage]):
         )
         self._first_cursor = self._raw_log.position
         self._running = await self._start()
+        self._running.tracker.greet()
         self._introduce()
         self.context.start_soon(self._keep_running)
 
@@ -156,6 +157,13 @@ class Shell(Actor[ShellMessage]):
             with contextlib.suppress(OSError):
                 self._cwd = os.readlink(f"/proc/{running.process.pid}/cwd")  # noqa: PTH115
         return self._cwd
+
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        if self._running is None:
+            return False
+        process = self._running.process
+        return process.foreground_pgrp() in (None, process.pid)
 
     # Requests of the front.
 
@@ -240,6 +248,8 @@ class Shell(Actor[ShellMessage]):
             if self._ending is None:
                 self._running = await self._start_fresh(ended)
                 self._tell_started()
+                if self._running is not None:
+                    self._running.tracker.greet()
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""

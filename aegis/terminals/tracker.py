@@ -6,6 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -38,6 +39,11 @@ Readline on a slow machine takes a fifth of that.
 """
 
 
+GREETINGS_S = (0.5, 1.5, 4.0)
+"""When a shell that has not answered its greeting is greeted again: it may drop what it finds typed
+when it starts."""
+
+
 class ShellSide(Protocol):
     """What a tracker needs of the shell it follows."""
 
@@ -49,6 +55,9 @@ class ShellSide(Protocol):
 
     def working_directory(self) -> str | None:
         """Where the shell is now."""
+
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
 
 
 class OutputObserver(Protocol):
@@ -83,7 +92,7 @@ class Tracker:
         self._raw_log = raw_log
         self._shell = shell
         self._tell = tell
-        self._boundaries = bd.Boundaries()
+        self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
         self._capture: OutputCapture | None = OutputCapture()
         self._set_aside: OutputCapture | None = None
         self._sent: msg.Submit | None = None
@@ -93,6 +102,9 @@ class Tracker:
         self._held_until = 0.0
         self._reading_s = READING_S
         self._incomplete = False
+        self._has_echo = False
+        self._greetings = iter(GREETINGS_S)
+        self._greet_at = math.inf
         self.cwd: str | None = None
         self._told_typing: str | None = None
         self.was_prompted = False
@@ -111,6 +123,15 @@ class Tracker:
         if self._held and not self._is_being_read():
             self._release_keys()
         self._tell_typing()
+
+    def greet(self) -> None:
+        """The shell runs: type what it must read first, if it is of that kind."""
+        if self._adapter.greeting and not self.was_prompted:
+            self._shell.write(self._adapter.greeting)
+            delay_s = next(self._greetings, None)
+            if delay_s is not None:
+                self._greet_at = trio.current_time() + delay_s
+                self._shell.look_again_after(delay_s)
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once it is sure that the line is empty; or refuse it."""
@@ -156,6 +177,9 @@ class Tracker:
             self._tell_typing()
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
+        if trio.current_time() >= self._greet_at:
+            self._greet_at = math.inf
+            self.greet()
 
     def _probe_soon(self) -> None:
         if self._adapter.probe_delay_s:
@@ -164,8 +188,9 @@ class Tracker:
             self._probe()
 
     def _probe(self) -> None:
-        self._boundaries.probed()
-        self._shell.write(self._adapter.probe_key)
+        if not self._adapter.types_probe or self._shell.is_in_front():
+            self._boundaries.probed()
+            self._shell.write(self._adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
     def _release_keys(self) -> None:
@@ -174,7 +199,7 @@ class Tracker:
             self._send_keys(writer, data)
 
     def _send_keys(self, writer: str, data: bytes) -> None:
-        self._boundaries.keys(writer, data)
+        self._happened(self._boundaries.keys(writer, data))
         self._shell.write(data)
 
     def _is_being_read(self) -> bool:
@@ -269,8 +294,8 @@ class Tracker:
                     self._nothing_ran(happening, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
-                case bd.AcceptedLine():
-                    self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+                case bd.AcceptedLine() | bd.OutputEnded():
+                    self._output_turns(begins=isinstance(happening, bd.AcceptedLine))
                 case bd.Secondary():
                     self._line_goes_on(happening)
                 case bd.Prompted():
@@ -280,12 +305,21 @@ class Tracker:
                 case _:
                     pass
 
+    def _output_turns(self, *, begins: bool) -> None:
+        """What comes now is output, or is no longer."""
+        if begins:
+            self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+        else:
+            self._set_aside, self._capture = self._printed(), None
+
     def _at(self, mark_begins: int | None) -> int:
         return self._raw_log.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
-        self._capture, self._set_aside = OutputCapture(), None
+        self._has_echo = not (begun.submitted or self._adapter.tells_starts)
+        if not self._has_echo:
+            self._capture, self._set_aside = OutputCapture(), None
         self._command_start = self._raw_log.position
         sent = self._sent if begun.submitted else None
         self._tell(
@@ -307,6 +341,10 @@ class Tracker:
         typed = None
         if ended.history is not None:
             typed = self._adapter.read_typed(ended.history)
+        if self._has_echo:
+            typed, output = self._adapter.split_echo(output)
+        else:
+            self._incomplete |= self._adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             msg.CommandEnded(
                 raw_start=self._command_start,
@@ -340,6 +378,8 @@ class Tracker:
         )
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
+        if self._has_echo:
+            return
         # What follows is prompt and echo, but a line before this one may be an open command.
         self._set_aside, self._capture = self._printed(), None
         if secondary.submitted:
@@ -354,6 +394,8 @@ class Tracker:
     def _prompted(self) -> None:
         self.was_prompted = True
         self._capture = self._set_aside = None
+        if not self._adapter.tells_starts:
+            self._capture = OutputCapture()
         self.cwd = self._shell.working_directory()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aegis.terminals.shells import bash, fish
+from aegis.terminals.shells import bash, fallback, fish
 from aegis.terminals.shells.adapter import ShellAdapter
 
 _KINDS = {"bash": bash.prepare, "fish": fish.prepare}
+
+_POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
 
 
 def is_supported(program: str) -> bool:
@@ -20,4 +22,9 @@ def prepare_shell(program: str, directory: Path) -> ShellAdapter:
 
     Raises ``OSError``.
     """
-    return _KINDS[Path(program).name](program, directory)
+    name = Path(program).name
+    if name in _KINDS:
+        return _KINDS[name](program, directory)
+    if name in _POSIX:
+        return fallback.prepare_posix(program, directory)
+    return fallback.prepare_other(program, directory)

@@ -8,12 +8,11 @@
 #   - No mark forks: only builtins and functions run here.
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
-# told: 1 if the end of the last line was told. typed: the number of a C whose text was kept.
+# typed: says where the text of a typed command was kept.
 set -g __aegis_file (builtin status filename)
 set -g __aegis_dir (builtin string replace -r '/[^/]*$' '' -- $__aegis_file)
 set -g __aegis_q 0
 set -g __aegis_s 0
-set -g __aegis_told ''
 set -g __aegis_typed ''
 
 # Prints the mark $argv[1] with the parameters $argv[2] behind secret and number.
@@ -43,17 +42,16 @@ function __aegis_end
     __aegis_print "D;$argv[1]" ";s=$__aegis_s$__aegis_typed"
     set -g __aegis_s 0
     set -g __aegis_typed ''
-    set -g __aegis_told 1
 end
 
+# A command has ended, but it may have been `exit`: its end is told with the prompt, if one comes.
+# What the user's own handlers print until then is not its output.
 function __aegis_postexec --on-event fish_postexec
-    __aegis_end $status
+    __aegis_print 'P;k=e'
 end
 
-# The prompt comes. An empty line ends without the event above.
 function __aegis_prompt --on-event fish_prompt
-    set -l code $status
-    test $__aegis_told; or __aegis_end $code
+    __aegis_end $status
     __aegis_stand
 end
 
@@ -66,7 +64,6 @@ end
 
 # The prompt stands.
 function __aegis_stand
-    set -g __aegis_told ''
     __aegis_print A
     __aegis_print B
     builtin bind \x1e >/dev/null 2>&1; or __aegis_bind_keys

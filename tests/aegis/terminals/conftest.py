@@ -21,6 +21,7 @@ from aegis.terminals.boundaries import (
     Happening,
     LineReport,
     NothingRan,
+    OutputEnded,
     Phase,
     Prompted,
     Started,
@@ -64,6 +65,7 @@ class LiveShell:
         self._parser = MarkParser(adapter.secret)
         self.output = ""
         self._output = b""
+        self._output_has_ended = False
         self._grew = trio.Event()
         self._send, self._receive = trio.open_memory_channel[Happening](100_000)
 
@@ -90,9 +92,16 @@ class LiveShell:
         for happening in happenings:
             if isinstance(happening, Started | AcceptedLine):
                 self._output = b""
-            if isinstance(happening, Ended | NothingRan):
-                self.output = self._output.decode().replace("\r\n", "\n").lstrip("\r")
+            if isinstance(happening, Started | Prompted):
+                self._output_has_ended = False
+            if isinstance(happening, Ended | NothingRan | OutputEnded):
+                if not self._output_has_ended:
+                    self.output = self._read_output()
+                self._output_has_ended = isinstance(happening, OutputEnded)
             self._send.send_nowait(happening)
+
+    def _read_output(self) -> str:
+        return self._output.decode().replace("\r\n", "\n").lstrip("\r")
 
     async def expect(self, *kinds: type[T]) -> T:
         """The next happening of one of these kinds; others before it are passed over."""
