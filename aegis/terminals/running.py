@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 
 import trio
@@ -27,8 +26,9 @@ class RunningShell:
         self.cookie = cookie
         self.tracker = tracker
         self.outgoing_size = 0
-        self._outgoing: deque[bytes] = deque()
-        self._has_outgoing = trio.Event()
+        self._outgoing: list[bytes] = []
+        self._start_writing: Callable[[], object] | None = None
+        self._is_writing = False
         self._reached_end = trio.Event()
 
     def send(self, data: bytes) -> None:
@@ -39,16 +39,23 @@ class RunningShell:
         if data:
             self._outgoing.append(data)
             self.outgoing_size += len(data)
-            self._has_outgoing.set()
+            self._write_soon()
 
-    async def run(self, on_output: Callable[[], None]) -> int:
+    def _write_soon(self) -> None:
+        """What does not fit now is written by a task of its own, for as long as there is any."""
+        if self._outgoing and not self._is_writing and self._start_writing is not None:
+            self._is_writing = True
+            self._start_writing()
+
+    async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
         """Read and write until the process has ended; gives its status.
 
-        ``on_output`` is called whenever the tracker was fed.
+        ``on_output`` is called whenever the tracker was fed; ``start_soon`` starts helper tasks.
         """
+        self._start_writing = lambda: start_soon(self._write)
+        self._write_soon()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read, on_output)
-            nursery.start_soon(self._write)
             status = await self.process.wait()
             with trio.move_on_after(DRAIN_S):
                 await self._reached_end.wait()
@@ -68,13 +75,9 @@ class RunningShell:
         self._reached_end.set()
 
     async def _write(self) -> None:
-        while True:
-            await self._has_outgoing.wait()
-            self._has_outgoing = trio.Event()
+        with contextlib.suppress(*GONE):
             while self._outgoing:
-                data = self._outgoing.popleft()
-                try:
-                    await self.process.write(data)
-                except GONE:
-                    return
+                data = self._outgoing.pop(0)
+                await self.process.write(data)
                 self.outgoing_size -= len(data)
+            self._is_writing = False

@@ -31,6 +31,13 @@ def not_typed(
     )
 
 
+def held_by(running: InFlight | None, typing: str | None) -> str | None:
+    """Who has the terminal while somebody's command waits for it; None if nobody has."""
+    if running is not None:
+        return f"waiting: {running.writer} runs {shown(running.cmd)} (seq {running.seq})"
+    return None if typing is None else f"waiting: {typing} is typing a line"
+
+
 def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:
     """``cmd`` was typed, but what somebody had typed ahead of it runs first."""
     return Busy(

@@ -6,9 +6,9 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import structlog
 import trio
@@ -21,9 +21,14 @@ from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput, OutputCapture
+from aegis.terminals.greeting import Greeting
+from aegis.terminals.held import HeldBack
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
+from aegis.terminals.shell_side import ShellSide
 from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -39,41 +44,11 @@ Readline on a slow machine takes a fifth of that.
 """
 
 
-GREETINGS_S = (0.5, 1.5, 4.0)
-"""When a shell that has not answered its greeting is greeted again: it may drop what it finds typed
-when it starts."""
-
-
-class ShellSide(Protocol):
-    """What a tracker needs of the shell it follows."""
-
-    def write(self, data: bytes) -> None:
-        """Send bytes to the PTY, after all that was sent before."""
-
-    def look_again_after(self, seconds: float) -> None:
-        """Call ``Tracker.look_again`` then."""
-
-    def working_directory(self) -> str | None:
-        """Where the shell is now."""
-
-    def is_in_front(self) -> bool:
-        """Whether the shell itself would read what is typed, as far as can be known."""
-
-
-class OutputObserver(Protocol):
-    """Who sees the output as it comes, on the hot path: it must be quick."""
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log.
-
-        The bytes are those that viewers see: marks come without their secret.
-        """
-
-
 class Tracker:
     """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
 
-    ``observers`` see every byte once it is in the raw log.
+    ``observers`` see every byte once it is in the raw log; one of them may put what programs say of
+    their directory into ``reports``.
     """
 
     def __init__(
@@ -98,15 +73,14 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._held: list[tuple[str, bytes]] = []
-        self._held_until = 0.0
+        self._held = HeldBack()
         self._reading_s = READING_S
         self._incomplete = False
         self._has_echo = False
-        self._greetings = iter(GREETINGS_S)
-        self._greet_at = math.inf
+        self._greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
+        self.reports = Reports()
         self.was_prompted = False
 
     def feed(self, data: bytes) -> None:
@@ -121,17 +95,13 @@ class Tracker:
                 case Mark():
                     self._follow_mark(event)
         if self._held and not self._is_being_read():
-            self._release_keys()
+            self._held.release()
         self._tell_typing()
+        self._tell_directory()
 
     def greet(self) -> None:
         """The shell runs: type what it must read first, if it is of that kind."""
-        if self._adapter.greeting and not self.was_prompted:
-            self._shell.write(self._adapter.greeting)
-            delay_s = next(self._greetings, None)
-            if delay_s is not None:
-                self._greet_at = trio.current_time() + delay_s
-                self._shell.look_again_after(delay_s)
+        self._greeting.send()
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once it is sure that the line is empty; or refuse it."""
@@ -149,13 +119,23 @@ class Tracker:
         A Ctrl-C among them would cut the submitted text in two, and other keys would join it.
         """
         if self._is_being_read():
-            if not self._held:
-                self._held_until = trio.current_time() + self._reading_s
-                self._shell.look_again_after(self._reading_s)
-            self._held.append((writer, data))
+            self._hold(len(data), partial(self._send_keys, writer, data))
         else:
             self._send_keys(writer, data)
         self._tell_typing()
+
+    def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
+        """Somebody signals who is in front; while the shell reads a submission that waits too."""
+        if self._is_being_read():
+            self._hold(0, partial(self._signal, writer, send, is_interrupt))
+        else:
+            self._signal(writer, send, is_interrupt)
+        self._tell_typing()
+
+    def _signal(self, writer: str, send: Callable[[], None], is_interrupt: bool) -> None:
+        send()
+        if is_interrupt and self._boundaries.phase is not bd.Phase.RUNNING:
+            self._boundaries.keys(writer, b"\x03")  # it drops the line, as Ctrl-C does
 
     @property
     def integration(self) -> Integration:
@@ -165,21 +145,26 @@ class Tracker:
     @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
-        return sum(len(data) for _, data in self._held)
+        return self._held.size
+
+    def _hold(self, size: int, release: Callable[[], None]) -> None:
+        if not self._held:
+            self._held.until = trio.current_time() + self._reading_s
+            self._shell.look_again_after(self._reading_s)
+        self._held.add(size, release)
 
     def look_again(self) -> None:
         """Time has passed. What is still not answered was read by a program.
 
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
-        if self._held and trio.current_time() >= self._held_until:
-            self._release_keys()
+        if self._held and trio.current_time() >= self._held.until:
+            self._held.release()
             self._tell_typing()
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
-        if trio.current_time() >= self._greet_at:
-            self._greet_at = math.inf
-            self.greet()
+        if not self.was_prompted and self._greeting.is_due():
+            self._greeting.send()
 
     def _probe_soon(self) -> None:
         if self._adapter.probe_delay_s:
@@ -192,11 +177,6 @@ class Tracker:
             self._boundaries.probed()
             self._shell.write(self._adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
-
-    def _release_keys(self) -> None:
-        held, self._held = self._held, []
-        for writer, data in held:
-            self._send_keys(writer, data)
 
     def _send_keys(self, writer: str, data: bytes) -> None:
         self._happened(self._boundaries.keys(writer, data))
@@ -240,6 +220,16 @@ class Tracker:
         """What the command in flight, or the start of the shell, has printed."""
         printed = self._printed()
         return NO_OUTPUT if printed is None else printed.snapshot()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs, or was submitted and is about to."""
+        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
+
+    def newest_line(self) -> str:
+        """What the command in flight printed last; empty if it printed nothing, or none runs."""
+        printed = self._printed() if self.is_running else None
+        return "" if printed is None else printed.newest_line()
 
     def close(self) -> None:
         """The shell is gone: what the parser still held is output."""
@@ -397,6 +387,7 @@ class Tracker:
         if not self._adapter.tells_starts:
             self._capture = OutputCapture()
         self.cwd = self._shell.working_directory()
+        self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
@@ -431,6 +422,16 @@ class Tracker:
             self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", error=str(error))
+
+    def _tell_directory(self) -> None:
+        """Tell what a program has reported; of the shell at its prompt the system knows better."""
+        reported = self.reports.take()
+        if reported is None:
+            return
+        is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
+        if is_prompt:
+            reported = self.cwd = self._shell.working_directory() or reported
+        self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
         if self._boundaries.typing != self._told_typing:
