@@ -7,6 +7,12 @@
 #     wrapped: fish_prompt and its like may be replaced at any time.
 #   - No mark forks: only builtins and functions run here.
 
+# An older one is told to the user, by a shell that ends before a prompt.
+if not builtin string match -qr '^(3\.([4-9]|[1-9]\d)|[4-9]|[1-9]\d)' -- $version
+    builtin printf 'a terminal needs fish 3.4 or newer, this is %s: name another shell\n' $version
+    exec false
+end
+
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # typed: says where the text of a typed command was kept.
 set -g __aegis_file (builtin status filename)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import trio
 from aegis.terminals.boundaries import (
     Ended,
     NothingRan,
+    Phase,
     Prompted,
     Secondary,
     Started,
@@ -20,6 +22,7 @@ from aegis.terminals.boundaries import (
 )
 from aegis.terminals.capture import OutputCapture
 from aegis.terminals.shells import fish
+from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.startup import SECRET_FILE
 from tests.aegis.terminals.conftest import LiveShell, StartShell
 
@@ -340,3 +343,16 @@ async def test_no_mark_forks(start_fish: StartFish) -> None:
         await tracer.wait()
     calls = (await trio.Path(trace).read_text()).splitlines()
     assert len([line for line in calls if re.search(r"v?fork\(|clone.*SIGCHLD", line)]) == 1
+
+
+async def test_a_fish_that_is_too_old_says_so_and_ends(start_shell: StartShell) -> None:
+    def prepare_old(program: str, directory: Path) -> ShellAdapter:
+        adapter = fish.prepare(program, directory)
+        init = directory / fish.INIT_FILE
+        init.write_text(init.read_text().replace("-- $version", "-- 3.3.1", 1))
+        return adapter
+
+    shell = await start_shell(prepare_old, "fish", prompt=False)
+    await shell.seen("a terminal needs fish 3.4 or newer, this is ")
+    assert await shell.process.wait() == 1
+    assert shell.boundaries.phase is Phase.STARTING
