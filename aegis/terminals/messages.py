@@ -13,6 +13,7 @@ import attrs
 
 from actors.messages import Request
 from aegis.protocol.output import OutputChunk, Progress
+from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
@@ -44,6 +45,11 @@ class TypeKeys(Request[Done]):
 
     keys: str
     writer: str
+
+
+@attrs.frozen(kw_only=True)
+class TakeScreen(Request[Screen]):
+    """Say how the screen looks now."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,6 +88,19 @@ class FetchOutput(Request[OutputChunk]):
     wait_s: float = 0.0
     plain: bool = True
     max_chars: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PrintedSoFar:
+    """What the command in flight has printed, up to ``raw_end``."""
+
+    output: CapturedOutput
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
+class FetchPrinted(Request[PrintedSoFar]):
+    """Say what the command in flight printed so far, as its record would."""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,12 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.observer import OutputObserver
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
+from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
@@ -63,11 +64,13 @@ ShellMessage = (
     msg.Introduce
     | msg.Submit
     | msg.TypeKeys
+    | msg.TakeScreen
     | msg.SendSignal
     | msg.SetSize
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
+    | msg.FetchPrinted
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
@@ -97,6 +100,7 @@ class Shell(Actor[ShellMessage]):
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._screen: LiveScreen | None = None
         self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
@@ -119,9 +123,10 @@ class Shell(Actor[ShellMessage]):
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
         self._first_cursor = self._raw_log.position
+        self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
-        self._running.tracker.greet()
+        self._running.tracker.greeting.send()
         self._introduce()
         self.context.start_soon(self._keep_running)
 
@@ -131,6 +136,8 @@ class Shell(Actor[ShellMessage]):
         if self._readers is not None:
             self._readers.close()
         if self._raw_log is not None:
+            if self._screen is not None:
+                self._screen.close()
             self._raw_log.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
@@ -145,6 +152,10 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
+            case msg.TakeScreen():
+                assert self._screen is not None
+                self._screen.request(self.defer(message))
+                self._flush_soon()  # the raw log was opened to be read: let it rest again
             case msg.SendSignal():
                 self._send_signal(message)
             case msg.SetSize(rows=rows, cols=cols):
@@ -152,8 +163,9 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.FetchOutput() | msg.FetchLine():
-                self._fetch(message)
+            case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
+                assert self._readers is not None
+                self._readers.take(message, self.defer(message))
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
@@ -191,13 +203,6 @@ class Shell(Actor[ShellMessage]):
         self._flush()
         self._flush_soon()
 
-    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
-        assert self._readers is not None
-        if isinstance(request, msg.FetchOutput):
-            self._readers.fetch(request, self.defer(request))
-        else:
-            self._readers.follow(request, self.defer(request))
-
     # What the tracker needs (``ShellSide``).
 
     def write(self, data: bytes) -> None:
@@ -218,10 +223,7 @@ class Shell(Actor[ShellMessage]):
 
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""
-        if self._running is None:
-            return False
-        process = self._running.process
-        return process.foreground_pgrp() in (None, process.pid)
+        return self._running is not None and self._running.is_in_front
 
     # Requests of the front.
 
@@ -238,7 +240,7 @@ class Shell(Actor[ShellMessage]):
                 shells=tuple(self._shells),
                 shell=self._shells[-1],
                 pid=None if running is None else running.process.pid,
-                integration="osc133" if tracker is None else tracker.integration,
+                integration="osc133" if tracker is None else tracker.adapter.integration,
                 was_prompted=tracker is not None and tracker.was_prompted,
                 at_prompt=tracker is not None and tracker.at_prompt,
                 cwd=None if tracker is None else tracker.cwd,
@@ -279,9 +281,10 @@ class Shell(Actor[ShellMessage]):
 
     def _set_size(self, rows: int, cols: int) -> None:
         self._rows, self._cols = rows, cols
+        if self._screen is not None:
+            self._screen.resize(rows, cols)
         if self._running is not None:
-            with contextlib.suppress(OSError, trio.ClosedResourceError):
-                self._running.process.resize(rows, cols)
+            self._running.resize(rows, cols)
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
@@ -320,7 +323,7 @@ class Shell(Actor[ShellMessage]):
                 self._running = await self._start_fresh(ended)
                 self._tell_started()
                 if self._running is not None:
-                    self._running.tracker.greet()
+                    self._running.tracker.greeting.send()
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
@@ -332,8 +335,11 @@ class Shell(Actor[ShellMessage]):
 
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
+        assert self._screen is not None
+        self._screen.begin_anew()
         assert self._readers is not None
-        observers = (self._readers, self._responder())
+        # The screen comes first: the responder asks it where the cursor was.
+        observers: list[OutputObserver] = [self._screen, self._readers, self._responder()]
         return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
 
     # What the responder needs.
@@ -348,7 +354,8 @@ class Shell(Actor[ShellMessage]):
 
     def _cursor_at(self, cursor: int) -> tuple[int, int]:
         """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
-        return 1, 1
+        assert self._screen is not None
+        return self._screen.cursor_position(cursor)
 
     def _answer(self, data: bytes) -> None:
         running = self._running
@@ -404,7 +411,7 @@ class Shell(Actor[ShellMessage]):
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
-                    integration=running.tracker.integration,
+                    integration=running.tracker.adapter.integration,
                     first_cursor=self._raw_log.position,
                 )
             )

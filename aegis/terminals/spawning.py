@@ -13,7 +13,7 @@ from aegis.errors import InvalidRequest, Unavailable
 from aegis.names import shorten
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.settings import TerminalSettings
-from aegis.terminals.shells.choice import is_supported
+from aegis.terminals.shells.choice import can_separate, is_supported
 
 
 def find_shell(asked: str | None) -> str:
@@ -60,6 +60,15 @@ def find_directory(asked: str | None, root: Path) -> str:
     return os.path.realpath(path)
 
 
+def check_can_separate(shell: str) -> None:
+    """Raise ``InvalidRequest`` unless standard error of this shell's commands can be told apart."""
+    if not can_separate(shell):
+        raise InvalidRequest(
+            f"aegis_term_spawn: stderr 'separate' needs bash or zsh, not {shorten(shell)!r}: leave "
+            "stderr out, or spawn the terminal with shell 'bash'"
+        )
+
+
 FILES_OF_A_TERMINAL = 8
 """A PTY, a process descriptor, a ledger, a note, a raw log, and what a start needs for a while."""
 
@@ -83,14 +92,18 @@ def make_settings(
     request: SpawnTerminal, root: Path, before: TerminalSettings | None
 ) -> TerminalSettings:
     """The settings of a new terminal; one that was closed (``before``) goes on with its life."""
+    shell = find_shell(request.shell)
+    if request.stderr == "separate":
+        check_can_separate(shell)
     return TerminalSettings(
         name=request.name,
         life=new_life() if before is None else before.life,
-        shell=find_shell(request.shell),
+        shell=shell,
         cwd=find_directory(request.cwd, root),
         env=dict(request.env),
         cols=request.cols,
         rows=request.rows,
+        stderr=request.stderr,
         started_at=utc_now(),
         root=str(root),
     )

@@ -12,7 +12,7 @@ from aegis.journal.disk import storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
-from aegis.terminals.pty import open_pty_process
+from aegis.terminals.pty import ErrorPty, open_error_pty, open_pty_process
 from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, save_shell
@@ -41,7 +41,25 @@ class Starter:
         """
         name = secrets.token_hex(6)
         cookie = self.settings.cookie(name)
-        adapter = self._prepare(cookie)
+        errors = open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
+        try:
+            return await self._start(name, cookie, cwd, rows, cols, make_tracker, errors)
+        except BaseException:
+            if errors is not None:
+                errors.close()
+            raise
+
+    async def _start(
+        self,
+        name: str,
+        cookie: str,
+        cwd: str,
+        rows: int,
+        cols: int,
+        make_tracker: MakeTracker,
+        errors: ErrorPty | None,
+    ) -> RunningShell:
+        adapter = self._prepare(cookie, None if errors is None else errors.path)
         await faults.SHELL_START_BEFORE.reach(self.settings.name)
         environment = shell_environment(os.environ, self.settings.env, cookie)
         process = await open_pty_process(
@@ -52,7 +70,7 @@ class Starter:
             cols=cols,
             open_files=self.file_limit,
         )
-        running = RunningShell(name, process, cookie, make_tracker(name, adapter))
+        running = RunningShell(name, process, cookie, make_tracker(name, adapter), errors)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
             save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))
@@ -63,10 +81,10 @@ class Starter:
             raise
         return running
 
-    def _prepare(self, cookie: str) -> ShellAdapter:
+    def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
         """What the shell reads, and the note that it comes."""
         try:
-            adapter = prepare_shell(self.settings.shell, self.files.directory)
+            adapter = prepare_shell(self.settings.shell, self.files.directory, error_tty)
             save_shell(self.files.shell, ShellNote(sid=None, cookie=cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error

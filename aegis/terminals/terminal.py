@@ -17,6 +17,7 @@ import structlog
 import trio
 
 from actors import Down, Ref, Reply
+from aegis.announcing import announce
 from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
@@ -25,6 +26,8 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.resources import Ledger
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
@@ -131,6 +134,7 @@ class Terminal(Front):
         await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
+        announce(self.context.system, Ledger(self._settings.name))
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
@@ -145,15 +149,11 @@ class Terminal(Front):
                 check_command(message.cmd)
                 self._check_serving()
                 self._runs.add(message, self._next_number(), self.defer(message))
-            case api.SendKeys():
+            case api.SendKeys() | control.SignalTerminal():
                 self._check_serving()
-                keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
-                self.pass_on(message, self._shell, keys)
-            case control.SignalTerminal():
-                self._check_serving()
-                name = message.signal.removeprefix("SIG")
-                signal = msg.SendSignal(signal=name, writer=writer_tag(message.from_handle))
-                self.pass_on(message, self._shell, signal)
+                self.pass_on(message, self._shell, _for_shell(message))
+            case GetScreen():
+                self.pass_on(message, self._shell, msg.TakeScreen())
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -168,7 +168,7 @@ class Terminal(Front):
             case out.FollowCommand():
                 self._following.add(message, self.defer(message))
             case api.Subscribe():
-                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
+                self._wakes.subscribe(message, self.defer(message))
             case api.Unsubscribe():
                 self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():
@@ -346,6 +346,7 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
+            announce(self.context.system, Ledger(self._settings.name))
             self._waits.recorded(record)
             self._answer_early()
             self._check_ended()
@@ -427,3 +428,10 @@ class Terminal(Front):
         return self._standing.info(
             self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
         )
+
+
+def _for_shell(request: api.SendKeys | control.SignalTerminal) -> msg.TypeKeys | msg.SendSignal:
+    writer = writer_tag(request.from_handle)
+    if isinstance(request, api.SendKeys):
+        return msg.TypeKeys(keys=request.keys, writer=writer)
+    return msg.SendSignal(signal=request.signal.removeprefix("SIG"), writer=writer)

@@ -6,28 +6,30 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
-from aegis.protocol.terminals import Integration
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
+from aegis.terminals.apart import ErrorText
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.greeting import Greeting
-from aegis.terminals.held import HeldBack
+from aegis.terminals.held import READING_S, HeldBack, reading_s
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.observer import OutputObserver
-from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
+from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.shell_side import ShellSide
 from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
@@ -35,13 +37,6 @@ log = structlog.get_logger("aegis.terminals")
 
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
-
-READING_S = 1.0
-READING_BYTES_PER_S = 50_000
-"""How long the shell may take to read a submission before keys are no longer held back for it.
-
-Readline on a slow machine takes a fifth of that.
-"""
 
 
 class Tracker:
@@ -61,8 +56,8 @@ class Tracker:
         observers: Sequence[OutputObserver] = (),
     ) -> None:
         self._name = name
-        self._adapter = adapter
-        self._parser = MarkParser(adapter.secret)
+        self.adapter = adapter
+        self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
         self._observers = observers
         self._raw_log = raw_log
         self._shell = shell
@@ -77,7 +72,7 @@ class Tracker:
         self._reading_s = READING_S
         self._incomplete = False
         self._has_echo = False
-        self._greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
+        self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
         self.reports = Reports()
@@ -85,23 +80,34 @@ class Tracker:
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
-        for event in self._parser.feed(data):
+        self._take(self._streams.feed(data))
+        self._was_fed()
+
+    def feed_errors(self, data: bytes) -> None:
+        """The PTY of standard error gave these bytes."""
+        self._take(self._streams.feed_errors(data))
+        self._was_fed()
+
+    def _take(self, events: Iterable[Event | ErrorText]) -> None:
+        for event in events:
             match event:
                 case Text(data=text):
                     self._print(text)
+                case ErrorText(data=text):
+                    self._print_error(text)
                 case PasteMode(on=on, data=sequence):
                     self._show(sequence)
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
+
+    def _was_fed(self) -> None:
         if self._held and not self._is_being_read():
             self._held.release()
+        if self._streams.begins_to_wait(trio.current_time()):
+            self._shell.look_again_after(APART_S)
         self._tell_typing()
         self._tell_directory()
-
-    def greet(self) -> None:
-        """The shell runs: type what it must read first, if it is of that kind."""
-        self._greeting.send()
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once it is sure that the line is empty; or refuse it."""
@@ -109,7 +115,10 @@ class Tracker:
             self._send(submission)
         elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
             self._pending = submission
-            self._probe_soon()
+            if self.adapter.probe_delay_s:
+                self._shell.look_again_after(self.adapter.probe_delay_s)
+            else:
+                self._probe()
         else:
             self._refuse(submission)
 
@@ -138,11 +147,6 @@ class Tracker:
             self._boundaries.keys(writer, b"\x03")  # it drops the line, as Ctrl-C does
 
     @property
-    def integration(self) -> Integration:
-        """How the shell tells where commands begin and end."""
-        return self._adapter.integration
-
-    @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
         return self._held.size
@@ -161,21 +165,16 @@ class Tracker:
         if self._held and trio.current_time() >= self._held.until:
             self._held.release()
             self._tell_typing()
+        self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
-        if not self.was_prompted and self._greeting.is_due():
-            self._greeting.send()
-
-    def _probe_soon(self) -> None:
-        if self._adapter.probe_delay_s:
-            self._shell.look_again_after(self._adapter.probe_delay_s)
-        else:
-            self._probe()
+        if not self.was_prompted and self.greeting.is_due():
+            self.greeting.send()
 
     def _probe(self) -> None:
-        if not self._adapter.types_probe or self._shell.is_in_front():
+        if not self.adapter.types_probe or self._shell.is_in_front():
             self._boundaries.probed()
-            self._shell.write(self._adapter.probe_key)
+            self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
     def _send_keys(self, writer: str, data: bytes) -> None:
@@ -233,15 +232,18 @@ class Tracker:
 
     def close(self) -> None:
         """The shell is gone: what the parser still held is output."""
-        for event in self._parser.close():
-            assert isinstance(event, Text)
-            self._print(event.data)
+        self._take(self._streams.close())
         self._flush()
 
     def _print(self, text: bytes) -> None:
         self._show(text)
         if self._capture is not None:
             self._capture.feed(text)
+
+    def _print_error(self, text: bytes) -> None:
+        self._show(text)
+        if self._capture is not None:
+            self._capture.feed_errors(text)
 
     def _show(self, data: bytes) -> None:
         """What a viewer sees goes into the raw log, and to who watches."""
@@ -253,13 +255,14 @@ class Tracker:
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
         try:
-            data = self._adapter.encode(submission.cmd)
+            data = self.adapter.encode(submission.cmd)
         except OSError as error:
             log.warning("submission not written", error=str(error))
             self._failed("unwritten")
             return
         self._boundaries.submitted()
-        self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
+        self._streams.submitted()
+        self._reading_s = reading_s(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -307,7 +310,7 @@ class Tracker:
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
-        self._has_echo = not (begun.submitted or self._adapter.tells_starts)
+        self._has_echo = not (begun.submitted or self.adapter.tells_starts)
         if not self._has_echo:
             self._capture, self._set_aside = OutputCapture(), None
         self._command_start = self._raw_log.position
@@ -330,11 +333,11 @@ class Tracker:
         output = self._take_output()
         typed = None
         if ended.history is not None:
-            typed = self._adapter.read_typed(ended.history)
+            typed = self.adapter.read_typed(ended.history)
         if self._has_echo:
-            typed, output = self._adapter.split_echo(output)
+            typed, output = self.adapter.split_echo(output)
         else:
-            self._incomplete |= self._adapter.is_incomplete(ended.exit, output.text)
+            self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             msg.CommandEnded(
                 raw_start=self._command_start,
@@ -351,15 +354,16 @@ class Tracker:
         self._incomplete = False
 
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
-        output = self._take_output()
+        output = _without_first_line_feed(self._take_output())
         if self._incomplete:
             self._failed("incomplete")
             return
         assert self._sent is not None
+        printed = bool((output.text + output.errors).strip())
         self._tell(
             msg.NothingRan(
                 call=self._sent.call,
-                exit=bd.exit_of_nothing(nothing, printed=bool(output.text.strip())),
+                exit=bd.exit_of_nothing(nothing, printed=printed),
                 output=output,
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
@@ -374,7 +378,7 @@ class Tracker:
         self._set_aside, self._capture = self._printed(), None
         if secondary.submitted:
             self._incomplete = True
-            self._shell.write(self._adapter.interrupt_line)
+            self._shell.write(self.adapter.interrupt_line)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -384,7 +388,7 @@ class Tracker:
     def _prompted(self) -> None:
         self.was_prompted = True
         self._capture = self._set_aside = None
-        if not self._adapter.tells_starts:
+        if not self.adapter.tells_starts:
             self._capture = OutputCapture()
         self.cwd = self._shell.working_directory()
         self.reports.forget()
@@ -437,3 +441,10 @@ class Tracker:
         if self._boundaries.typing != self._told_typing:
             self._told_typing = self._boundaries.typing
             self._tell(msg.TypingChanged(who=self._told_typing))
+
+
+def _without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
+    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
+    if not output.text.startswith("\n"):
+        return output
+    return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)

@@ -14,7 +14,12 @@ import attrs
 
 from aegis.protocol.terminals import Integration
 from aegis.terminals.capture import CapturedOutput
-from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
+from aegis.terminals.submission import (
+    APART_KEY,
+    INTERRUPT_LINE,
+    PROBE_KEY,
+    encode_submission,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -22,7 +27,9 @@ class ShellAdapter:
     """One start of a shell whose hook puts ``secret`` into its marks.
 
     ``argv`` starts it and ``env`` goes over its environment (never a secret); ``directory`` holds
-    the files of the hook. A kind that differs in how it is spoken to overrides the methods.
+    the files of the hook. ``error_tty`` is the path of the PTY that standard error of submitted
+    commands goes to, if they have one apart. A kind that differs in how it is spoken to overrides
+    the methods.
     """
 
     integration: Integration = "osc133"
@@ -30,6 +37,7 @@ class ShellAdapter:
     argv: tuple[str, ...]
     env: Mapping[str, str] = attrs.field(factory=dict)
     directory: Path
+    error_tty: str | None = None
 
     tells_starts: ClassVar[bool] = True
     """Whether the hook tells where a typed command begins; else its Enter is taken for that."""
@@ -66,7 +74,7 @@ class ShellAdapter:
 
         Raises ``InvalidRequest`` for what no shell can read.
         """
-        return encode_submission(cmd)
+        return encode_submission(cmd, b"" if self.error_tty is None else APART_KEY)
 
     def read_typed(self, number: int) -> str | None:
         """The text that the hook kept of a typed command under ``number``, once."""

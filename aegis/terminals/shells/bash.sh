@@ -20,10 +20,12 @@ builtin shopt -u expand_aliases
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
-# prompts and PROMPT_COMMAND look with everything in place.
+# prompts and PROMPT_COMMAND look with everything in place. err: the PTY for standard error of
+# submitted commands, if that comes apart; parted: 1 while it does.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
+__aegis_err=('') __aegis_parted=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
@@ -47,6 +49,10 @@ __aegis_first() {
     __aegis_keep_typed && typed=";h=$event"
   fi
   __aegis_q=$((__aegis_q + 1))
+  if [[ $__aegis_parted ]]; then
+    __aegis_print "D;$status" ";s=$__aegis_s$typed" 2>>"$__aegis_err"
+    __aegis_join
+  fi
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
@@ -65,6 +71,22 @@ __aegis_has_history() {
   local entry= file=$__aegis_dir/typed.0
   { builtin history 1 >|"$file" && IFS= builtin read -r entry <"$file"; } 2>/dev/null
   [[ $entry ]]
+}
+
+# Standard error goes where everything goes, whatever the command did with its own.
+__aegis_join() {
+  [[ $__aegis_parted ]] || return 0
+  if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
+  __aegis_parted=
+}
+
+# The key before the Enter of a submission: from here on bash draws and speaks on the other PTY.
+__aegis_part() {
+  { local -; builtin set +euvx; } 2>/dev/null
+  [[ $__aegis_err && -w $__aegis_err && -t 2 ]] || return 0
+  __aegis_print 'P;k=a'
+  __aegis_parted=1
+  exec 2<>"$__aegis_err"
 }
 
 # Prints the mark $1 with the parameters $2 behind secret and number.
@@ -174,6 +196,7 @@ __aegis_set() {
 # The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
 __aegis_submit() {
   builtin set +H
+  __aegis_join
   __aegis_in_order || __aegis_order
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
@@ -184,7 +207,7 @@ __aegis_probe() {
   __aegis_print 'P;k=l' ";l=${#READLINE_LINE}"
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes. They are macros for 3 and 4, because bash finds
+# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error. 1 and 2 are macros for 3 and 4, because bash finds
 # no command behind a key that ends a search in the history; from vi's command mode 1 goes through
 # insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
 # 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
@@ -193,6 +216,7 @@ __aegis_bind_keys() {
   for map in emacs vi-insert vi-command; do
     builtin bind -m "$map" -x '"\e[8133;3~": __aegis_submit'
     builtin bind -m "$map" -x '"\e[8133;4~": __aegis_probe'
+    builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
     builtin bind -m "$map" '"\e[8133;0~": ""'
@@ -218,6 +242,9 @@ __aegis_begin() {
 IFS= builtin read -r __aegis_n <"$__aegis_dir/init.secret"
 builtin declare +x __aegis_n
 builtin command rm -f -- "$__aegis_dir/init.secret"
+if [[ -r $__aegis_dir/init.stderr ]]; then
+  IFS= builtin read -r __aegis_err <"$__aegis_dir/init.stderr"
+fi
 builtin shopt -s expand_aliases
 
 if [[ -f ~/.bashrc && -r ~/.bashrc ]]; then

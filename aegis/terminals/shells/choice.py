@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aegis.terminals.shells import bash, fallback, fish
+import attrs
+
+from aegis.terminals.shells import bash, fallback, fish, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
-_KINDS = {"bash": bash.prepare, "fish": fish.prepare}
+_KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
+    "bash": bash.prepare,
+    "fish": fish.prepare,
+    "zsh": zsh.prepare,
+}
 
 _POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
+
+_APART = frozenset({"bash", "zsh"})
+"""The kinds whose hook can send standard error of one command to a PTY of its own."""
+
+ERROR_TTY_FILE = "init.stderr"
+"""Where the hook finds the path of that PTY, if there is one."""
 
 
 def is_supported(program: str) -> bool:
@@ -17,14 +30,25 @@ def is_supported(program: str) -> bool:
     return Path(program).name in _KINDS
 
 
-def prepare_shell(program: str, directory: Path) -> ShellAdapter:
+def can_separate(program: str) -> bool:
+    """Whether standard error of its commands can be told apart."""
+    return Path(program).name in _APART
+
+
+def prepare_shell(program: str, directory: Path, error_tty: str | None) -> ShellAdapter:
     """Write the start-up files for one start of ``program`` into ``directory`` (mode 0700).
 
-    Raises ``OSError``.
+    ``error_tty`` is the path of the PTY for standard error, if it is to come apart. Raises
+    ``OSError``.
     """
-    name = Path(program).name
-    if name in _KINDS:
-        return _KINDS[name](program, directory)
-    if name in _POSIX:
-        return fallback.prepare_posix(program, directory)
-    return fallback.prepare_other(program, directory)
+    path = directory / ERROR_TTY_FILE
+    path.unlink(missing_ok=True)
+    if error_tty is not None:
+        path.write_text(f"{error_tty}\n", encoding="utf-8")
+    adapter = _preparation(Path(program).name)(program, directory)
+    return attrs.evolve(adapter, error_tty=error_tty)
+
+
+def _preparation(name: str) -> Callable[[str, Path], ShellAdapter]:
+    otherwise = fallback.prepare_posix if name in _POSIX else fallback.prepare_other
+    return _KINDS.get(name, otherwise)

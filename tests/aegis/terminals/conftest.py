@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from shutil import which
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import pytest
@@ -29,7 +31,7 @@ from aegis.terminals.boundaries import (
 from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import end_processes
-from aegis.terminals.shells import bash
+from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
 T = TypeVar("T")
@@ -98,10 +100,12 @@ class LiveShell:
                 if not self._output_has_ended:
                     self.output = self._read_output()
                 self._output_has_ended = isinstance(happening, OutputEnded)
+            if isinstance(happening, NothingRan):
+                self.output = self.output.removeprefix("\n")  # the line editor's own
             self._send.send_nowait(happening)
 
     def _read_output(self) -> str:
-        return self._output.decode().replace("\r\n", "\n").lstrip("\r")
+        return re.sub("\r+\n", "\n", self._output.decode()).lstrip("\r")
 
     async def expect(self, *kinds: type[T]) -> T:
         """The next happening of one of these kinds; others before it are passed over."""
@@ -272,3 +276,19 @@ def venv(tmp_path: Path) -> Path:
     directory = tmp_path / "a venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     return directory
+
+
+needs_zsh = pytest.mark.skipif(which("zsh") is None, reason="zsh is not installed")
+
+
+@pytest.fixture(params=["bash", pytest.param("zsh", marks=needs_zsh)])
+def start(request: pytest.FixtureRequest, start_shell: StartShell) -> StartShell:
+    """Starts a bash or a zsh with the given start-up file; a test with it runs once on each."""
+    prepare, name = {"bash": (bash.prepare, ".bashrc"), "zsh": (zsh.prepare, ".zshrc")}[
+        request.param
+    ]
+
+    async def start(startup: str = "PS1='$ '\n", **arguments: Any) -> LiveShell:
+        return await start_shell(prepare, request.param, {name: startup}, **arguments)
+
+    return start
