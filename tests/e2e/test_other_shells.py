@@ -40,7 +40,7 @@ def home(daemon: DaemonProcess) -> Path:
 
 
 @pytest.fixture
-def shell(home: Path, new_terminal: NewTerminal, request: pytest.FixtureRequest) -> LiveTerminal:
+def other(home: Path, new_terminal: NewTerminal, request: pytest.FixtureRequest) -> LiveTerminal:
     """A terminal of the shell that the test names."""
     terminal = new_terminal(shell=request.param)
     assert terminal.info["state"] == "idle"
@@ -48,13 +48,13 @@ def shell(home: Path, new_terminal: NewTerminal, request: pytest.FixtureRequest)
 
 
 def on(*shells: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("shell", needs(*shells), indirect=True)
+    return pytest.mark.parametrize("other", needs(*shells), indirect=True)
 
 
 @on(*WITH_PROMPTS)
-def test_a_run_has_its_output_and_its_exit(shell: LiveTerminal) -> None:
-    wanted = "osc133" if "fish" in shell.info["shell"] else "fallback"
-    assert shell.described()["integration"] == wanted
+def test_a_run_has_its_output_and_its_exit(other: LiveTerminal) -> None:
+    wanted = "osc133" if "fish" in other.info["shell"] else "fallback"
+    assert other.described()["integration"] == wanted
     for cmd, code, stdout in (
         ("echo hello", 0, "hello\n"),
         ("sh -c 'exit 3'", 3, ""),
@@ -67,104 +67,104 @@ def test_a_run_has_its_output_and_its_exit(shell: LiveTerminal) -> None:
         ("pwd", 0, "/usr\n"),
         ("echo \t' \ttabs\t'", 0, " \ttabs\t\n"),
     ):
-        record = shell.run(cmd)
+        record = other.run(cmd)
         assert (record["cmd"], record["exit"], record["stdout"], record["end"]) == (
             cmd,
             code,
             stdout,
             "exited",
         )
-    assert shell.described()["cwd"] == "/usr"
-    assert [each["seq"] for each in shell.records()] == list(range(10))
+    assert other.described()["cwd"] == "/usr"
+    assert [each["seq"] for each in other.records()] == list(range(10))
 
 
 @on(*WITH_PROMPTS)
-def test_a_long_text_arrives_exactly(shell: LiveTerminal) -> None:
+def test_a_long_text_arrives_exactly(other: LiveTerminal) -> None:
     lines = "".join(f"echo line {number} of a script\n" for number in range(1500))
-    assert shell.run(lines + "sh -c 'exit 5'")["exit"] == 5
-    assert shell.read(last_n=1)[0]["stdout"] == lines.replace("echo ", "")
+    assert other.run(lines + "sh -c 'exit 5'")["exit"] == 5
+    assert other.read(last_n=1)[0]["stdout"] == lines.replace("echo ", "")
     long = "x" * 900
-    assert shell.run("echo " + " ".join([long] * 6))["stdout"] == " ".join([long] * 6) + "\n"
+    assert other.run("echo " + " ".join([long] * 6))["stdout"] == " ".join([long] * 6) + "\n"
 
 
 @on("fish", *POSIX)
 @pytest.mark.parametrize("cmd", ["echo 'open", "if true", "echo ready\necho $(date"])
 def test_trap_04_incomplete_input_fails_and_the_prompt_is_back(
-    shell: LiveTerminal, cmd: str
+    other: LiveTerminal, cmd: str
 ) -> None:
-    if "fish" not in shell.info["shell"] and cmd == "if true":
+    if "fish" not in other.info["shell"] and cmd == "if true":
         cmd = "if true; then"
-    assert shell.refusal(cmd).code == "incomplete_input"
-    assert shell.run("echo after")["stdout"] == "after\n"
+    assert other.refusal(cmd).code == "incomplete_input"
+    assert other.run("echo after")["stdout"] == "after\n"
 
 
 @on(*WITH_PROMPTS)
-def test_a_syntax_error_is_no_incomplete_input(shell: LiveTerminal) -> None:
-    record = shell.run("echo before\n)")
+def test_a_syntax_error_is_no_incomplete_input(other: LiveTerminal) -> None:
+    record = other.run("echo before\n)")
     assert record["exit"] not in (0, None)
     assert record["stdout"].strip() != "before"
-    assert shell.run("echo after")["stdout"] == "after\n"
+    assert other.run("echo after")["stdout"] == "after\n"
 
 
 @on("fish", "dash", "mksh", "busybox")
-def test_a_typed_command_is_recorded(shell: LiveTerminal, handle: str) -> None:
-    wakes = shell.subscribe(handle)
-    shell.keys("echo typed\r", from_handle="bob")
+def test_a_typed_command_is_recorded(other: LiveTerminal, handle: str) -> None:
+    wakes = other.subscribe(handle)
+    other.keys("echo typed\r", from_handle="bob")
     wakes.next()
-    [record] = shell.records()
+    [record] = other.records()
     assert (record["cmd"], record["writer"]) == ("echo typed", "agent:bob")
     assert (record["exit"], record["stdout"]) == (0, "typed\n")
-    assert shell.run("echo after")["stdout"] == "after\n"
-    shell.keys("\r")
-    assert shell.run("echo again")["seq"] == 2
+    assert other.run("echo after")["stdout"] == "after\n"
+    other.keys("\r")
+    assert other.run("echo again")["seq"] == 2
 
 
 @on(*WITH_PROMPTS)
-def test_trap_05_after_a_timeout_each_record_has_its_own(shell: LiveTerminal) -> None:
-    first = shell.run("sleep 1.5; echo late", timeout=0.5)
+def test_trap_05_after_a_timeout_each_record_has_its_own(other: LiveTerminal) -> None:
+    first = other.run("sleep 1.5; echo late", timeout=0.5)
     assert (first["timed_out"], first["end"]) == (True, None)
-    assert shell.run("echo next")["stdout"] == "next\n"
-    late, following = shell.records()
+    assert other.run("echo next")["stdout"] == "next\n"
+    late, following = other.records()
     assert (late["exit"], late["stdout"], late["timed_out"]) == (0, "late\n", True)
     assert (following["exit"], following["stdout"]) == (0, "next\n")
 
 
 @on(*WITH_PROMPTS)
-def test_trap_07_ctrl_c_ends_the_command_and_a_run_follows_at_once(shell: LiveTerminal) -> None:
-    running = shell.start("sh -c 'echo begun; sleep 60'")
-    shell.daemon.call("term_read", name=shell.name, last_n=1)
-    while b"begun\r\n" not in shell.raw():
-        shell.daemon.call("term_list")
-    shell.keys("\x03")
-    following = shell.start("echo next")
-    assert running.result()["exit"] == (1 if "tcsh" in shell.info["shell"] else 130)
+def test_trap_07_ctrl_c_ends_the_command_and_a_run_follows_at_once(other: LiveTerminal) -> None:
+    running = other.start("sh -c 'echo begun; sleep 60'")
+    other.daemon.call("term_read", name=other.name, last_n=1)
+    while b"begun\r\n" not in other.raw():
+        other.daemon.call("term_list")
+    other.keys("\x03")
+    following = other.start("echo next")
+    assert running.result()["exit"] == (1 if "tcsh" in other.info["shell"] else 130)
     assert following.result()["stdout"] == "next\n"
 
 
 @on("fish", *POSIX)
-def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(shell: LiveTerminal) -> None:
-    record = shell.run("echo bye; exit 3")
+def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(other: LiveTerminal) -> None:
+    record = other.run("echo bye; exit 3")
     assert (record["exit"], record["end"]) == (3, "shell_exit")
-    assert shell.run("echo fresh")["stdout"] == "fresh\n"
-    assert shell.described()["restarts"] == 1
+    assert other.run("echo fresh")["stdout"] == "fresh\n"
+    assert other.described()["restarts"] == 1
 
 
 @on("dash", "mksh", "busybox")
-def test_trap_12_prompts_that_were_set_anew_are_armed_again(shell: LiveTerminal) -> None:
-    assert shell.run("PS1='new$ ' PS2='more '; set -u")["exit"] == 0
-    assert shell.run("echo next")["stdout"] == "next\n"
-    assert shell.run("set -e; echo still")["stdout"] == "still\n"
+def test_trap_12_prompts_that_were_set_anew_are_armed_again(other: LiveTerminal) -> None:
+    assert other.run("PS1='new$ ' PS2='more '; set -u")["exit"] == 0
+    assert other.run("echo next")["stdout"] == "next\n"
+    assert other.run("set -e; echo still")["stdout"] == "still\n"
 
 
 @on("dash", "mksh", "tcsh", "fish")
-def test_no_child_has_the_secret_in_its_environment(shell: LiveTerminal) -> None:
+def test_no_child_has_the_secret_in_its_environment(other: LiveTerminal) -> None:
     names = ("init.secret", "mark.secret")
-    secrets = [p.read_bytes().strip() for n in names if (p := shell.directory / n).exists()]
-    environment = shell.run("env")["stdout"]
+    secrets = [p.read_bytes().strip() for n in names if (p := other.directory / n).exists()]
+    environment = other.run("env")["stdout"]
     assert "__aegis" not in environment
     assert "\nENV=" not in environment
     assert all(secret.decode() not in environment for secret in secrets)
-    assert all(secret not in shell.raw() for secret in secrets)
+    assert all(secret not in other.raw() for secret in secrets)
 
 
 @pytest.fixture
@@ -202,10 +202,10 @@ def test_a_program_that_ends_at_once_is_told_as_failed(new_terminal: NewTerminal
 
 @on("fish", "dash")
 def test_a_kill_of_the_daemon_kills_the_command_and_the_shell_comes_again(
-    own_daemon: DaemonProcess, shell: LiveTerminal
+    own_daemon: DaemonProcess, other: LiveTerminal
 ) -> None:
     own_daemon.start()
-    program = shell.info["shell"]
+    program = other.info["shell"]
     own_daemon.call("term_spawn", name="again", shell=program)
     terminal = own_daemon.terminal("again")
     assert terminal.run("echo before")["stdout"] == "before\n"
