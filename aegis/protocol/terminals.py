@@ -173,7 +173,9 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=None,
         validator=at_most_chars(4096),
         metadata=described(
-            "Path or name of a bash or zsh; default: $SHELL of the daemon if it is one, else bash."
+            "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
+            "program is run as well as can be (integration: fallback). Default: $SHELL of the "
+            "daemon if it has exact boundaries, else bash."
         ),
     )
     cwd: str | None = attrs.field(

@@ -190,7 +190,7 @@ class SubmissionRefused:
     at_prompt: bool
 
 
-WhyNotRun = Literal["incomplete", "swallowed"]
+WhyNotRun = Literal["incomplete", "swallowed", "unwritten"]
 
 
 @attrs.frozen(kw_only=True)
@@ -198,7 +198,8 @@ class SubmissionFailed:
     """The command of ``call`` was typed and did not run.
 
     ``incomplete``: the shell could not finish reading it and was interrupted. ``swallowed``: a
-    program that somebody had started by typing ahead read the text as its input.
+    program that somebody had started by typing ahead read the text as its input. ``unwritten``:
+    it was not typed, the disk refused the file that the shell would have read it from.
     """
 
     call: int

@@ -42,6 +42,11 @@ class RunningShell:
         self._is_writing = False
         self._reached_end = trio.Event()
 
+    @property
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        return self.process.foreground_pgrp() in (None, self.process.pid)
+
     def send(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
         if not self.outgoing_size:

@@ -18,7 +18,7 @@ from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call, CallQueue
 from aegis.terminals.flight import Flight
 from aegis.terminals.record import unfinished_record, writer_tag
-from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind
+from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind, unwritten
 from aegis.terminals.standing import Standing
 
 
@@ -98,9 +98,13 @@ class Runs:
         if command is not None and command.timed_out and command.call == news.call:
             return True
         call = self._flight.take_back(news.call)
+        if news.why == "unwritten":
+            self._standing.state = "idle"
         if call is None:
             return False
-        if news.why == "incomplete":
+        if news.why == "unwritten":
+            call.settle(unwritten(self._name, call.cmd))
+        elif news.why == "incomplete":
             call.settle(incomplete(call.cmd, "did not run"))
         else:
             call.settle(swallowed(self._name, call.cmd))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.errors import AegisError, Busy, IncompleteInput, Unavailable
+from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
 from aegis.names import shorten
 from aegis.terminals.record import InFlight
 
@@ -59,6 +59,14 @@ def swallowed(terminal: str, cmd: str) -> Unavailable:
     return Unavailable(
         f"a program that was typed ahead on terminal {terminal!r} read your command as its "
         f"input; the shell did not run {shown(cmd)}"
+    )
+
+
+def unwritten(terminal: str, cmd: str) -> StorageError:
+    """The disk refused the file from which the shell would have read ``cmd``."""
+    return StorageError(
+        f"{shown(cmd)} was not typed: the file from which the shell of terminal {terminal!r} reads "
+        "commands cannot be written; look at the disk, then try again"
     )
 
 

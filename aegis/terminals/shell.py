@@ -26,6 +26,7 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.observer import OutputObserver
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.responder import Responder
@@ -36,7 +37,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
-from aegis.terminals.tracker import OutputObserver, Tracker
+from aegis.terminals.tracker import Tracker
 from aegis.terminals.whereabouts import directory_of
 
 log = structlog.get_logger("aegis.terminals")
@@ -125,6 +126,7 @@ class Shell(Actor[ShellMessage]):
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
+        self._running.tracker.greeting.send()
         self._introduce()
         self.context.start_soon(self._keep_running)
 
@@ -219,6 +221,10 @@ class Shell(Actor[ShellMessage]):
             self._cwd = directory_of(running.process.pid) or self._cwd
         return self._cwd
 
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        return self._running is not None and self._running.is_in_front
+
     # Requests of the front.
 
     def _introduce(self) -> None:
@@ -234,7 +240,7 @@ class Shell(Actor[ShellMessage]):
                 shells=tuple(self._shells),
                 shell=self._shells[-1],
                 pid=None if running is None else running.process.pid,
-                integration="osc133",
+                integration="osc133" if tracker is None else tracker.adapter.integration,
                 was_prompted=tracker is not None and tracker.was_prompted,
                 at_prompt=tracker is not None and tracker.at_prompt,
                 cwd=None if tracker is None else tracker.cwd,
@@ -316,6 +322,8 @@ class Shell(Actor[ShellMessage]):
             if self._ending is None:
                 self._running = await self._start_fresh(ended)
                 self._tell_started()
+                if self._running is not None:
+                    self._running.tracker.greeting.send()
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
@@ -399,7 +407,7 @@ class Shell(Actor[ShellMessage]):
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
-                    integration="osc133",
+                    integration=running.tracker.adapter.integration,
                     first_cursor=self._raw_log.position,
                 )
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import structlog
@@ -22,9 +22,12 @@ from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.apart import ErrorText
 from aegis.terminals.capture import CapturedOutput, OutputCapture
-from aegis.terminals.held import HeldBack
+from aegis.terminals.greeting import Greeting
+from aegis.terminals.held import READING_S, HeldBack, reading_s
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
+from aegis.terminals.shell_side import ShellSide
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.whereabouts import Reports
@@ -34,36 +37,6 @@ log = structlog.get_logger("aegis.terminals")
 
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
-
-READING_S = 1.0
-READING_BYTES_PER_S = 50_000
-"""How long the shell may take to read a submission before keys are no longer held back for it.
-
-Readline on a slow machine takes a fifth of that.
-"""
-
-
-class ShellSide(Protocol):
-    """What a tracker needs of the shell it follows."""
-
-    def write(self, data: bytes) -> None:
-        """Send bytes to the PTY, after all that was sent before."""
-
-    def look_again_after(self, seconds: float) -> None:
-        """Call ``Tracker.look_again`` then."""
-
-    def working_directory(self) -> str | None:
-        """Where the shell is now."""
-
-
-class OutputObserver(Protocol):
-    """Who sees the output as it comes, on the hot path: it must be quick."""
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log.
-
-        The bytes are those that viewers see: marks come without their secret.
-        """
 
 
 class Tracker:
@@ -83,13 +56,13 @@ class Tracker:
         observers: Sequence[OutputObserver] = (),
     ) -> None:
         self._name = name
-        self._adapter = adapter
+        self.adapter = adapter
         self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
         self._observers = observers
         self._raw_log = raw_log
         self._shell = shell
         self._tell = tell
-        self._boundaries = bd.Boundaries()
+        self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
         self._capture: OutputCapture | None = OutputCapture()
         self._set_aside: OutputCapture | None = None
         self._sent: msg.Submit | None = None
@@ -98,6 +71,8 @@ class Tracker:
         self._held = HeldBack()
         self._reading_s = READING_S
         self._incomplete = False
+        self._has_echo = False
+        self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
         self.reports = Reports()
@@ -140,7 +115,10 @@ class Tracker:
             self._send(submission)
         elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
             self._pending = submission
-            self._probe()
+            if self.adapter.probe_delay_s:
+                self._shell.look_again_after(self.adapter.probe_delay_s)
+            else:
+                self._probe()
         else:
             self._refuse(submission)
 
@@ -190,14 +168,17 @@ class Tracker:
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
+        if not self.was_prompted and self.greeting.is_due():
+            self.greeting.send()
 
     def _probe(self) -> None:
-        self._boundaries.probed()
-        self._shell.write(self._adapter.probe_key)
+        if not self.adapter.types_probe or self._shell.is_in_front():
+            self._boundaries.probed()
+            self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
     def _send_keys(self, writer: str, data: bytes) -> None:
-        self._boundaries.keys(writer, data)
+        self._happened(self._boundaries.keys(writer, data))
         self._shell.write(data)
 
     def _is_being_read(self) -> bool:
@@ -273,10 +254,15 @@ class Tracker:
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
+        try:
+            data = self.adapter.encode(submission.cmd)
+        except OSError as error:
+            log.warning("submission not written", error=str(error))
+            self._failed("unwritten")
+            return
         self._boundaries.submitted()
         self._streams.submitted()
-        data = self._adapter.encode(submission.cmd)
-        self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
+        self._reading_s = reading_s(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -301,8 +287,8 @@ class Tracker:
                     self._nothing_ran(happening, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
-                case bd.AcceptedLine():
-                    self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+                case bd.AcceptedLine() | bd.OutputEnded():
+                    self._output_turns(begins=isinstance(happening, bd.AcceptedLine))
                 case bd.Secondary():
                     self._line_goes_on(happening)
                 case bd.Prompted():
@@ -312,12 +298,21 @@ class Tracker:
                 case _:
                     pass
 
+    def _output_turns(self, *, begins: bool) -> None:
+        """What comes now is output, or is no longer."""
+        if begins:
+            self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+        else:
+            self._set_aside, self._capture = self._printed(), None
+
     def _at(self, mark_begins: int | None) -> int:
         return self._raw_log.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
-        self._capture, self._set_aside = OutputCapture(), None
+        self._has_echo = not (begun.submitted or self.adapter.tells_starts)
+        if not self._has_echo:
+            self._capture, self._set_aside = OutputCapture(), None
         self._command_start = self._raw_log.position
         sent = self._sent if begun.submitted else None
         self._tell(
@@ -338,7 +333,11 @@ class Tracker:
         output = self._take_output()
         typed = None
         if ended.history is not None:
-            typed = self._adapter.read_typed(ended.history)
+            typed = self.adapter.read_typed(ended.history)
+        if self._has_echo:
+            typed, output = self.adapter.split_echo(output)
+        else:
+            self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             msg.CommandEnded(
                 raw_start=self._command_start,
@@ -373,11 +372,13 @@ class Tracker:
         )
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
+        if self._has_echo:
+            return
         # What follows is prompt and echo, but a line before this one may be an open command.
         self._set_aside, self._capture = self._printed(), None
         if secondary.submitted:
             self._incomplete = True
-            self._shell.write(self._adapter.interrupt_line)
+            self._shell.write(self.adapter.interrupt_line)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -387,6 +388,8 @@ class Tracker:
     def _prompted(self) -> None:
         self.was_prompted = True
         self._capture = self._set_aside = None
+        if not self.adapter.tells_starts:
+            self._capture = OutputCapture()
         self.cwd = self._shell.working_directory()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))

@@ -9,6 +9,12 @@
 #     meanwhile): elements are only rewritten in place or appended.
 #   - PS0 changes inside PROMPT_COMMAND only: bash keeps a pointer to it while a line is edited.
 
+# An older one is told to the user, by a shell that ends before a prompt.
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+  builtin printf 'a terminal needs bash 4.4 or newer, this is %s: name another shell\n' "$BASH_VERSION"
+  builtin exit 1
+fi
+
 # Aliases would change how the functions below are read.
 builtin shopt -u expand_aliases
 

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import attrs
 
-from aegis.terminals.shells import bash, zsh
+from aegis.terminals.shells import bash, fallback, fish, zsh
 from aegis.terminals.shells.adapter import ShellAdapter
 
 _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
     "bash": bash.prepare,
+    "fish": fish.prepare,
     "zsh": zsh.prepare,
 }
+
+_POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
 
 _APART = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
@@ -42,5 +45,10 @@ def prepare_shell(program: str, directory: Path, error_tty: str | None) -> Shell
     path.unlink(missing_ok=True)
     if error_tty is not None:
         path.write_text(f"{error_tty}\n", encoding="utf-8")
-    adapter = _KINDS[Path(program).name](program, directory)
+    adapter = _preparation(Path(program).name)(program, directory)
     return attrs.evolve(adapter, error_tty=error_tty)
+
+
+def _preparation(name: str) -> Callable[[str, Path], ShellAdapter]:
+    otherwise = fallback.prepare_posix if name in _POSIX else fallback.prepare_other
+    return _KINDS.get(name, otherwise)
