@@ -22,6 +22,7 @@ FrontMessage = (
     | msg.ShellStarted
     | msg.Prompted
     | msg.TypingChanged
+    | msg.NeedsInputChanged
     | msg.SubmissionRefused
     | msg.SubmissionFailed
     | msg.CommandStarted

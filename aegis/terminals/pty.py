@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+import attrs
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
@@ -58,10 +59,19 @@ async def open_pty_process(
             os.set_blocking(master, False)
             _set_size(slave, rows, cols)
             process = await _start([*starter, *argv], cwd, env, slave)
+            name = _name(slave)
         finally:
             os.close(slave)
         undo.pop_all()
-    return PtyProcess(process, master)
+    return PtyProcess(process, master, name)
+
+
+def _name(slave: int) -> str:
+    """The path of a tty; empty where it has none, as in some containers."""
+    try:
+        return os.ttyname(slave)
+    except OSError:
+        return ""
 
 
 def _open_pair() -> tuple[int, int]:
@@ -128,12 +138,25 @@ def _set_size(descriptor: int, rows: int, cols: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-class PtyProcess:
-    """A process and the master of its PTY. ``pid`` is also its session and first group."""
+@attrs.frozen(kw_only=True)
+class LineDiscipline:
+    """The tty called ``name``: whether it collects lines, and echoes what is typed."""
 
-    def __init__(self, process: trio.Process, master: int) -> None:
+    name: str
+    is_canonical: bool
+    echoes: bool
+
+
+class PtyProcess:
+    """A process and the master of its PTY. ``pid`` is also its session and first group.
+
+    ``slave_name`` is the path of the other end, empty if it has none.
+    """
+
+    def __init__(self, process: trio.Process, master: int, slave_name: str) -> None:
         self._process = process
         self._master = master
+        self.slave_name = slave_name
 
     @property
     def pid(self) -> int:
@@ -230,6 +253,15 @@ class PtyProcess:
     def echo_is_on(self) -> bool:
         """Whether the tty echoes what is typed. Off and canonical: a secret is asked for."""
         return bool(self._attributes()[_LOCAL_FLAGS] & termios.ECHO)
+
+    def line_discipline(self) -> LineDiscipline:
+        """How the tty takes keys now."""
+        local = self._attributes()[_LOCAL_FLAGS]
+        return LineDiscipline(
+            name=self.slave_name,
+            is_canonical=bool(local & termios.ICANON),
+            echoes=bool(local & termios.ECHO),
+        )
 
     def start_character(self) -> bytes:
         """What makes the tty go on after a Ctrl-S; empty if it has no flow control.

@@ -10,6 +10,7 @@ import trio
 
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
 
 DRAIN_S = 0.2
 """How long output is still read when the shell has ended but something holds the PTY open."""
@@ -21,11 +22,14 @@ GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 class RunningShell:
     """A shell called ``name``. ``outgoing_size``: how many bytes wait for it to read them."""
 
-    def __init__(self, name: str, process: PtyProcess, cookie: str, tracker: Tracker) -> None:
+    def __init__(
+        self, name: str, process: PtyProcess, cookie: str, tracker: Tracker, watch: TtyWatch
+    ) -> None:
         self.name = name
         self.process = process
         self.cookie = cookie
         self.tracker = tracker
+        self.watch = watch
         self.outgoing_size = 0
         self._outgoing: deque[bytes] = deque()
         self._has_outgoing = trio.Event()
@@ -64,6 +68,7 @@ class RunningShell:
         with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
             while data := await self.process.read():
                 self.tracker.feed(data)
+                self.watch.stirred()
                 on_output()
         self._reached_end.set()
 

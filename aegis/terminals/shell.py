@@ -26,13 +26,16 @@ from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.pty import PtyProcess
 from aegis.terminals.running import RunningShell
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -57,6 +60,7 @@ ShellMessage = (
     | msg.EndShell
     | msg.FlushRawLog
     | msg.LookAgain
+    | msg.LookAtTty
 )
 
 
@@ -70,6 +74,7 @@ class Shell(Actor[ShellMessage]):
         files: TerminalFiles,
         file_limit: int,
         scan: ProcessScan,
+        groups: GroupScan,
     ) -> None:
         self._settings = settings
         self._files = files
@@ -77,6 +82,7 @@ class Shell(Actor[ShellMessage]):
         self._starter = Starter(
             settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner
         )
+        self._groups = groups
         self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
@@ -128,15 +134,19 @@ class Shell(Actor[ShellMessage]):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.LookAgain():
+            case msg.FlushRawLog() | msg.LookAgain() | msg.LookAtTty():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain) -> None:
+    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain | msg.LookAtTty) -> None:
         if isinstance(message, msg.FlushRawLog):
             self._flush_is_due = False
             self._flush()
-        elif self._running is not None:
+        elif self._running is None:
+            return
+        elif isinstance(message, msg.LookAgain):
             self._running.tracker.look_again()
+        elif message.shell == self._running.name:
+            self._running.watch.rang()
 
     # What the tracker needs (``ShellSide``).
 
@@ -178,6 +188,7 @@ class Shell(Actor[ShellMessage]):
                 cwd=None if tracker is None else tracker.cwd,
                 typing=None if tracker is None else tracker.typing,
                 submitted=None if tracker is None else tracker.submitted,
+                needs_input=None if running is None else running.watch.needs_input,
                 failure=self._failure,
                 ending=self._ending,
                 news=self._news.all(),
@@ -202,6 +213,7 @@ class Shell(Actor[ShellMessage]):
                 f"{waiting} bytes wait already; nothing of yours was sent"
             )
         running.tracker.keys(request.writer, data)
+        running.watch.stirred()
         self.reply(request, Done())
 
     def _end(self, end: msg.WhyEnded) -> None:
@@ -244,7 +256,9 @@ class Shell(Actor[ShellMessage]):
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
         self._cwd = _first_directory(self._cwd, self._settings.root)
-        running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
+        running = await self._starter.start(
+            self._cwd, self._rows, self._cols, self._tracker, self._watch
+        )
         self._shells.append(running.name)
         self._failure = ""
         return running
@@ -252,6 +266,16 @@ class Shell(Actor[ShellMessage]):
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
         return Tracker(name, adapter, self._raw_log, self, self._tell)
+
+    def _watch(self, name: str, process: PtyProcess, tracker: Tracker) -> TtyWatch:
+        return TtyWatch(
+            process,
+            tracker,
+            self._groups,
+            look_after=lambda seconds: self.context.after(seconds, msg.LookAtTty(shell=name)),
+            start_soon=self.context.start_soon,
+            tell=self._tell,
+        )
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:

@@ -12,15 +12,17 @@ from aegis.journal.disk import storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
-from aegis.terminals.pty import open_pty_process
+from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, save_shell
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.choice import prepare_shell
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
 
 MakeTracker = Callable[[str, ShellAdapter], Tracker]
+MakeWatch = Callable[[str, PtyProcess, Tracker], TtyWatch]
 
 
 @attrs.frozen(kw_only=True)
@@ -33,7 +35,12 @@ class Starter:
     cleaner: Cleaner
 
     async def start(
-        self, cwd: str, rows: int, cols: int, make_tracker: MakeTracker
+        self,
+        cwd: str,
+        rows: int,
+        cols: int,
+        make_tracker: MakeTracker,
+        make_watch: MakeWatch,
     ) -> RunningShell:
         """A shell in ``cwd`` on a window of that size, with a new name.
 
@@ -52,7 +59,9 @@ class Starter:
             cols=cols,
             open_files=self.file_limit,
         )
-        running = RunningShell(name, process, cookie, make_tracker(name, adapter))
+        tracker = make_tracker(name, adapter)
+        watch = make_watch(name, process, tracker)
+        running = RunningShell(name, process, cookie, tracker, watch)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
             save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))

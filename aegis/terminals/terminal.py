@@ -168,6 +168,8 @@ class Terminal(Front):
         match message:
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
+            case msg.NeedsInputChanged(needs_input=needs):
+                self._runs.needs_input(needs)
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):

@@ -175,6 +175,11 @@ class Tracker:
         return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether a command runs, or has ended and its prompt is still to come."""
+        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.RETURNING)
+
+    @property
     def typing(self) -> str | None:
         """Who has a half-typed line at the prompt."""
         return self._boundaries.typing
