@@ -98,6 +98,13 @@ class OutputCapture:
         return self._text.result()
 
 
+def without_last_line(output: CapturedOutput) -> CapturedOutput:
+    """``output`` up to its last line feed."""
+    kept = output.text[: output.text.rfind("\n") + 1]
+    dropped = len(output.text.encode()) - len(kept.encode())
+    return attrs.evolve(output, text=kept, total_bytes=output.total_bytes - dropped)
+
+
 def _end_at_line(data: bytes) -> bytes:
     """``data`` up to its last line's end if that is near, else without a torn character."""
     line_end = data.rfind(b"\n", len(data) - _LINE_SEARCH) + 1

@@ -23,6 +23,7 @@ FrontMessage = (
     | msg.Prompted
     | msg.TypingChanged
     | msg.NeedsInputChanged
+    | msg.IntegrationChanged
     | msg.SubmissionRefused
     | msg.SubmissionFailed
     | msg.CommandStarted

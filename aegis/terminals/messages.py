@@ -124,6 +124,13 @@ class NeedsInputChanged:
 
 
 @attrs.frozen(kw_only=True)
+class IntegrationChanged:
+    """How commands are followed on the running shell is different from now on."""
+
+    integration: Integration
+
+
+@attrs.frozen(kw_only=True)
 class SubmissionRefused:
     """The command of ``call`` was not typed.
 

@@ -29,6 +29,7 @@ from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.pty import PtyProcess
+from aegis.terminals.rearming import Rearming
 from aegis.terminals.running import RunningShell
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -182,7 +183,7 @@ class Shell(Actor[ShellMessage]):
                 shells=tuple(self._shells),
                 shell=self._shells[-1],
                 pid=None if running is None else running.process.pid,
-                integration="osc133",
+                integration="osc133" if tracker is None else tracker.integration,
                 was_prompted=tracker is not None and tracker.was_prompted,
                 at_prompt=tracker is not None and tracker.at_prompt,
                 cwd=None if tracker is None else tracker.cwd,
@@ -271,6 +272,7 @@ class Shell(Actor[ShellMessage]):
         return TtyWatch(
             process,
             tracker,
+            Rearming(process, tracker, self._files.directory),
             self._groups,
             look_after=lambda seconds: self.context.after(seconds, msg.LookAtTty(shell=name)),
             start_soon=self.context.start_soon,
@@ -322,7 +324,7 @@ class Shell(Actor[ShellMessage]):
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
-                    integration="osc133",
+                    integration=running.tracker.integration,
                     first_cursor=self._raw_log.position,
                 )
             )

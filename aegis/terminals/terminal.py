@@ -170,6 +170,8 @@ class Terminal(Front):
                 self._standing.typing = who
             case msg.NeedsInputChanged(needs_input=needs):
                 self._runs.needs_input(needs)
+            case msg.IntegrationChanged(integration=integration):
+                self._standing.integration = integration
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import attrs
 import structlog
 import trio
 
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.terminals import Integration
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
-from aegis.terminals.capture import CapturedOutput, OutputCapture
+from aegis.terminals.capture import CapturedOutput, OutputCapture, without_last_line
+from aegis.terminals.held_keys import HeldKeys
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shell_side import ShellSide
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -36,18 +40,10 @@ READING_BYTES_PER_S = 50_000
 Readline on a slow machine takes a fifth of that.
 """
 
+REARM_S = 5.0
+"""A hook that was read again answers within milliseconds, or it was not read."""
 
-class ShellSide(Protocol):
-    """What a tracker needs of the shell it follows."""
-
-    def write(self, data: bytes) -> None:
-        """Send bytes to the PTY, after all that was sent before."""
-
-    def look_again_after(self, seconds: float) -> None:
-        """Call ``Tracker.look_again`` then."""
-
-    def working_directory(self) -> str | None:
-        """Where the shell is now."""
+_AT_WORK = (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
 
 
 class OutputObserver(Protocol):
@@ -88,13 +84,15 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._held: list[tuple[str, bytes]] = []
-        self._held_until = 0.0
+        self._held = HeldKeys()
         self._reading_s = READING_S
         self._incomplete = False
         self.cwd: str | None = None
         self._told_typing: str | None = None
         self.was_prompted = False
+        self.is_pasting = False
+        self.editor_answered: bool | None = None
+        self._rearmed: CapturedOutput | None = None
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
@@ -104,12 +102,68 @@ class Tracker:
                     self._print(text)
                 case PasteMode(on=on, data=sequence):
                     self._show(sequence)
+                    self.is_pasting = on
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
         if self._held and not self._is_being_read():
             self._release_keys()
         self._tell_typing()
+
+    # A shell whose marks are missed (``Rearming``).
+
+    @property
+    def phase(self) -> bd.Phase:
+        """Where the shell stands, by its marks."""
+        return self._boundaries.phase
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the shell was started with."""
+        return self._adapter.argv
+
+    @property
+    def integration(self) -> Integration:
+        """How its commands are followed."""
+        return self._adapter.integration
+
+    def probe_editor(self) -> None:
+        """Ask a line editor that should not be there whether it is the shell's.
+
+        ``editor_answered`` is False until it answers, and None before this and with each command.
+        """
+        self.editor_answered = False
+        self._shell.write(self._adapter.probe_key)
+
+    def prompt_unseen(self) -> None:
+        """The prompt stands though nothing told so."""
+        self._happened(self._boundaries.prompt_unseen())
+
+    def rearm(self, rearmed: Rearmed) -> None:
+        """Make the shell at the prompt read its hook, and go by the marks of that one.
+
+        The command that was open ends, as lost, with the first of them. What is printed between
+        belongs to nobody; its last line was the prompt.
+        """
+        self.close()
+        self._rearmed = without_last_line(self.output_so_far())
+        self._adapter, self._parser = rearmed.adapter, MarkParser(rearmed.adapter.secret)
+        self._shell.write(rearmed.keys)
+        self._shell.look_again_after(REARM_S)
+
+    def fell_back(self) -> None:
+        """The shell has no hook, and none can be given to it."""
+        self._adapter = attrs.evolve(self._adapter, integration="fallback")
+        self._tell(msg.IntegrationChanged(integration="fallback"))
+
+    def _answers_anew(self) -> None:
+        """The first mark of a hook that was read again: a new life of the boundaries."""
+        lost = self._boundaries.replaced()
+        self._capture = self._set_aside = None
+        self._happened(lost)
+        self._rearmed, self._sent, self._incomplete = None, None, False
+        self._boundaries = bd.Boundaries()
+        self._tell(msg.IntegrationChanged(integration=self._adapter.integration))
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once it is sure that the line is empty; or refuse it."""
@@ -128,9 +182,8 @@ class Tracker:
         """
         if self._is_being_read():
             if not self._held:
-                self._held_until = trio.current_time() + self._reading_s
                 self._shell.look_again_after(self._reading_s)
-            self._held.append((writer, data))
+            self._held.hold(writer, data, trio.current_time() + self._reading_s)
         else:
             self._send_keys(writer, data)
         self._tell_typing()
@@ -138,18 +191,20 @@ class Tracker:
     @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
-        return sum(len(data) for _, data in self._held)
+        return self._held.size
 
     def look_again(self) -> None:
         """Time has passed. What is still not answered was read by a program.
 
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
-        if self._held and trio.current_time() >= self._held_until:
+        if self._held.is_overdue(trio.current_time()):
             self._release_keys()
             self._tell_typing()
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
+        if self._rearmed is not None:
+            self.fell_back()
 
     def _probe(self) -> None:
         self._boundaries.probed()
@@ -157,8 +212,7 @@ class Tracker:
         self._shell.look_again_after(PROBE_S)
 
     def _release_keys(self) -> None:
-        held, self._held = self._held, []
-        for writer, data in held:
+        for writer, data in self._held.take():
             self._send_keys(writer, data)
 
     def _send_keys(self, writer: str, data: bytes) -> None:
@@ -176,8 +230,8 @@ class Tracker:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a command runs, or has ended and its prompt is still to come."""
-        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.RETURNING)
+        """Whether a command or a start-up file runs, or a prompt is still to come."""
+        return self._boundaries.phase in _AT_WORK
 
     @property
     def typing(self) -> str | None:
@@ -210,7 +264,7 @@ class Tracker:
         return NO_OUTPUT if printed is None else printed.snapshot()
 
     def close(self) -> None:
-        """The shell is gone: what the parser still held is output."""
+        """The shell is gone, or its hook: what the parser still held is output."""
         for event in self._parser.close():
             assert isinstance(event, Text)
             self._print(event.data)
@@ -242,6 +296,8 @@ class Tracker:
         self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=at_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
+        if self._rearmed is not None:
+            self._answers_anew()
         before = self._raw_log.position
         self._show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
@@ -264,7 +320,7 @@ class Tracker:
                 case bd.Prompted():
                     self._prompted()
                 case bd.LineReport():
-                    self._line_reported()
+                    self._line_reported(happening)
                 case _:
                     pass
 
@@ -273,6 +329,7 @@ class Tracker:
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
+        self.editor_answered = None
         self._capture, self._set_aside = OutputCapture(), None
         self._command_start = self._raw_log.position
         sent = self._sent if begun.submitted else None
@@ -291,7 +348,7 @@ class Tracker:
 
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
-        output = self._take_output()
+        output = self._take_output() if self._rearmed is None else self._rearmed
         typed = None
         if ended.history is not None:
             typed = self._adapter.read_typed(ended.history)
@@ -352,7 +409,9 @@ class Tracker:
             # of what was typed behind it.
             self._shell.look_again_after(PROBE_S)
 
-    def _line_reported(self) -> None:
+    def _line_reported(self, report: bd.LineReport) -> None:
+        if not report.at_prompt:
+            self._editor_reported(report)
         pending = self._pending
         if pending is None:
             return
@@ -360,6 +419,12 @@ class Tracker:
             self._send(pending)
         else:
             self._refuse(pending)
+
+    def _editor_reported(self, report: bd.LineReport) -> None:
+        self.editor_answered = True
+        if report.rearmed and not report.length:
+            # An empty line brings the prompt again, now with its marks.
+            self._shell.write(b"\r")
 
     def _take_output(self) -> CapturedOutput:
         printed = self._printed()

@@ -14,6 +14,7 @@ from aegis.terminals import messages as msg
 from aegis.terminals.foreground import look_in_front
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.pty import PtyProcess
+from aegis.terminals.rearming import Rearming
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.waiting import needs_input, next_look_after
 
@@ -28,6 +29,7 @@ class TtyWatch:
         self,
         process: PtyProcess,
         tracker: Tracker,
+        rearming: Rearming,
         groups: GroupScan,
         *,
         look_after: Callable[[float], object],
@@ -36,6 +38,7 @@ class TtyWatch:
     ) -> None:
         self._process = process
         self._tracker = tracker
+        self._rearming = rearming
         self._groups = groups
         self._look_after = look_after
         self._start_soon = start_soon
@@ -83,6 +86,8 @@ class TtyWatch:
         front = await look_in_front(self._process, self._groups)
         if self._was_stirred or not self._tracker.is_at_work:
             self._found(None)
+        elif self._rearming.look(front):
+            self._was_stirred = True
         else:
             self._found(needs_input(front, self._quiet_s))
         self._go_on()

@@ -23,6 +23,8 @@ LOOK_AFTER_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0)
 LOOK_EVERY_S = 5.0
 """Nothing tells that a program begins to read: a quiet one is looked at again and again."""
 
+_WITH_LINE_EDITOR = frozenset({"bash", "zsh", "fish"})
+
 
 @attrs.frozen(kw_only=True)
 class Foreground:
@@ -57,6 +59,16 @@ def needs_input(front: Foreground | None, quiet_s: float) -> NeedsInput | None:
     if front.reader is None and not (front.is_hidden and not front.echoes):
         return None
     return NeedsInput(kind="input" if front.echoes else "secret", program=program)
+
+
+def stands_at_prompt(shell: str, front: Foreground) -> bool:
+    """Whether a shell of this name, in front, reads a line from its user, as far as one can see.
+
+    One with a line editor does so only in it: a start-up file of it may read as well.
+    """
+    if shell in _WITH_LINE_EDITOR:
+        return front.edits_line
+    return front.edits_line or front.reader is not None
 
 
 def next_look_after(quiet_s: float) -> float:

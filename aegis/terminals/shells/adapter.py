@@ -16,6 +16,17 @@ from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submiss
 
 
 @attrs.frozen(kw_only=True)
+class Rearmed:
+    """How a shell that runs already gets its hook: ``keys`` are typed at its prompt.
+
+    They make it read the files that ``adapter`` tells of; its first mark carries the new secret.
+    """
+
+    adapter: ShellAdapter
+    keys: bytes
+
+
+@attrs.frozen(kw_only=True)
 class ShellAdapter:
     """One start of a shell whose hook puts ``secret`` into its marks.
 

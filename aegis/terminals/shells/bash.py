@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shlex
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 
 INIT_FILE = "init.sh"
 SECRET_FILE = "init.secret"  # noqa: S105 - a file's name
@@ -41,6 +42,16 @@ def prepare(program: str, directory: Path) -> BashAdapter:
         argv=tuple(argv(program, directory)),
         directory=directory,
     )
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the start-up files for a bash that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
+    file = shlex.quote(str(directory.absolute() / INIT_FILE))
+    return Rearmed(adapter=adapter, keys=f"\x15 builtin source {file} again\r".encode())
 
 
 def write_startup(directory: Path) -> bytes:

@@ -14,16 +14,17 @@ builtin shopt -u expand_aliases
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
-# prompts and PROMPT_COMMAND look with everything in place.
+# prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
+# what bash draws, goes elsewhere than to a terminal.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
-__aegis_armed=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
+__aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
 # of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
 __aegis_ps0=(
-  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a'
+  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a${__aegis_blind:+$(__aegis_start)}'
 )
 __aegis_ps1=(
   '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
@@ -40,6 +41,7 @@ __aegis_first() {
   if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
     __aegis_keep_typed && typed=";h=$event"
   fi
+  [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
@@ -68,6 +70,11 @@ __aegis_print() {
   else
     builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >/dev/tty
   fi
+}
+
+# Where bash's own C goes nowhere, this one goes to the terminal: the only mark that forks.
+__aegis_start() {
+  __aegis_print C ";s=$__aegis_s"
 }
 
 # Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt.
@@ -140,6 +147,10 @@ __aegis_find_theirs() {
 # Adds the marks to the prompts that lack them: the start of a command is the last thing in PS0.
 __aegis_arm_prompts() {
   [[ ${PS0-} == *"$__aegis_ps0" ]] || __aegis_set PS0 "${PS0//"$__aegis_ps0"/}$__aegis_ps0"
+  __aegis_arm_lines
+}
+
+__aegis_arm_lines() {
   [[ ${PS1-} == *"$__aegis_ps1"* ]] || __aegis_set PS1 "$__aegis_ps1$PS1"
   [[ ${PS1-} == *"${__aegis_ps1[1]}"* ]] || __aegis_set PS1 "$PS1${__aegis_ps1[1]}"
   [[ ${PS2-} == *"$__aegis_ps2"* ]] || __aegis_set PS2 "$__aegis_ps2$PS2"
@@ -172,10 +183,17 @@ __aegis_submit() {
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
 
-# The probe key: tells how long the line is and changes nothing.
+# The probe key: tells how long the line is and changes nothing, unless the prompts have lost their
+# marks: then they come back (r=1), all but PS0.
 __aegis_probe() {
   { local -; builtin set +euvx; } 2>/dev/null
-  __aegis_print 'P;k=l' ";l=${#READLINE_LINE}"
+  local again=
+  if [[ ${PS1-} != *"${__aegis_ps1[1]}"* && ${PROMPT_COMMAND[*]-} != *__aegis_first* ]]; then
+    again=';r=1'
+    __aegis_order
+    __aegis_arm_lines
+  fi
+  __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
 # Keys that no terminal sends: 1 submits, 2 probes. They are macros for 3 and 4, because bash finds
@@ -214,7 +232,12 @@ builtin declare +x __aegis_n
 builtin command rm -f -- "$__aegis_dir/init.secret"
 builtin shopt -s expand_aliases
 
-if [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
+# `again`: the daemon typed a line that reads this file into a bash that has read the user's files,
+# and lost the hook or never had it. That line is no command of theirs.
+if [[ ${1-} == again ]]; then
+  [[ $(HISTTIMEFORMAT='' builtin history 1) == *"$__aegis_dir/init.sh"*' again' ]] &&
+    builtin history -d -1 2>/dev/null
+elif [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
   builtin source ~/.bashrc
 fi
 

@@ -1,0 +1,87 @@
+"""``Rearming``: finds a shell at a prompt that nothing told of, and gives it its hook (again).
+
+Three ways to lose the marks, by what the tty and ``/proc`` say while a command "runs":
+
+- *Replaced*: the shell's process was started with other words than ours (``exec bash``) and stands
+  in its line editor. A line is typed there that reads the hook, with a new secret.
+- *Unmarked*: our shell is in front in its line editor while its command should run. The probe key
+  tells: the hook answers, and puts back what the prompts lost; or a program of the user's uses the
+  line editor (``read -e``); or nothing answers, then the hook is gone and read again.
+- *Unseen*: a command has ended, the prompt does not come, and the line editor waits: what the shell
+  draws goes elsewhere (``exec 2>/dev/null``). The prompt stands.
+
+The record of the command that ran ends as ``lost`` once the hook has answered. If it never does the
+command stays open, as it may well be, and the integration is called "fallback".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from aegis.terminals.boundaries import Phase
+from aegis.terminals.foreground import command_line
+from aegis.terminals.pty import PtyProcess
+from aegis.terminals.shells.choice import rearm_shell
+from aegis.terminals.shells.programs import prompting_shell
+from aegis.terminals.tracker import Tracker
+from aegis.terminals.waiting import Foreground, stands_at_prompt
+
+log = structlog.get_logger("aegis.terminals")
+
+
+class Rearming:
+    """The care for the hook of one shell, whose files are in ``directory``."""
+
+    def __init__(self, process: PtyProcess, tracker: Tracker, directory: Path) -> None:
+        self._process = process
+        self._tracker = tracker
+        self._directory = directory
+        self._tried: tuple[str, ...] = ()
+
+    def look(self, front: Foreground | None) -> bool:
+        """Do what is to be done about what stands in front; whether anything was."""
+        if front is None or front.group != self._process.pid:
+            return False
+        words = command_line(self._process.pid)
+        if words and words != self._tracker.words:
+            return words != self._tried and self._is_replaced(words, front)
+        if not front.edits_line:
+            return False
+        if self._tracker.phase is Phase.RETURNING:
+            self._tracker.prompt_unseen()
+            return True
+        if self._tracker.phase is not Phase.RUNNING or not self._tracker.is_pasting:
+            return False
+        return self._is_unmarked(words)
+
+    def _is_replaced(self, words: tuple[str, ...], front: Foreground) -> bool:
+        name = prompting_shell(words)
+        if name is None or not stands_at_prompt(name, front):
+            return False
+        self._tried = words
+        return self._rearm(name, words)
+
+    def _is_unmarked(self, words: tuple[str, ...]) -> bool:
+        answered = self._tracker.editor_answered
+        if answered is None:
+            self._tracker.probe_editor()
+            return True
+        name = prompting_shell(words)
+        if answered or name is None or self._tried == words:
+            return False
+        self._tried = words
+        return self._rearm(name, words)
+
+    def _rearm(self, name: str, words: tuple[str, ...]) -> bool:
+        try:
+            rearmed = rearm_shell(name, words, self._directory)
+        except OSError as error:
+            log.warning("hook not written", error=str(error))
+            return False
+        if rearmed is None:
+            self._tracker.fell_back()
+            return False
+        self._tracker.rearm(rearmed)
+        return True

@@ -1,0 +1,18 @@
+"""What the tracker of a shell needs of the actor that owns it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ShellSide(Protocol):
+    """What a tracker needs of the shell it follows."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the PTY, after all that was sent before."""
+
+    def look_again_after(self, seconds: float) -> None:
+        """Call ``Tracker.look_again`` then."""
+
+    def working_directory(self) -> str | None:
+        """Where the shell is now."""
