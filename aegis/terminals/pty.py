@@ -26,6 +26,7 @@ import attrs
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.terminals.line_length import LineEnds
 
 READ_BUDGET_BYTES = 16_384
 """What one read takes at most before other tasks have their turn (measured: more starves them)."""
@@ -140,11 +141,29 @@ def _set_size(descriptor: int, rows: int, cols: int) -> None:
 
 @attrs.frozen(kw_only=True)
 class LineDiscipline:
-    """The tty called ``name``: whether it collects lines, and echoes what is typed."""
+    """The tty called ``name``: whether it collects lines, and echoes what is typed.
+
+    ``line_ends`` counts while it collects lines.
+    """
 
     name: str
     is_canonical: bool
     echoes: bool
+    line_ends: LineEnds
+
+
+def _line_ends(attributes: termios._AttrReturn) -> LineEnds:
+    characters: list[bytes] = attributes[_CONTROL_CHARACTERS]
+    end = [characters[which] for which in (termios.VEOF, termios.VEOL, termios.VEOL2)]
+    drop = [characters[termios.VKILL]]
+    if attributes[_INPUT_FLAGS] & termios.ICRNL:
+        end.append(b"\r")
+    if attributes[_LOCAL_FLAGS] & termios.ISIG:
+        drop += [characters[which] for which in (termios.VINTR, termios.VQUIT, termios.VSUSP)]
+    # A NUL switches a character off.
+    return LineEnds(
+        end=b"\n" + b"".join(end).replace(b"\0", b""), drop=b"".join(drop).replace(b"\0", b"")
+    )
 
 
 class PtyProcess:
@@ -256,11 +275,13 @@ class PtyProcess:
 
     def line_discipline(self) -> LineDiscipline:
         """How the tty takes keys now."""
-        local = self._attributes()[_LOCAL_FLAGS]
+        attributes = self._attributes()
+        local = attributes[_LOCAL_FLAGS]
         return LineDiscipline(
             name=self.slave_name,
             is_canonical=bool(local & termios.ICANON),
             echoes=bool(local & termios.ECHO),
+            line_ends=_line_ends(attributes),
         )
 
     def start_character(self) -> bytes:

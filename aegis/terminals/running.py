@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import trio
 
+from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
@@ -31,6 +32,8 @@ class RunningShell:
         self.tracker = tracker
         self.watch = watch
         self.outgoing_size = 0
+        self._line = LineInHand()
+        self._line_group: int | None = None
         self._outgoing: deque[bytes] = deque()
         self._has_outgoing = trio.Event()
         self._reached_end = trio.Event()
@@ -44,6 +47,23 @@ class RunningShell:
             self._outgoing.append(data)
             self.outgoing_size += len(data)
             self._has_outgoing.set()
+
+    def check_line(self, data: bytes) -> int | None:
+        """The length of a line in these keys that the program in front would not get whole.
+
+        None if there is none, and then ``data`` counts as sent.
+        """
+        tty, group = self.process.line_discipline(), self.process.foreground_pgrp()
+        if not tty.is_canonical or group != self._line_group:
+            self._line.reset()
+        self._line_group = group
+        if not tty.is_canonical:
+            return None
+        longest = self._line.longest(data, tty.line_ends)
+        if longest > MAX_LINE_BYTES:
+            return longest
+        self._line.sent(data, tty.line_ends)
+        return None
 
     async def run(self, on_output: Callable[[], None]) -> int:
         """Read and write until the process has ended; gives its status.

@@ -146,7 +146,14 @@ class Runs:
             self._start_soon(self._answer_synced, call, record)
 
     def _why_not_typed(self, call: Call) -> AegisError:
-        return not_typed(self._name, call.timeout_s, self._flight.command, self._standing.typing)
+        standing = self._standing
+        return not_typed(
+            self._name,
+            call.timeout_s,
+            self._flight.command,
+            standing.typing,
+            standing.needs_input,
+        )
 
     async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:
         """Before a record is shown its note is synced."""

@@ -17,7 +17,7 @@ import trio
 
 from actors import Actor
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import AegisError, Busy, InvalidRequest, StorageError, Unavailable
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -31,7 +31,7 @@ from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.running import RunningShell
-from aegis.terminals.sentences import SPAWN_ANEW
+from aegis.terminals.sentences import SPAWN_ANEW, line_too_long
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.starting import Starter
@@ -213,6 +213,9 @@ class Shell(Actor[ShellMessage]):
                 f"the program on terminal {self._settings.name!r} does not read its input: "
                 f"{waiting} bytes wait already; nothing of yours was sent"
             )
+        too_long = running.check_line(data)
+        if too_long is not None:
+            raise InvalidRequest(line_too_long(self._settings.name, too_long))
         running.tracker.keys(request.writer, data)
         running.watch.stirred()
         self.reply(request, Done())

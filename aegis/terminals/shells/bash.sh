@@ -46,8 +46,15 @@ __aegis_first() {
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
+  ((status)) && __aegis_mend_tty
   [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
   return "$status"
+}
+
+# A command that failed may have left the tty raw and silent, and bash would take that over. Only the
+# settings that make it so are put back: others are the user's. (zsh has the same rule.)
+__aegis_mend_tty() {
+  builtin command stty icanon iexten isig echo opost -nl </dev/tty >/dev/null 2>&1 || :
 }
 
 # Writes the newest entry of the history where the reader of the marks finds it.
