@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import attrs
 
 from aegis.terminals.process_groups import GroupScan
+from aegis.terminals.process_table import arguments_place
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.syscalls import is_terminal, may_read_terminal, reads_descriptor
 from aegis.terminals.waiting import Foreground
@@ -27,6 +28,14 @@ MAX_DESCRIPTORS = 256
 """Of a larger group or process only so many are looked at."""
 
 _MACHINE = platform.machine()
+
+
+@attrs.frozen(kw_only=True)
+class ProgramImage:
+    """The words that a process was started with, and where they lie: no two execs have both."""
+
+    words: tuple[str, ...]
+    place: int
 
 
 @attrs.frozen(kw_only=True)
@@ -61,12 +70,15 @@ async def look_in_front(process: PtyProcess, groups: GroupScan) -> Foreground | 
     )
 
 
-def command_line(pid: int) -> tuple[str, ...]:
-    """The words that a process was started with; empty if that cannot be known."""
-    data = _read(f"/proc/{pid}/cmdline")
-    if not data:
-        return ()
-    return tuple(os.fsdecode(word) for word in data.removesuffix(b"\0").split(b"\0"))
+def program_image(pid: int) -> ProgramImage | None:
+    """What a process runs since its last exec; None if that cannot be known."""
+    words, stat = _read(f"/proc/{pid}/cmdline"), _read(f"/proc/{pid}/stat")
+    if not words or stat is None:
+        return None
+    return ProgramImage(
+        words=tuple(os.fsdecode(word) for word in words.removesuffix(b"\0").split(b"\0")),
+        place=arguments_place(stat),
+    )
 
 
 def _look(pid: int, terminal: str) -> _Program | None:

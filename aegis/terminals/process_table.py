@@ -14,6 +14,7 @@ COOKIE_VARIABLE = "AEGIS_TERMINAL"
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
 _STATE, _PARENT, _GROUP, _SESSION, _THREADS, _START_TIME = 0, 1, 2, 3, 17, 19
+_ARGUMENTS = 45
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
 
@@ -63,6 +64,17 @@ def group_of(stat: bytes) -> int:
     if len(fields) <= _GROUP:
         raise ValueError("a process's stat file must hold its process group")
     return int(fields[_GROUP])
+
+
+def arguments_place(stat: bytes) -> int:
+    """Where a process's arguments lie in its memory: another place after each exec.
+
+    0 if that is hidden. Raises ``ValueError`` if it is no ``stat`` file.
+    """
+    fields = stat[stat.rfind(b")") + 1 :].split()
+    if len(fields) <= _ARGUMENTS:
+        raise ValueError("a process's stat file must hold the place of its arguments")
+    return int(fields[_ARGUMENTS])
 
 
 def line_of(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:

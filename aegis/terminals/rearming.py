@@ -2,8 +2,9 @@
 
 Three ways to lose the marks, by what the tty and ``/proc`` say while a command "runs":
 
-- *Replaced*: the shell's process was started with other words than ours (``exec bash``) and stands
-  in its line editor. A line is typed there that reads the hook, with a new secret.
+- *Replaced*: the shell's process runs another program than the one that has the hook (``exec
+  bash``), a shell that stands at its prompt. A line is typed there that reads the hook, with a new
+  secret.
 - *Unmarked*: our shell is in front in its line editor while its command should run. The probe key
   tells: the hook answers, and puts back what the prompts lost; or a program of the user's uses the
   line editor (``read -e``); or nothing answers, then the hook is gone and read again.
@@ -21,7 +22,7 @@ from pathlib import Path
 import structlog
 
 from aegis.terminals.boundaries import Phase
-from aegis.terminals.foreground import command_line
+from aegis.terminals.foreground import ProgramImage, program_image
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.shells.choice import rearm_shell
 from aegis.terminals.shells.programs import prompting_shell
@@ -38,15 +39,22 @@ class Rearming:
         self._process = process
         self._tracker = tracker
         self._directory = directory
-        self._tried: tuple[str, ...] = ()
+        self._image: ProgramImage | None = None
+        self._tried: ProgramImage | None = None
+
+    def answered(self) -> None:
+        """The hook shows its first prompt: what runs now has it."""
+        self._image, self._tried = program_image(self._process.pid), None
 
     def look(self, front: Foreground | None) -> bool:
         """Do what is to be done about what stands in front; whether anything was."""
         if front is None or front.group != self._process.pid:
             return False
-        words = command_line(self._process.pid)
-        if words and words != self._tracker.words:
-            return words != self._tried and self._is_replaced(words, front)
+        image = program_image(self._process.pid)
+        if image is None or image == self._tried:
+            return False
+        if self._is_another(image):
+            return self._is_replaced(image, front)
         if not front.edits_line:
             return False
         if self._tracker.phase is Phase.RETURNING:
@@ -54,29 +62,34 @@ class Rearming:
             return True
         if self._tracker.phase is not Phase.RUNNING or not self._tracker.is_pasting:
             return False
-        return self._is_unmarked(words)
+        return self._is_unmarked(image)
 
-    def _is_replaced(self, words: tuple[str, ...], front: Foreground) -> bool:
-        name = prompting_shell(words)
+    def _is_another(self, image: ProgramImage) -> bool:
+        """Whether it is not the one that was started, or has the hook."""
+        if self._image is None:
+            return image.words != self._tracker.words
+        return image != self._image
+
+    def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:
+        name = prompting_shell(image.words)
         if name is None or not stands_at_prompt(name, front):
             return False
-        self._tried = words
-        return self._rearm(name, words)
+        return self._rearm(name, image)
 
-    def _is_unmarked(self, words: tuple[str, ...]) -> bool:
+    def _is_unmarked(self, image: ProgramImage) -> bool:
         answered = self._tracker.editor_answered
         if answered is None:
             self._tracker.probe_editor()
             return True
-        name = prompting_shell(words)
-        if answered or name is None or self._tried == words:
+        name = prompting_shell(image.words)
+        if answered or name is None:
             return False
-        self._tried = words
-        return self._rearm(name, words)
+        return self._rearm(name, image)
 
-    def _rearm(self, name: str, words: tuple[str, ...]) -> bool:
+    def _rearm(self, name: str, image: ProgramImage) -> bool:
+        self._tried = image
         try:
-            rearmed = rearm_shell(name, words, self._directory)
+            rearmed = rearm_shell(name, image.words, self._directory)
         except OSError as error:
             log.warning("hook not written", error=str(error))
             return False

@@ -160,6 +160,11 @@ class Shell(Actor[ShellMessage]):
         """Let the tracker look again then whether it still waits."""
         self.context.after(seconds, msg.LookAgain())
 
+    def hook_answered(self) -> None:
+        """Remember which program it is that has the hook."""
+        if self._running is not None:
+            self._running.watch.rearming.answered()
+
     def working_directory(self) -> str | None:
         """Where the shell is now; the last that was known if that cannot be told."""
         running = self._running

@@ -43,8 +43,6 @@ Readline on a slow machine takes a fifth of that.
 REARM_S = 5.0
 """A hook that was read again answers within milliseconds, or it was not read."""
 
-_AT_WORK = (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
-
 
 class OutputObserver(Protocol):
     """Who sees the output as it comes, on the hot path: it must be quick."""
@@ -142,8 +140,8 @@ class Tracker:
     def rearm(self, rearmed: Rearmed) -> None:
         """Make the shell at the prompt read its hook, and go by the marks of that one.
 
-        The command that was open ends, as lost, with the first of them. What is printed between
-        belongs to nobody; its last line was the prompt.
+        The command that was open ends, as lost, with the first of them, its output before the line
+        that the prompt is on.
         """
         self.close()
         self._rearmed = without_last_line(self.output_so_far())
@@ -162,7 +160,7 @@ class Tracker:
         self._capture = self._set_aside = None
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
-        self._boundaries = bd.Boundaries()
+        self._boundaries, self.was_prompted = bd.Boundaries(), False
         self._tell(msg.IntegrationChanged(integration=self._adapter.integration))
 
     def submit(self, submission: msg.Submit) -> None:
@@ -231,7 +229,7 @@ class Tracker:
     @property
     def is_at_work(self) -> bool:
         """Whether a command or a start-up file runs, or a prompt is still to come."""
-        return self._boundaries.phase in _AT_WORK
+        return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
 
     @property
     def typing(self) -> str | None:
@@ -397,6 +395,8 @@ class Tracker:
             self._tell(msg.SubmissionFailed(call=self._sent.call, why=why))
 
     def _prompted(self) -> None:
+        if not self.was_prompted:
+            self._shell.hook_answered()
         self.was_prompted = True
         self._capture = self._set_aside = None
         self.cwd = self._shell.working_directory()

@@ -22,7 +22,8 @@ from aegis.terminals.waiting import needs_input, next_look_after
 class TtyWatch:
     """The watch over one shell; ``tell`` gets ``NeedsInputChanged`` whenever that changes.
 
-    ``look_after`` makes ``rang`` be called after so many seconds, ``start_soon`` is the actor's.
+    ``rearming`` cares for its hook. ``look_after`` makes ``rang`` be called after so many seconds,
+    ``start_soon`` is the actor's.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class TtyWatch:
     ) -> None:
         self._process = process
         self._tracker = tracker
-        self._rearming = rearming
+        self.rearming = rearming
         self._groups = groups
         self._look_after = look_after
         self._start_soon = start_soon
@@ -86,7 +87,7 @@ class TtyWatch:
         front = await look_in_front(self._process, self._groups)
         if self._was_stirred or not self._tracker.is_at_work:
             self._found(None)
-        elif self._rearming.look(front):
+        elif self.rearming.look(front):
             self._was_stirred = True
         else:
             self._found(needs_input(front, self._quiet_s))

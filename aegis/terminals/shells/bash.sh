@@ -187,6 +187,8 @@ __aegis_set() {
 __aegis_submit() {
   builtin set +H
   __aegis_in_order || __aegis_order
+  # Still owed at a prompt: the D in PS1 has told it, and used a number.
+  [[ $__aegis_owed ]] && __aegis_q=$((__aegis_q + 1)) __aegis_owed=
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
 

@@ -14,7 +14,7 @@ import trio
 
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import foreground
-from aegis.terminals.foreground import command_line, look_in_front
+from aegis.terminals.foreground import look_in_front, program_image
 from aegis.terminals.process_groups import GroupScan, look_at_groups
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.waiting import Foreground, needs_input
@@ -165,11 +165,33 @@ async def test_a_program_that_hides_all_is_known_by_its_name_and_the_tty(
     assert needs_input(front, 0.1) == NeedsInput(kind="secret", program="cat")
 
 
-async def test_the_words_of_a_process_are_those_it_was_started_with(open_pty: Open) -> None:
-    process = await open_pty("sh", "-c", "exec cat - 'two words' ''")
-    await until(lambda: command_line(process.pid)[:1] == ("cat",))
-    assert command_line(process.pid) == ("cat", "-", "two words", "")
-    assert command_line(2**22 + 1) == ()
+async def test_each_exec_gives_a_process_another_image(open_pty: Open) -> None:
+    process = await open_pty("sh", "-c", 'read _; exec sh -c \'read _; exec cat - "two words" ""\'')
+    await look_until(process, lambda front: front.reader == "sh", "the first sh does not read")
+    first = program_image(process.pid)
+    await process.write(b"\n")
+    await until(lambda: program_image(process.pid) not in (first, None))
+    await look_until(process, lambda front: front.reader == "sh", "the second sh does not read")
+    await process.write(b"\n")
+    await until(lambda: words_of(process.pid)[0] == "cat")
+    assert words_of(process.pid) == ("cat", "-", "two words", "")
+    assert program_image(2**22 + 1) is None
+
+
+async def test_the_same_words_after_another_exec_are_another_image(open_pty: Open) -> None:
+    process = await open_pty("bash", "--norc")
+    await look_until(process, lambda front: front.edits_line, "bash shows no prompt")
+    first = program_image(process.pid)
+    assert program_image(process.pid) == first
+    await process.write(b"exec bash --norc\r")
+    await until(lambda: program_image(process.pid) not in (first, None))
+    assert words_of(process.pid) == ("bash", "--norc")
+
+
+def words_of(pid: int) -> tuple[str, ...]:
+    image = program_image(pid)
+    assert image is not None
+    return image.words
 
 
 def without(*endings: str) -> Callable[[str], bytes | None]:
