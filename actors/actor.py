@@ -17,6 +17,7 @@ while a request is handled is that request's answer instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -98,7 +99,7 @@ class Context:
         timer = self.timers.after(seconds, message)
         if self._alarm is None:
             self._alarm = trio.CancelScope()
-            self.start_soon(self._ring_for_ever)
+            self.start_soon(self._ring)
         elif timer.deadline < self._alarm.deadline:
             self._alarm.deadline = timer.deadline
         return timer
@@ -111,13 +112,14 @@ class Context:
                 tracer("timer", self._cell.path, repr(message))
             self._cell.mailbox.put_always(message)
 
-    async def _ring_for_ever(self) -> None:
+    async def _ring(self) -> None:
         # One task for all timers of a life, and not a deadline on every wait for a message: a
-        # cancel scope per wait costs more than the message.
-        while True:
-            with trio.CancelScope(deadline=self.timers.next_deadline()) as self._alarm:
+        # cancel scope per wait costs more than the message. An idle actor has no such task.
+        while (deadline := self.timers.next_deadline()) < math.inf:
+            with trio.CancelScope(deadline=deadline) as self._alarm:
                 await trio.sleep_forever()
             self.deliver_due()
+        self._alarm = None
 
     def sibling(self, name: str, actor: type[Actor[N]]) -> Ref[N]:
         """The address of another child of the same supervisor, which is of class ``actor``."""

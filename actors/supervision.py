@@ -19,7 +19,6 @@ Every method that tells of an event gives the actions to carry out, in order.
 from __future__ import annotations
 
 import enum
-from collections import deque
 
 import attrs
 
@@ -136,7 +135,7 @@ class Supervision:
         self._budget = Budget(intensity=spec.intensity, period_s=spec.period_s)
         self._children = {child.name: _Child(child) for child in spec.children}
         self._order = tuple(self._children)
-        self._to_start: deque[str] = deque()
+        self._to_start: list[str] = []
         self._group: _Group | None = None
         self._pauses: dict[int, _Child] = {}
         self._tickets = 0
@@ -176,7 +175,7 @@ class Supervision:
         if child.status is Status.STARTING:
             child.status = Status.RUNNING
         if self._to_start and self._to_start[0] == name:
-            self._to_start.popleft()
+            self._to_start.pop(0)
         return self._advance()
 
     def ended(self, name: str, ended: Exit, now: float, chance: float) -> list[Action]:
@@ -246,7 +245,7 @@ class Supervision:
 
     def _start_next(self) -> None:
         while self._to_start and self._children[self._to_start[0]].status is Status.GONE:
-            self._to_start.popleft()
+            self._to_start.pop(0)
         if self._to_start:
             child = self._children[self._to_start[0]]
             if child.status is Status.DOWN:

@@ -131,6 +131,7 @@ ONLY_IN = {
     "structlog": ("aegis*",),
     "click": ("aegis.cli*",),
     "cattrs": ("actors.codec*",),
+    "re2": ("aegis.terminals.patterns",),
     "tractor": ("actors.nodes*",),
 }
 """Libraries that only one place may touch."""

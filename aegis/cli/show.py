@@ -81,6 +81,15 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes % 60}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
 
 
+EXIT_UNKNOWN = 125
+"""What a verb exits with that would exit as a command did, when that is not known."""
+
+
+def exit_code_of(record: Mapping[str, Any]) -> int:
+    """The exit code of a command, as a process can have it."""
+    return EXIT_UNKNOWN if record["exit"] is None else int(record["exit"]) & 0xFF
+
+
 def chip(record: Mapping[str, Any]) -> str:
     """The last line of a record: ``↳ exit 0 · 4.20s``."""
     known = record["exit"] is not None

@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|read|subscribe|unsubscribe|close``."""
+"""Terminals: ``term spawn|list|run|keys|signal|resize|read|output|wait|subscribe|…|close``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ from typing import Any
 import click
 
 from aegis.cli.keys import keys_of
-from aegis.cli.show import cell, chip, escaped, print_json, print_lines, record_block, say, table
+from aegis.cli.output import output, wait
+from aegis.cli.show import (
+    EXIT_UNKNOWN,
+    cell,
+    chip,
+    escaped,
+    exit_code_of,
+    print_json,
+    print_lines,
+    record_block,
+    say,
+    table,
+)
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import LineError
-
-EXIT_UNKNOWN = 125
-"""What ``term run`` exits with when the command's own exit code is not known."""
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 _OPTIONS_FIRST = {"allow_interspersed_args": False}
@@ -114,10 +123,9 @@ def _show_run(record: Mapping[str, Any]) -> None:
 
 
 def _exit_code(name: str, record: Mapping[str, Any]) -> int:
-    if record["exit"] is not None:
-        return int(record["exit"]) & 0xFF
-    say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
-    return EXIT_UNKNOWN
+    if record["exit"] is None:
+        say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
+    return exit_code_of(record)
 
 
 def _why_unknown(record: Mapping[str, Any]) -> str:
@@ -148,6 +156,27 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
     daemon.show(reply, lambda: None)
 
 
+@term.command("signal")
+@click.argument("name")
+@click.argument("signal")
+@verb
+def send_signal(daemon: Daemon, name: str, signal: str) -> None:
+    """Send SIGNAL (INT, TERM, KILL, ...) to what runs in front of the terminal NAME."""
+    reply = daemon.call("term_signal", name=name, signal=signal.upper())
+    daemon.show(reply, lambda: None)
+
+
+@term.command()
+@click.argument("name")
+@click.argument("cols", type=int)
+@click.argument("rows", type=int)
+@verb
+def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
+    """Give the window of the terminal NAME a width of COLS columns and a height of ROWS rows."""
+    reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
+    daemon.show(reply, lambda: print_lines(_terminals([reply])))
+
+
 @term.command()
 @click.option("-n", "last_n", type=int, metavar="N", help="The newest N records; default 5.")
 @click.option("--since", "since_seq", type=int, metavar="SEQ", help="Records after SEQ; -1: all.")
@@ -166,6 +195,10 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
     print_lines("\n\n".join(record_block(record) for record in records))
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+
+
+term.add_command(output)
+term.add_command(wait)
 
 
 @term.command()

@@ -56,9 +56,7 @@ class RawLog:
 
     def __init__(self, directory: Path, disk: Disk, limit_bytes: int) -> None:
         assert limit_bytes > 0
-        self.path = directory / "raw.log"
-        self.previous_path = directory / "raw.log.1"
-        self._bases_path = directory / "raw.base"
+        self._directory = directory
         self._disk = disk
         self._limit = limit_bytes
         self._bases = _Bases(0)
@@ -90,6 +88,22 @@ class RawLog:
             raise storage_error("open", log.path, error) from error
         log._buffer_start = max(log._file_end, at_least)
         return log
+
+    # Made when needed: there are a thousand of these, and a path takes as much as all the rest.
+
+    @property
+    def path(self) -> Path:
+        """The file that grows."""
+        return self._directory / "raw.log"
+
+    @property
+    def previous_path(self) -> Path:
+        """The file that it was before the last rotation."""
+        return self._directory / "raw.log.1"
+
+    @property
+    def _bases_path(self) -> Path:
+        return self._directory / "raw.base"
 
     @property
     def position(self) -> int:
@@ -127,6 +141,11 @@ class RawLog:
         except OSError as error:
             raise storage_error("write", self.path, error) from error
 
+    def rest(self) -> None:
+        """Let go of the file until it is needed again: who is idle keeps no descriptor."""
+        if not self._buffer:
+            self._close_current()
+
     def read(self, start: int, end: int) -> tuple[bytes, int]:
         """The bytes of ``[start, end)`` that are still kept, and how many of them are not.
 
@@ -135,19 +154,30 @@ class RawLog:
         assert not self._closed
         start, end = max(start, 0), min(end, self.position)
         try:
-            fd = self._current()
-            kept = b"".join(
-                (
-                    self._read_previous(start, end),
-                    _read_part(
-                        self._disk, fd, _within(start, end, self._bases.current), self._size
-                    ),
-                    bytes(self._buffer[_within(start, end, self._buffer_start)]),
-                )
-            )
+            kept = self._kept(start, end)
         except OSError as error:
             raise storage_error("read", self.path, error) from error
         return kept, max(end - start, 0) - len(kept)
+
+    def stretch(self, start: int, max_bytes: int) -> tuple[int, bytes]:
+        """The first kept bytes at ``start`` or behind it, and the offset at which they begin.
+
+        At most ``max_bytes``, and none beyond a gap; nothing is kept there: ``position`` and no
+        byte. Raises ``StorageError``.
+        """
+        assert not self._closed
+        begin, kept = max(start, 0), b""
+        try:
+            self._current()
+            for base, end in self._extents():
+                at = begin + len(kept)
+                if kept and (base != at or len(kept) >= max_bytes):
+                    break
+                begin, at = (begin, at) if kept else (max(at, base), max(at, base))
+                kept += self._kept(at, min(end, begin + max_bytes))
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+        return (begin, kept) if kept else (self.position, b"")
 
     def close(self) -> None:
         """Flush and close. Raises ``StorageError`` if the flush fails; closed it is anyway."""
@@ -158,6 +188,25 @@ class RawLog:
             self.flush()
         finally:
             self._close_current()
+
+    def _kept(self, start: int, end: int) -> bytes:
+        fd = self._current()
+        return b"".join(
+            (
+                self._read_previous(start, end),
+                _read_part(self._disk, fd, _within(start, end, self._bases.current), self._size),
+                bytes(self._buffer[_within(start, end, self._buffer_start)]),
+            )
+        )
+
+    def _extents(self) -> list[tuple[int, int]]:
+        """Where the bytes of both files and of the buffer begin and end, in their order."""
+        extents = [(self._bases.current, self._file_end), (self._buffer_start, self.position)]
+        previous = self._bases.previous
+        if previous is not None:
+            end = min(previous + self._size_of(self.previous_path), self._bases.current)
+            extents.insert(0, (previous, end))
+        return extents
 
     @property
     def _file_end(self) -> int:

@@ -47,7 +47,7 @@ def between(low: float, high: float, unit: str) -> Validator:
             return
         if not (math.isfinite(value) and low <= value <= high):
             raise ValueError(
-                f"{attribute.name} must be from {low:g} to {high:g} {unit}, not {value!r}"
+                f"{attribute.name} must be from {low:.16g} to {high:.16g} {unit}, not {value!r}"
             )
 
     return check

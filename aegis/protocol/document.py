@@ -35,9 +35,12 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "term_spawn": ("already_exists", "storage"),
     "term_run": ("not_found", "busy", "incomplete_input", "storage"),
     "term_keys": ("not_found", "busy", "storage"),
+    "term_signal": ("not_found",),
+    "term_resize": ("not_found", "storage"),
     "term_close": ("not_found", "already_exists", "storage"),
     **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found", "storage")),
     **dict.fromkeys(("term_read", "handoff"), ("not_found", "storage")),
+    **dict.fromkeys(("term_output", "term_wait"), ("not_found", "busy", "storage")),
     **dict.fromkeys(("inbox_read", "inbox_wait", "session_new"), ("storage",)),
 }
 """Which codes each command may answer beside those that every command may."""
@@ -82,7 +85,7 @@ def _range(field: attrs.Attribute[Any]) -> str:
     low, high = limits.get("minimum"), limits.get("maximum")
     if low is None:
         return ""
-    return f", {low:g} or more" if high is None else f", {low:g} to {high:g}"
+    return f", {low:.16g} or more" if high is None else f", {low:.16g} to {high:.16g}"
 
 
 def _class(form: type) -> str:

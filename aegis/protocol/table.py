@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol import control, daemon, inboxes, output, terminals
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
@@ -20,7 +20,7 @@ class Entry:
     ``owner`` says who answers it: one terminal's front, or the one actor of that name.
 
     ``operator`` means that only the operator may use it: a session bound to a handle neither
-    sees nor can call it.
+    sees nor can call it. ``tells_progress``: a caller may be told how it gets on while it waits.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Entry:
     destructive: bool = False
     idempotent: bool = False
     operator: bool = False
+    tells_progress: bool = False
 
     @property
     def tool(self) -> str:
@@ -63,6 +64,7 @@ COMMANDS: tuple[Entry, ...] = (
         command=terminals.RunCommand,
         reply=terminals.CommandRecord,
         destructive=True,
+        tells_progress=True,
     ),
     Entry(
         name="term_keys",
@@ -79,6 +81,21 @@ COMMANDS: tuple[Entry, ...] = (
         read_only=True,
     ),
     Entry(
+        name="term_output",
+        owner="terminal",
+        command=output.ReadOutput,
+        reply=output.OutputChunk,
+        read_only=True,
+    ),
+    Entry(
+        name="term_wait",
+        owner="terminal",
+        command=output.WaitTerminal,
+        reply=output.WaitOutcome,
+        read_only=True,
+        tells_progress=True,
+    ),
+    Entry(
         name="term_subscribe",
         owner="terminal",
         command=terminals.Subscribe,
@@ -90,6 +107,20 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.Unsubscribe,
         reply=terminals.Done,
+        idempotent=True,
+    ),
+    Entry(
+        name="term_signal",
+        owner="terminal",
+        command=control.SignalTerminal,
+        reply=terminals.Done,
+        destructive=True,
+    ),
+    Entry(
+        name="term_resize",
+        owner="terminal",
+        command=control.ResizeTerminal,
+        reply=terminals.TerminalInfo,
         idempotent=True,
     ),
     Entry(

@@ -148,8 +148,8 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
 
 
 _TERMINAL_NAME = described(f"The terminal's name: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
-_COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
-_ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
+COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
+ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
 
 
 @attrs.frozen(kw_only=True)
@@ -185,11 +185,9 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         metadata=described("Variables merged over the daemon's environment."),
     )
     cols: int = attrs.field(
-        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=_COLS
+        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=COLS
     )
-    rows: int = attrs.field(
-        default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=_ROWS
-    )
+    rows: int = attrs.field(default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=ROWS)
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,7 @@ arguments strictly, attaches the identity and asks the actor that is responsible
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
 import attrs
@@ -52,6 +52,20 @@ class CallPort(Protocol):
 
         Raises ``AegisError`` or ``AskError``, each with one sentence. Cancelled when the client
         cancels or goes away.
+        """
+        ...
+
+    async def report_progress(
+        self,
+        caller: Caller,
+        entry: Entry,
+        arguments: Mapping[str, object],
+        report: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Tell how that call of ``caller`` gets on, line by line, until cancelled.
+
+        For a command whose ``entry.tells_progress``. Returns when there is nothing to tell (any
+        more); raises what ``report`` raises.
         """
         ...
 

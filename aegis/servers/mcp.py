@@ -7,6 +7,7 @@ daemon imports this file.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -174,11 +175,40 @@ class McpFace:
         self._calls.add(scope)
         try:
             with scope:
-                return await self._outcome(_caller(ctx), params)
+                return await self._outcome_with_progress(ctx, params)
         finally:
             self._calls.discard(scope)
             self._call_ended.set()
         return tool_error(params.name, STOPPING)
+
+    async def _outcome_with_progress(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """The outcome; a client that sent a progress token is told meanwhile how it gets on."""
+        caller = _caller(ctx)
+        entry = _REPORTING.get(params.name)
+        if entry is None or "progress_token" not in (ctx.meta or {}):
+            return await self._outcome(caller, params)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_progress, ctx, caller, entry, params.arguments or {})
+            result = await self._outcome(caller, params)
+            nursery.cancel_scope.cancel()
+        return result
+
+    async def _report_progress(
+        self, ctx: Context, caller: Caller, entry: Entry, arguments: Mapping[str, object]
+    ) -> None:
+        numbers = itertools.count(1)
+
+        async def report(line: str) -> None:
+            await ctx.session.report_progress(next(numbers), message=line)
+
+        try:
+            await self._port.report_progress(caller, entry, arguments, report)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # the client has gone; its call hears of it by itself
+        except Exception:
+            log.exception("progress not told", tool=entry.tool)
 
     async def _outcome(
         self, caller: Caller, params: types.CallToolRequestParams
@@ -288,4 +318,5 @@ def _connection(ctx: Context) -> Connection:
 
 
 _TOOLS = {entry.name: tool_of(entry) for entry in COMMANDS}
+_REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
 _INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in _TOOLS.values()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 import trio
@@ -21,6 +21,7 @@ from actors import (
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.table import Entry
+from aegis.servers import progress
 from aegis.servers.calls import Caller
 from aegis.servers.connection import Connection, Invoke
 from aegis.servers.unanswered import unanswered
@@ -58,6 +59,16 @@ class Switchboard:
         except AskError as error:
             log.warning("call not answered", command=entry.name, why=describe(error))
             raise unanswered(error, entry, arguments, connection.path) from error
+
+    async def report_progress(
+        self,
+        caller: Caller,
+        entry: Entry,
+        arguments: Mapping[str, object],
+        report: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Tell how a call gets on until cancelled; see ``CallPort``."""
+        await progress.follow(self._system.registry, caller, entry, arguments, report)
 
     def opened(self, caller: Caller) -> None:
         """Nothing yet: the actor comes with the first call."""
@@ -125,7 +136,9 @@ async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, ob
 
 
 def _patience_s(arguments: Mapping[str, object]) -> float:
-    timeout = arguments.get("timeout")
-    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MAX_TIMEOUT_S:
-        timeout = GRACE_S
-    return float(timeout) + GRACE_S
+    """However long the command may wait by its own arguments, and some grace."""
+    given = [arguments.get(name) for name in ("timeout", "wait_s")]
+    valid = [
+        each for each in given if isinstance(each, (int, float)) and 0 <= each <= MAX_TIMEOUT_S
+    ]
+    return float(max(valid, default=GRACE_S)) + GRACE_S

@@ -24,7 +24,12 @@ REMEDIES = {
     "before you run it again",
     "term_keys": "the keys may have been typed: look with aegis_term_read before you send them "
     "again",
+    "term_signal": "the signal may have been sent: look with aegis_term_list before you send it "
+    "again",
+    "term_resize": AGAIN_DOES_NO_HARM,
     "term_read": CALL_AGAIN,
+    "term_output": CALL_AGAIN,
+    "term_wait": CALL_AGAIN,
     "term_subscribe": AGAIN_DOES_NO_HARM,
     "term_unsubscribe": AGAIN_DOES_NO_HARM,
     "term_close": LOOK_AND_CALL_AGAIN,

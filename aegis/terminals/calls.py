@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import attrs
 
 from actors import Reply, Timer
@@ -49,7 +47,7 @@ class CallQueue:
 
     def __init__(self, terminal: str) -> None:
         self._terminal = terminal
-        self._waiting: deque[Call] = deque()
+        self._waiting: list[Call] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -57,7 +55,7 @@ class CallQueue:
     def add(self, call: Call) -> None:
         """Queue a call. Raises ``Busy`` when too many wait already."""
         if len(self._waiting) >= MAX_WAITING:
-            self._waiting = deque(each for each in self._waiting if not each.reply.is_settled)
+            self._waiting = [each for each in self._waiting if not each.reply.is_settled]
         if len(self._waiting) >= MAX_WAITING:
             raise Busy(
                 f"{MAX_WAITING} commands already wait for terminal {self._terminal!r}; "
@@ -67,12 +65,12 @@ class CallQueue:
 
     def put_back(self, call: Call) -> None:
         """Return a call that was taken but not typed to the head of the queue."""
-        self._waiting.appendleft(call)
+        self._waiting.insert(0, call)
 
     def take(self) -> Call | None:
         """The next call whose caller still waits."""
         while self._waiting:
-            call = self._waiting.popleft()
+            call = self._waiting.pop(0)
             if not call.reply.is_settled:
                 return call
             call.timer.cancel()
@@ -89,4 +87,4 @@ class CallQueue:
     def fail_all(self, error: Exception) -> None:
         """Nobody's command will be typed any more."""
         while self._waiting:
-            self._waiting.popleft().settle(error)
+            self._waiting.pop(0).settle(error)

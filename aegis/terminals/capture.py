@@ -76,6 +76,14 @@ class BoundedText:
             notice = "\n" + notice
         return CapturedOutput(first.decode() + notice + last.decode(), total, True)
 
+    def last_line(self) -> str:
+        """The last line that is not blank, as far as its last ``_LINE_SEARCH`` bytes are kept."""
+        for part in (self._tail, self._head):
+            lines = bytes(part[-_LINE_SEARCH:]).decode(errors="ignore").rstrip().splitlines()
+            if lines:
+                return lines[-1]
+        return ""
+
 
 class OutputCapture:
     """The clean text of a stretch of PTY output, fed with raw bytes."""
@@ -91,6 +99,11 @@ class OutputCapture:
     def snapshot(self) -> CapturedOutput:
         """The output so far with the unfinished line as it looks now; the capture goes on."""
         return self._text.result(self._cleaner.pending)
+
+    def newest_line(self) -> str:
+        """The unfinished line as it looks now or, if that is blank, the last one that is not."""
+        pending = self._cleaner.pending.rstrip()
+        return pending or self._text.last_line()
 
     def result(self) -> CapturedOutput:
         """The whole output; nothing may be fed afterwards."""

@@ -17,10 +17,12 @@ from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
+from aegis.protocol import control
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
-from aegis.terminals import purging
+from aegis.terminals import closed, purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.earlier import end_earlier_lives
 from aegis.terminals.failed import FailedTerminal
@@ -53,12 +55,19 @@ DirectoryMessage = (
     | api.CloseTerminal
     | api.RunCommand
     | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
     | api.ReadRecords
+    | out.ReadOutput
+    | out.WaitTerminal
     | api.Subscribe
     | api.Unsubscribe
     | EndAllTerminals
     | Down
 )
+
+_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal
+"""What is answered for a terminal that is closed, too."""
 
 
 class TerminalDirectory(Actor[DirectoryMessage]):
@@ -254,7 +263,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         failed = self._lives.failed.get(name_key(message.name))
         if front is not None:
             self.pass_on(message, front)
-        elif isinstance(message, api.ReadRecords) and self._lives.known_name(message.name):
+        elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
         elif failed is not None:
             raise failed.refusal()
@@ -263,13 +272,20 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _read(
         self,
-        request: api.ReadRecords,
-        reply: Reply[api.RecordList],
+        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal,
+        reply: Reply[Any],
         failed: FailedTerminal | None,
     ) -> None:
         if failed is not None:
             await failed.settled.wait()
-        await History(self._lives.files(request.name).ledger).answer(request, reply)
+        files = self._lives.files(request.name)
+        match request:
+            case api.ReadRecords():
+                await History(files.ledger).answer(request, reply)
+            case out.ReadOutput():
+                await closed.answer_output(files, request, reply)
+            case out.WaitTerminal():
+                await closed.answer_wait(files, request, reply)
 
     def _not_open(self, name: str) -> AegisError:
         if self._lives.known_name(name):

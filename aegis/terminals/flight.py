@@ -69,6 +69,13 @@ class Flight:
         """The call whose command is with the shell; perhaps behind one that was typed ahead."""
         return self.call or self._displaced
 
+    def unrecorded(self) -> list[InFlight]:
+        """The commands that have a number and no record in the ledger, oldest first."""
+        known = {**self._found, **self._ended}
+        if self.command is not None:
+            known[self.command.seq] = self.command
+        return [known[seq] for seq in sorted(known)]
+
     # A command's way.
 
     def submit(self, call: Call, moment_s: float) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from actors import Actor, Down
+from aegis.protocol import control
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
 
 FrontMessage = (
     api.RunCommand
     | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
     | api.ReadRecords
+    | out.ReadOutput
+    | out.WaitTerminal
+    | out.FollowCommand
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe
@@ -21,6 +28,7 @@ FrontMessage = (
     | msg.Introduction
     | msg.ShellStarted
     | msg.Prompted
+    | msg.DirectoryChanged
     | msg.TypingChanged
     | msg.NeedsInputChanged
     | msg.IntegrationChanged

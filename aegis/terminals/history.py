@@ -11,7 +11,7 @@ import structlog
 from actors import Reply
 from actors.codec import structure
 from actors.errors import CodecError
-from aegis.errors import AegisError
+from aegis.errors import AegisError, NotFound
 from aegis.journal.disk import shown
 from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
@@ -91,6 +91,16 @@ class History:
             reading = await self._reader.onward_async(start, end=self.end, max_bytes=max_bytes)
         records = [record for record in self._records(reading) if record.seq > since_seq]
         return Stretch(records=records, end=reading.end, more=reading.more)
+
+    async def one(self, seq: int, terminal: str) -> CommandRecord:
+        """The record ``seq``. Raises ``NotFound`` if ``terminal`` has none, ``StorageError``."""
+        stretch = await self.stretch(seq - 1, None, 1)
+        for record in stretch.records:
+            if record.seq == seq:
+                return record
+        raise NotFound(
+            f"terminal {terminal!r} has no record with seq {seq}; aegis_term_read shows what it has"
+        )
 
     async def answer(self, request: ReadRecords, reply: Reply[RecordList]) -> None:
         """``read`` as the answer to somebody; a helper task of an actor."""

@@ -9,7 +9,6 @@ type-ahead. An Enter inside a bracketed paste ends no line.
 from __future__ import annotations
 
 import re
-from collections import deque
 
 import attrs
 
@@ -29,10 +28,10 @@ class Keystrokes:
     """The keys sent to one shell that no mark has answered yet."""
 
     def __init__(self) -> None:
-        self._ends: deque[_LineEnd] = deque(maxlen=MAX_LINE_ENDS)
+        self._ends: list[_LineEnd] = []
         self._tail: str | None = None
         self._ahead: str | None = None
-        self._enters_ahead: deque[str] = deque(maxlen=MAX_LINE_ENDS)
+        self._enters_ahead: list[str] = []
         self._in_paste = False
         self._since_probe = False
 
@@ -71,10 +70,10 @@ class Keystrokes:
         if not at_prompt:
             self._ahead = writer
             if is_enter:
-                self._enters_ahead.append(writer)
+                self._enters_ahead = [*self._enters_ahead, writer][-MAX_LINE_ENDS:]
         elif is_enter or token == b"\x03":
             self._in_paste = False
-            self._ends.append(_LineEnd(writer, interrupt=not is_enter))
+            self._ends = [*self._ends, _LineEnd(writer, interrupt=not is_enter)][-MAX_LINE_ENDS:]
             self._tail = None
         else:
             self._tail = writer
@@ -86,27 +85,28 @@ class Keystrokes:
         was bound to accept the line) it was whoever typed last.
         """
         while self._ends:
-            end = self._ends.popleft()
+            end = self._ends.pop(0)
             if not end.interrupt:
                 return end.writer
         if self._enters_ahead:
-            return self._enters_ahead.popleft()
+            return self._enters_ahead.pop(0)
         writer, self._tail = self._tail, None
         return writer
 
     def take_line_end(self) -> None:
         """A typed line was dropped, or ran nothing."""
         if self._ends:
-            self._ends.popleft()
+            self._ends.pop(0)
         elif self._enters_ahead:
-            self._enters_ahead.popleft()
+            self._enters_ahead.pop(0)
 
     def command_began(self) -> None:
         """What is not answered yet may now go to the command."""
         behind = self._tail or (self._ends[-1].writer if self._ends else None)
         if behind is not None:
             self._ahead = behind
-        self._enters_ahead.extend(end.writer for end in self._ends if not end.interrupt)
+        self._enters_ahead += [end.writer for end in self._ends if not end.interrupt]
+        del self._enters_ahead[:-MAX_LINE_ENDS]
         self._ends.clear()
         self._tail = None
 

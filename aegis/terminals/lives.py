@@ -28,7 +28,7 @@ from aegis.terminals.earlier import end_what_is_left
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
-from aegis.terminals.meta import load_settings, save_settings
+from aegis.terminals.meta import load_settings, save_settings, saved_settings
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.restoring import check_can_start, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -236,6 +236,8 @@ class Lives:
         files = self.files(name)
         try:
             failed.leftover = await self._end_processes(name)
+            read = partial(saved_settings, self.flusher.disk, files, failed.settings)
+            failed.settings = await self.flusher.call(read)
             failed.last = await finalise(files, self.flusher)
             if is_known:
                 failed.subscribers = await tell_subscribers(

@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
+from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.terminals import CommandRecord, Done, Integration, NeedsInput, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
@@ -46,10 +47,48 @@ class TypeKeys(Request[Done]):
 
 
 @attrs.frozen(kw_only=True)
+class SendSignal(Request[Done]):
+    """Send the signal of this name (``INT``) to the process group in front, for ``writer``."""
+
+    signal: str
+    writer: str
+
+
+@attrs.frozen(kw_only=True)
+class SetSize:
+    """The window has this size from now on, for fresh shells too."""
+
+    rows: int
+    cols: int
+
+
+@attrs.frozen(kw_only=True)
 class ReportOutput:
     """Say what the command in flight printed so far (``OutputSoFar``), for ``call``."""
 
     call: int
+
+
+@attrs.frozen(kw_only=True)
+class FetchOutput(Request[OutputChunk]):
+    """Read output from ``cursor`` (None: from where it stands now) on.
+
+    Answered when there is some, after ``wait_s`` in any case. ``max_chars``: no more characters of
+    plain text than that.
+    """
+
+    cursor: int | None
+    max_bytes: int
+    wait_s: float = 0.0
+    plain: bool = True
+    max_chars: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FetchLine(Request[Progress]):
+    """Say which line the command in flight printed last, once output stands beyond ``after``."""
+
+    after: int
 
 
 @attrs.frozen(kw_only=True)
@@ -72,6 +111,13 @@ class EndShell:
 @attrs.frozen(kw_only=True)
 class FlushRawLog:
     """Raw bytes have waited long enough in memory: the shell's timer."""
+
+
+@attrs.frozen(kw_only=True)
+class RestRawLog:
+    """Nothing may have come for a while since ``position``: the shell's timer."""
+
+    position: int
 
 
 @attrs.frozen(kw_only=True)
@@ -104,6 +150,14 @@ class Prompted:
     """The shell waits at its prompt, in directory ``cwd``."""
 
     cwd: str | None
+
+
+@attrs.frozen(kw_only=True)
+class DirectoryChanged:
+    """A program reported ``cwd`` as its directory; ``is_prompt``: the shell itself is there."""
+
+    cwd: str
+    is_prompt: bool
 
 
 @attrs.frozen(kw_only=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aegis.errors import Unavailable
+import attrs
+
+from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line
 from aegis.terminals.aside import set_aside
@@ -41,6 +43,15 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
     if settings is None:
         set_aside(disk, files.meta, data, "it does not hold the settings of a terminal")
     return settings
+
+
+def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) -> TerminalSettings:
+    """``given`` with the size that was set since; as it is where the file cannot be read."""
+    try:
+        saved = load_settings(disk, files, Path(given.root))
+    except (AegisError, OSError):
+        return given
+    return given if saved is None else attrs.evolve(given, rows=saved.rows, cols=saved.cols)
 
 
 def save_settings(disk: Disk, files: TerminalFiles, settings: TerminalSettings) -> None:

@@ -5,8 +5,6 @@ Kept until the front says that the record is in the ledger. Pure.
 
 from __future__ import annotations
 
-from collections import deque
-
 from aegis.terminals import messages as msg
 
 MAX_KEPT = 256
@@ -17,12 +15,13 @@ class NewsLog:
     """The news about commands that may not be in the ledger yet, oldest first."""
 
     def __init__(self) -> None:
-        self._news: deque[msg.CommandNews] = deque(maxlen=MAX_KEPT)
+        self._news: list[msg.CommandNews] = []
 
     def keep(self, news: object) -> None:
         """Remember ``news``, if a front that begins anew would need it."""
         if isinstance(news, msg.CommandNews):
             self._news.append(news)
+            del self._news[:-MAX_KEPT]
 
     def recorded(self, raw_end: int) -> None:
         """The command that ended at ``raw_end`` is recorded: forget it, and what was before it."""
@@ -32,8 +31,7 @@ class NewsLog:
                 break
             if not isinstance(news, msg.SubmissionRefused | msg.SubmissionFailed):
                 done = index
-        for _ in range(done):
-            self._news.popleft()
+        del self._news[:done]
 
     def all(self) -> tuple[msg.CommandNews, ...]:
         """What is kept."""

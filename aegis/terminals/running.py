@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 
 import trio
 
+from aegis.errors import Busy, InvalidRequest
 from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.terminals.pty import PtyProcess
+from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
+
+MAX_OUTGOING_BYTES = 1024 * 1024
+"""Bytes that may wait for a program to read them."""
 
 DRAIN_S = 0.2
 """How long output is still read when the shell has ended but something holds the PTY open."""
@@ -34,8 +38,9 @@ class RunningShell:
         self.outgoing_size = 0
         self._line = LineInHand()
         self._line_group: int | None = None
-        self._outgoing: deque[bytes] = deque()
-        self._has_outgoing = trio.Event()
+        self._outgoing: list[bytes] = []
+        self._start_writing: Callable[[], object] | None = None
+        self._is_writing = False
         self._reached_end = trio.Event()
 
     def send(self, data: bytes) -> None:
@@ -46,33 +51,42 @@ class RunningShell:
         if data:
             self._outgoing.append(data)
             self.outgoing_size += len(data)
-            self._has_outgoing.set()
+            self._write_soon()
 
-    def check_line(self, data: bytes) -> int | None:
-        """The length of a line in these keys that the program in front would not get whole.
+    def _write_soon(self) -> None:
+        """What does not fit now is written by a task of its own, for as long as there is any."""
+        if self._outgoing and not self._is_writing and self._start_writing is not None:
+            self._is_writing = True
+            self._start_writing()
 
-        None if there is none, and then ``data`` counts as sent.
+    def check_keys(self, terminal: str, data: bytes) -> None:
+        """Raise ``Busy`` or ``InvalidRequest`` for keys that would not arrive whole.
+
+        Otherwise they count as sent.
         """
+        waiting = self.outgoing_size + self.tracker.held_bytes
+        if waiting + len(data) > MAX_OUTGOING_BYTES:
+            raise Busy(not_read(terminal, waiting))
         tty, group = self.process.line_discipline(), self.process.foreground_pgrp()
         if not tty.is_canonical or group != self._line_group:
             self._line.reset()
         self._line_group = group
         if not tty.is_canonical:
-            return None
+            return
         longest = self._line.longest(data, tty.line_ends)
         if longest > MAX_LINE_BYTES:
-            return longest
+            raise InvalidRequest(line_too_long(terminal, longest))
         self._line.sent(data, tty.line_ends)
-        return None
 
-    async def run(self, on_output: Callable[[], None]) -> int:
+    async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
         """Read and write until the process has ended; gives its status.
 
-        ``on_output`` is called whenever the tracker was fed.
+        ``on_output`` is called whenever the tracker was fed; ``start_soon`` starts helper tasks.
         """
+        self._start_writing = lambda: start_soon(self._write)
+        self._write_soon()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read, on_output)
-            nursery.start_soon(self._write)
             status = await self.process.wait()
             with trio.move_on_after(DRAIN_S):
                 await self._reached_end.wait()
@@ -93,13 +107,9 @@ class RunningShell:
         self._reached_end.set()
 
     async def _write(self) -> None:
-        while True:
-            await self._has_outgoing.wait()
-            self._has_outgoing = trio.Event()
+        with contextlib.suppress(*GONE):
             while self._outgoing:
-                data = self._outgoing.popleft()
-                try:
-                    await self.process.write(data)
-                except GONE:
-                    return
+                data = self._outgoing.pop(0)
+                await self.process.write(data)
                 self.outgoing_size -= len(data)
+            self._is_writing = False

@@ -46,6 +46,14 @@ def not_typed(
     )
 
 
+def not_read(terminal: str, waiting: int) -> str:
+    """Why keys were refused while ``waiting`` bytes of earlier ones are not read."""
+    return (
+        f"the program on terminal {terminal!r} does not read its input: {waiting} bytes wait "
+        "already; nothing of yours was sent"
+    )
+
+
 def line_too_long(terminal: str, length: int) -> str:
     """Why keys were refused that hold a line of ``length`` bytes."""
     return (
@@ -53,6 +61,13 @@ def line_too_long(terminal: str, length: int) -> str:
         f"line after {MAX_LINE_BYTES} bytes: one of yours would have {length}; nothing was sent. "
         "Send shorter lines, or give the text in a file"
     )
+
+
+def held_by(running: InFlight | None, typing: str | None) -> str | None:
+    """Who has the terminal while somebody's command waits for it; None if nobody has."""
+    if running is not None:
+        return f"waiting: {running.writer} runs {shown(running.cmd)} (seq {running.seq})"
+    return None if typing is None else f"waiting: {typing} is typing a line"
 
 
 def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:

@@ -7,9 +7,7 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections import deque
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import structlog
@@ -17,7 +15,8 @@ import trio
 
 from actors import Actor
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, InvalidRequest, StorageError, Unavailable
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.disk import OsDisk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -25,29 +24,37 @@ from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
+from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.rearming import Rearming
+from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
-from aegis.terminals.sentences import SPAWN_ANEW, line_too_long
+from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
+from aegis.terminals.whereabouts import directory_of, first_directory
 
 log = structlog.get_logger("aegis.terminals")
 
 FLUSH_S = 0.1
 """Raw bytes wait in memory at most so long."""
 
-MAX_OUTGOING_BYTES = 1024 * 1024
-"""Bytes that may wait for a program to read them."""
+REST_S = 1.0
+"""After so long without output the raw log's file is closed until there is more."""
 
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
+
+MAX_UNREAD_ANSWERS_BYTES = 4096
+"""No question is answered while so many bytes wait for a program to read them."""
 
 RETRY_START_S = 1.0
 """Seconds before a shell that the disk or the system refused is tried again."""
@@ -56,10 +63,15 @@ ShellMessage = (
     msg.Introduce
     | msg.Submit
     | msg.TypeKeys
+    | msg.SendSignal
+    | msg.SetSize
     | msg.ReportOutput
+    | msg.FetchOutput
+    | msg.FetchLine
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
+    | msg.RestRawLog
     | msg.LookAgain
     | msg.LookAtTty
 )
@@ -88,9 +100,10 @@ class Shell(Actor[ShellMessage]):
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
-        self._shells: deque[str] = deque(maxlen=MAX_KEPT)
+        self._shells: list[str] = []
         self._first_cursor = 0
         self._promptless = 0
         self._is_over = False
@@ -101,11 +114,15 @@ class Shell(Actor[ShellMessage]):
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
         self._front = self.context.sibling("terminal", Front)
+        if self.context.incarnation > 1:
+            self._settings = saved_settings(OsDisk(), self._files, self._settings)
+            self._rows, self._cols = self._settings.rows, self._settings.cols
         await self._cleaner.end_earlier(self.context.incarnation)
         self._raw_log = RawLog.open(
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
         self._first_cursor = self._raw_log.position
+        self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
         self._introduce()
         self.context.start_soon(self._keep_running)
@@ -113,10 +130,12 @@ class Shell(Actor[ShellMessage]):
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
         await self._leave_nothing()
+        if self._readers is not None:
+            self._readers.close()
         if self._raw_log is not None:
             self._raw_log.close()
 
-    async def receive(self, message: ShellMessage) -> None:
+    async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
         """Handle what the front asks for."""
         match message:
             case msg.Introduce():
@@ -128,26 +147,63 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
+            case msg.SendSignal():
+                self._send_signal(message)
+            case msg.SetSize(rows=rows, cols=cols):
+                self._set_size(rows, cols)
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
+            case msg.FetchOutput() | msg.FetchLine():
+                self._fetch(message)
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.LookAgain() | msg.LookAtTty():
+            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain() | msg.LookAtTty():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.LookAgain | msg.LookAtTty) -> None:
-        if isinstance(message, msg.FlushRawLog):
-            self._flush_is_due = False
-            self._flush()
-        elif self._running is None:
-            return
-        elif isinstance(message, msg.LookAgain):
-            self._running.tracker.look_again()
-        elif message.shell == self._running.name:
-            self._running.watch.rang()
+    def _timer_rang(
+        self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain | msg.LookAtTty
+    ) -> None:
+        assert self._raw_log is not None
+        match message:
+            case msg.FlushRawLog():
+                self._flush_is_due = False
+                self._flush()
+                self.context.after(REST_S, msg.RestRawLog(position=self._raw_log.position))
+            case msg.RestRawLog(position=position):
+                if position == self._raw_log.position:
+                    self._raw_log.rest()
+            case msg.LookAgain():
+                if self._running is not None:
+                    self._running.tracker.look_again()
+            case msg.LookAtTty(shell=name):
+                if self._running is not None and self._running.name == name:
+                    self._running.watch.rang()
+
+    # What is read as it comes.
+
+    def _new_readers(self, raw_log: RawLog) -> OutputReaders:
+        return OutputReaders(
+            self._settings.name,
+            raw_log,
+            flush=self._flush_for_reader,
+            tracker=lambda: None if self._running is None else self._running.tracker,
+            start_soon=self.context.start_soon,
+        )
+
+    def _flush_for_reader(self) -> None:
+        """What a reader is given survives a kill; the file it opens is let go of again."""
+        self._flush()
+        self._flush_soon()
+
+    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
+        assert self._readers is not None
+        if isinstance(request, msg.FetchOutput):
+            self._readers.fetch(request, self.defer(request))
+        else:
+            self._readers.follow(request, self.defer(request))
 
     # What the tracker needs (``ShellSide``).
 
@@ -169,8 +225,7 @@ class Shell(Actor[ShellMessage]):
         """Where the shell is now; the last that was known if that cannot be told."""
         running = self._running
         if running is not None:
-            with contextlib.suppress(OSError):
-                self._cwd = os.readlink(f"/proc/{running.process.pid}/cwd")  # noqa: PTH115
+            self._cwd = directory_of(running.process.pid) or self._cwd
         return self._cwd
 
     # Requests of the front.
@@ -212,18 +267,23 @@ class Shell(Actor[ShellMessage]):
                 f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
             )
         data = request.keys.encode("utf-8", "surrogatepass")
-        waiting = running.outgoing_size + running.tracker.held_bytes
-        if waiting + len(data) > MAX_OUTGOING_BYTES:
-            raise Busy(
-                f"the program on terminal {self._settings.name!r} does not read its input: "
-                f"{waiting} bytes wait already; nothing of yours was sent"
-            )
-        too_long = running.check_line(data)
-        if too_long is not None:
-            raise InvalidRequest(line_too_long(self._settings.name, too_long))
+        running.check_keys(self._settings.name, data)
         running.tracker.keys(request.writer, data)
         running.watch.stirred()
         self.reply(request, Done())
+
+    def _send_signal(self, request: msg.SendSignal) -> None:
+        running, name = self._running, self._settings.name
+        if running is None:
+            raise Unavailable(f"terminal {name!r} has no shell right now; nothing was signalled")
+        send = partial(signal_front, running.process, request.signal, name, self.defer(request))
+        running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
+
+    def _set_size(self, rows: int, cols: int) -> None:
+        self._rows, self._cols = rows, cols
+        if self._running is not None:
+            with contextlib.suppress(OSError, trio.ClosedResourceError):
+                self._running.process.resize(rows, cols)
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
@@ -250,7 +310,7 @@ class Shell(Actor[ShellMessage]):
 
     async def _run_one_after_the_other(self) -> None:
         while (running := self._running) is not None:
-            status = await running.run(self._flush_soon)
+            status = await running.run(self._flush_soon, self.context.start_soon)
             if self._is_over:
                 return  # it was ended with this life: what was in flight counts as killed
             ended, self._running = running, None
@@ -264,28 +324,46 @@ class Shell(Actor[ShellMessage]):
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        self._cwd = _first_directory(self._cwd, self._settings.root)
+        self._cwd = first_directory(self._cwd, self._settings.root)
         running = await self._starter.start(
             self._cwd, self._rows, self._cols, self._tracker, self._watch
         )
-        self._shells.append(running.name)
+        self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 
     def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
         assert self._raw_log is not None
-        return Tracker(name, adapter, self._raw_log, self, self._tell)
+        assert self._readers is not None
+        observers = (self._readers, self._responder())
+        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+
+    # What the responder needs.
+
+    def _responder(self) -> Responder:
+        return Responder(
+            size=lambda: (self._rows, self._cols),
+            cursor_at=self._cursor_at,
+            send=self._answer,
+            moved=self._moved,
+        )
+
+    def _cursor_at(self, cursor: int) -> tuple[int, int]:
+        """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
+        return 1, 1
+
+    def _answer(self, data: bytes) -> None:
+        running = self._running
+        if running is not None and running.outgoing_size < MAX_UNREAD_ANSWERS_BYTES:
+            running.send(data)
+
+    def _moved(self, directory: str) -> None:
+        if self._running is not None:
+            self._running.tracker.reports.newest = directory
 
     def _watch(self, name: str, process: PtyProcess, tracker: Tracker) -> TtyWatch:
-        return TtyWatch(
-            process,
-            tracker,
-            Rearming(process, tracker, self._files.directory),
-            self._groups,
-            look_after=lambda seconds: self.context.after(seconds, msg.LookAtTty(shell=name)),
-            start_soon=self.context.start_soon,
-            tell=self._tell,
-        )
+        rearming = Rearming(process, tracker, self._files.directory)
+        return TtyWatch(name, process, tracker, rearming, self._groups, self.context, self._tell)
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:
@@ -341,6 +419,9 @@ class Shell(Actor[ShellMessage]):
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
+        assert self._readers is not None
+        if self._ending is not None:
+            self._readers.end()
         self._tell(
             msg.ShellEnded(
                 shell=self._shells[-1],
@@ -360,8 +441,3 @@ class Shell(Actor[ShellMessage]):
                 self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", terminal=self._settings.name, error=str(error))
-
-
-def _first_directory(wanted: str, otherwise: str) -> str:
-    """``wanted``, unless it was removed meanwhile."""
-    return wanted if Path(wanted).is_dir() else otherwise

@@ -1,4 +1,4 @@
-"""What the tracker of a shell needs of the actor that owns it."""
+"""What stands around the tracker of a shell: the actor that owns it, and who sees the output."""
 
 from __future__ import annotations
 
@@ -19,3 +19,13 @@ class ShellSide(Protocol):
 
     def working_directory(self) -> str | None:
         """Where the shell is now."""
+
+
+class OutputObserver(Protocol):
+    """Who sees the output as it comes, on the hot path: it must be quick."""
+
+    def output(self, data: bytes, cursor: int) -> None:
+        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log.
+
+        The bytes are those that viewers see: marks come without their secret.
+        """

@@ -8,13 +8,15 @@ from actors import Reply
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
 from aegis.terminals.settings import TerminalSettings
+from aegis.terminals.whereabouts import directory_of
 
 
 @attrs.define(eq=False)
 class Standing:
     """``state`` is ``running`` also while the prompt after a command is still on its way.
 
-    ``shells`` counts the shells that there were, ``typing`` is who has a line half typed,
+    ``cwd`` is where the prompt stood last, ``reported`` what a program has said since of where it
+    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed,
     ``needs_input`` what the running command waits for, and ``ending`` why no further shell is to
     come.
     """
@@ -23,6 +25,7 @@ class Standing:
     state: api.State = "starting"
     pid: int | None = None
     cwd: str | None = None
+    reported: str | None = None
     integration: api.Integration = "osc133"
     shells: int = 0
     typing: str | None = None
@@ -52,9 +55,20 @@ class Standing:
         self.pid, self.integration = news.pid, news.integration
         self.state, self.typing, self.needs_input = "starting", None, None
 
+    def prompted(self, news: msg.Prompted) -> None:
+        """The prompt stands."""
+        self.state, self.cwd, self.reported = "idle", news.cwd or self.cwd, None
+
+    def moved(self, news: msg.DirectoryChanged) -> None:
+        """Somebody said where it is."""
+        if news.is_prompt:
+            self.cwd, self.reported = news.cwd, None
+        else:
+            self.reported = news.cwd
+
     def ended(self, news: msg.ShellEnded) -> None:
         """The shell is gone."""
-        self.pid, self.typing, self.needs_input = None, None, None
+        self.pid, self.typing, self.reported, self.needs_input = None, None, None, None
         self.state = "starting" if news.end is None else "closed"
 
     def info(
@@ -69,7 +83,7 @@ class Standing:
             name=self.settings.name,
             pid=self.pid,
             shell=self.settings.shell,
-            cwd=self.cwd,
+            cwd=self.reported or self._shell_directory() or self.cwd,
             started_at=self.settings.started_at,
             cols=self.settings.cols,
             rows=self.settings.rows,
@@ -81,6 +95,10 @@ class Standing:
             restarts=max(0, self.shells - 1),
             node="local",
         )
+
+    def _shell_directory(self) -> str | None:
+        """Where the shell is now: a command may have changed it, and its prompt is yet to come."""
+        return None if self.pid is None else directory_of(self.pid)
 
 
 class PromptWaiters:

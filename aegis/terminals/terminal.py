@@ -21,11 +21,14 @@ from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from aegis.protocol import control
+from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
+from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
 from aegis.terminals.record import (
@@ -38,12 +41,14 @@ from aegis.terminals.record import (
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recovered_records
+from aegis.terminals.resizing import Resizing
 from aegis.terminals.runs import Runs
 from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.standing import PromptWaiters, Standing
 from aegis.terminals.submission import check_command
+from aegis.terminals.waits import Waits
 from aegis.terminals.wakes import Wakes
 from aegis.terminals.writer import LedgerWriter
 
@@ -77,7 +82,7 @@ class Terminal(Front):
         self._shell_life = 0
         self._last_record: api.CommandRecord | None = None
         self._recovering = True
-        self._early_reads: list[tuple[api.ReadRecords, Reply[api.RecordList]]] = []
+        self._early: list[Callable[[], None]] = []
 
         self._handlers: dict[type, Callable[[Any], None]] = {
             msg.ShellStarted: self._shell_started,
@@ -111,6 +116,19 @@ class Terminal(Front):
             after=self.context.after,
             start_soon=self.context.start_soon,
         )
+        self._waits = Waits(
+            self._settings.name,
+            self._flight,
+            self._standing,
+            self._history,
+            self._shell,
+            start_soon=self.context.start_soon,
+        )
+        self._following = Following(self._flight, self._standing, self._shell)
+        self._resizing = Resizing(
+            self._standing, self._shell, self._files, self._flusher, self._info
+        )
+        await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
 
@@ -131,9 +149,24 @@ class Terminal(Front):
                 self._check_serving()
                 keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
                 self.pass_on(message, self._shell, keys)
+            case control.SignalTerminal():
+                self._check_serving()
+                name = message.signal.removeprefix("SIG")
+                signal = msg.SendSignal(signal=name, writer=writer_tag(message.from_handle))
+                self.pass_on(message, self._shell, signal)
+            case control.ResizeTerminal():
+                self._check_serving()
+                self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
-                self._early_reads.append((message, self.defer(message)))
-                self._answer_reads()
+                reply = self.defer(message)
+                self._once_recovered(lambda: self._read(message, reply))
+            case out.ReadOutput():
+                self.pass_on(message, self._shell, self._fetch(message))
+            case out.WaitTerminal():
+                waiting = self.defer(message)
+                self._once_recovered(lambda: self._waits.add(message, waiting, self._last_record))
+            case out.FollowCommand():
+                self._following.add(message, self.defer(message))
             case api.Subscribe():
                 self._wakes.subscribe(message.from_handle or "human", self.defer(message))
             case api.Unsubscribe():
@@ -148,7 +181,7 @@ class Terminal(Front):
                 self._record_appended(message)
             case msg.AppendFailed():
                 self._recorder.refused(message)
-                self._answer_reads()
+                self._answer_early()
                 self._check_ended()
             case msg.RetryAppends():
                 self._recorder.retry()
@@ -163,9 +196,14 @@ class Terminal(Front):
             case _ if self._shell_life:
                 self._shell_news(message)
                 self._runs.advance()
+        self._following.changed()
 
     def _shell_news(self, message: Any) -> None:
         match message:
+            case msg.DirectoryChanged():
+                self._standing.moved(message)
+                if message.is_prompt:
+                    self._flight.moved(message.cwd)
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
             case msg.NeedsInputChanged(needs_input=needs):
@@ -203,7 +241,7 @@ class Terminal(Front):
         if is_first:
             self._flight.resume()
             self._hear_again(news)
-        self._answer_reads()
+        self._answer_early()
         self._standing.introduced(news)
         self._flight.shell, self._flight.cursor = news.shell, news.cursor
         if self._standing.ending is not None and news.ending is None:
@@ -226,13 +264,15 @@ class Terminal(Front):
         self._flight.shell, self._flight.cursor = news.shell, news.first_cursor
 
     def _prompted(self, news: msg.Prompted) -> None:
-        self._standing.state, self._standing.cwd = "idle", news.cwd or self._standing.cwd
+        self._standing.prompted(news)
         self._flight.moved(news.cwd)
         self._prompt_waiters.answer_all(self._info())
 
     def _command_started(self, news: msg.CommandStarted) -> None:
         self._standing.state = "running"
         self._flight.begin(news)
+        if self._flight.command is not None:
+            self._waits.began(self._flight.command.seq)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         ended = self._flight.end(news.raw_start, news.typed)
@@ -265,6 +305,7 @@ class Terminal(Front):
         self._standing.state, self._standing.failure = "failed", why
         name = self._settings.name
         self._runs.fail_waiting(Unavailable(f"terminal {name!r} has failed: {why}"))
+        self._waits.failed(why)
         self._prompt_waiters.answer_all(self._info())
 
     def _finish(
@@ -309,18 +350,39 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
-            self._answer_reads()
+            self._waits.recorded(record)
+            self._answer_early()
             self._check_ended()
 
-    def _answer_reads(self) -> None:
-        """Readers wait until what an earlier life left has its records."""
+    def _once_recovered(self, answer: Callable[[], None]) -> None:
+        """Who asks for records waits until what an earlier life left has its own."""
+        self._early.append(answer)
+        self._answer_early()
+
+    def _answer_early(self) -> None:
         if self._shell_life and self._recovering and self._recorder.is_settled:
             self._recovering = False
         if self._recovering:
             return
-        for request, reply in self._early_reads:
-            self.context.start_soon(self._history.answer, request, reply)
-        self._early_reads.clear()
+        early, self._early = self._early, []
+        for answer in early:
+            answer()
+
+    def _read(self, request: api.ReadRecords, reply: Reply[api.RecordList]) -> None:
+        self.context.start_soon(self._history.answer, request, reply)
+
+    def _fetch(self, request: out.ReadOutput) -> msg.FetchOutput:
+        """What the shell is asked; without a cursor from the start of the newest command on."""
+        cursor = request.cursor
+        if cursor is None:
+            newest = [*self._flight.unrecorded()[-1:], self._last_record]
+            cursor = 0 if newest[0] is None else newest[0].raw_start
+        return msg.FetchOutput(
+            cursor=cursor,
+            max_bytes=request.max_bytes,
+            wait_s=request.wait_s,
+            plain=request.plain,
+        )
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())
@@ -360,6 +422,7 @@ class Terminal(Front):
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
+        await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:
             self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))

@@ -7,7 +7,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import structlog
@@ -21,11 +21,12 @@ from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput, OutputCapture, without_last_line
-from aegis.terminals.held_keys import HeldKeys
+from aegis.terminals.incoming import Incoming
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
-from aegis.terminals.shell_side import ShellSide
+from aegis.terminals.shell_side import OutputObserver, ShellSide
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
+from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -33,31 +34,15 @@ log = structlog.get_logger("aegis.terminals")
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
 
-READING_S = 1.0
-READING_BYTES_PER_S = 50_000
-"""How long the shell may take to read a submission before keys are no longer held back for it.
-
-Readline on a slow machine takes a fifth of that.
-"""
-
 REARM_S = 5.0
 """A hook that was read again answers within milliseconds, or it was not read."""
-
-
-class OutputObserver(Protocol):
-    """Who sees the output as it comes, on the hot path: it must be quick."""
-
-    def output(self, data: bytes, cursor: int) -> None:
-        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log.
-
-        The bytes are those that viewers see: marks come without their secret.
-        """
 
 
 class Tracker:
     """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
 
-    ``observers`` see every byte once it is in the raw log.
+    ``observers`` see every byte once it is in the raw log; one of them may put what programs say of
+    their directory into ``reports``.
     """
 
     def __init__(
@@ -82,11 +67,11 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._held = HeldKeys()
-        self._reading_s = READING_S
+        self._incoming = Incoming(shell, lambda: self._boundaries, self._is_being_read)
         self._incomplete = False
         self.cwd: str | None = None
         self._told_typing: str | None = None
+        self.reports = Reports()
         self.was_prompted = False
         self.is_pasting = False
         self.editor_answered: bool | None = None
@@ -104,9 +89,9 @@ class Tracker:
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
-        if self._held and not self._is_being_read():
-            self._release_keys()
+        self._incoming.release()
         self._tell_typing()
+        self._tell_directory()
 
     # A shell whose marks are missed (``Rearming``).
 
@@ -174,31 +159,27 @@ class Tracker:
             self._refuse(submission)
 
     def keys(self, writer: str, data: bytes) -> None:
-        """Somebody sends keys; while the shell reads a submission they wait until it has.
+        """Somebody sends keys."""
+        self._incoming.keys(writer, data)
+        self._tell_typing()
 
-        A Ctrl-C among them would cut the submitted text in two, and other keys would join it.
-        """
-        if self._is_being_read():
-            if not self._held:
-                self._shell.look_again_after(self._reading_s)
-            self._held.hold(writer, data, trio.current_time() + self._reading_s)
-        else:
-            self._send_keys(writer, data)
+    def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
+        """Somebody signals who is in front."""
+        self._incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
 
     @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
-        return self._held.size
+        return self._incoming.held_bytes
 
     def look_again(self) -> None:
         """Time has passed. What is still not answered was read by a program.
 
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
-        if self._held.is_overdue(trio.current_time()):
-            self._release_keys()
-            self._tell_typing()
+        self._incoming.release()
+        self._tell_typing()
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
         if self._rearmed is not None:
@@ -208,14 +189,6 @@ class Tracker:
         self._boundaries.probed()
         self._shell.write(self._adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
-
-    def _release_keys(self) -> None:
-        for writer, data in self._held.take():
-            self._send_keys(writer, data)
-
-    def _send_keys(self, writer: str, data: bytes) -> None:
-        self._boundaries.keys(writer, data)
-        self._shell.write(data)
 
     def _is_being_read(self) -> bool:
         """Whether the shell has the text of a submission, and has not said what became of it."""
@@ -261,6 +234,16 @@ class Tracker:
         printed = self._printed()
         return NO_OUTPUT if printed is None else printed.snapshot()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs, or was submitted and is about to."""
+        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
+
+    def newest_line(self) -> str:
+        """What the command in flight printed last; empty if it printed nothing, or none runs."""
+        printed = self._printed() if self.is_running else None
+        return "" if printed is None else printed.newest_line()
+
     def close(self) -> None:
         """The shell is gone, or its hook: what the parser still held is output."""
         for event in self._parser.close():
@@ -284,7 +267,7 @@ class Tracker:
         self._sent, self._incomplete, self._pending = submission, False, None
         self._boundaries.submitted()
         data = self._adapter.encode(submission.cmd)
-        self._reading_s = READING_S + len(data) / READING_BYTES_PER_S
+        self._incoming.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -400,6 +383,7 @@ class Tracker:
         self.was_prompted = True
         self._capture = self._set_aside = None
         self.cwd = self._shell.working_directory()
+        self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
@@ -442,6 +426,16 @@ class Tracker:
             self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", error=str(error))
+
+    def _tell_directory(self) -> None:
+        """Tell what a program has reported; of the shell at its prompt the system knows better."""
+        reported = self.reports.take()
+        if reported is None:
+            return
+        is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
+        if is_prompt:
+            reported = self.cwd = self._shell.working_directory() or reported
+        self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
         if self._boundaries.typing != self._told_typing:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from actors import Context
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
 from aegis.terminals.foreground import look_in_front
@@ -22,27 +23,26 @@ from aegis.terminals.waiting import needs_input, next_look_after
 class TtyWatch:
     """The watch over one shell; ``tell`` gets ``NeedsInputChanged`` whenever that changes.
 
-    ``rearming`` cares for its hook. ``look_after`` makes ``rang`` be called after so many seconds,
-    ``start_soon`` is the actor's.
+    ``rearming`` cares for its hook. ``name`` is the shell's, ``context`` that of its actor, which
+    calls ``rang`` for each ``LookAtTty``.
     """
 
     def __init__(
         self,
+        name: str,
         process: PtyProcess,
         tracker: Tracker,
         rearming: Rearming,
         groups: GroupScan,
-        *,
-        look_after: Callable[[float], object],
-        start_soon: Callable[..., object],
+        context: Context,
         tell: Callable[[Any], None],
     ) -> None:
+        self._name = name
         self._process = process
         self._tracker = tracker
         self.rearming = rearming
         self._groups = groups
-        self._look_after = look_after
-        self._start_soon = start_soon
+        self._context = context
         self._tell = tell
         self._is_due = False
         self._was_stirred = False
@@ -62,7 +62,7 @@ class TtyWatch:
         """The time of a look has come."""
         if self._tracker.is_at_work and not self._was_stirred:
             self._quiet_s += self._next_s
-            self._start_soon(self._look)
+            self._context.start_soon(self._look)
         else:
             self._found(None)
             self._go_on()
@@ -81,7 +81,7 @@ class TtyWatch:
 
     def _wait(self) -> None:
         self._is_due, self._next_s = True, next_look_after(self._quiet_s)
-        self._look_after(self._next_s)
+        self._context.after(self._next_s, msg.LookAtTty(shell=self._name))
 
     async def _look(self) -> None:
         front = await look_in_front(self._process, self._groups)

@@ -5,8 +5,6 @@ The ledger is what counts; the few newest wakes are kept so that the usual case 
 
 from __future__ import annotations
 
-from collections import deque
-
 import attrs
 import trio
 
@@ -38,7 +36,7 @@ class WakeFeed:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._recent: deque[Wake] = deque()
+        self._recent: list[Wake] = []
         self._floor = -1  # every later record is among the recent
         self._news = trio.Event()
         self.last = -1
@@ -52,7 +50,7 @@ class WakeFeed:
         if is_wanted and record.seq == self.last + 1:
             self._recent.append(wake_of(record))
             if len(self._recent) > MAX_RECENT:
-                self._floor = self._recent.popleft().seq
+                self._floor = self._recent.pop(0).seq
         else:  # the ledger may hold what was not heard of here
             self._recent.clear()
             self._floor = max(self.last, record.seq)

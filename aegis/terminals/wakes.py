@@ -70,6 +70,7 @@ class Wakes:
         self._writing = trio.Lock()
         self._changed = trio.Event()
         self._cannot_save = False
+        self._is_saving = False
         self._is_closed = False
 
     # The life of a terminal's front.
@@ -95,7 +96,6 @@ class Wakes:
     def start(self, start_soon: StartSoon) -> None:
         """Begin to tell what is owed, in helper tasks."""
         self._start_soon = start_soon
-        start_soon(self._save_for_ever)
         self._match_couriers()
 
     def close(self) -> None:
@@ -183,6 +183,7 @@ class Wakes:
             self._couriers.pop(key).stop()
         for key, subscription in wanted.items():
             if key not in self._couriers:
+                self._save_soon()
                 self._couriers[key] = self._courier(subscription)
                 self._start_soon(self._couriers[key].run_for_ever)
 
@@ -231,9 +232,14 @@ class Wakes:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def _save_for_ever(self) -> None:
+    def _save_soon(self) -> None:
+        """Without a subscriber there is nothing to save: most terminals need no task for it."""
+        if not self._is_saving:
+            self._is_saving = True
+            self._start_soon(self._save_for_ever, self._changed)
+
+    async def _save_for_ever(self, changed: trio.Event) -> None:
         """Write down the progress whenever there is any, as a helper task."""
-        changed = self._changed
         while True:
             await changed.wait()
             changed = self._changed

@@ -7,8 +7,6 @@ after a crash the front may simply repeat whatever was not confirmed.
 
 from __future__ import annotations
 
-from collections import deque
-
 from actors import Actor
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender, Position
@@ -34,7 +32,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._flusher = flusher
         self._last_seq = -1
         self._confirmed_seq = -1
-        self._waiting: deque[tuple[int, Position]] = deque()
+        self._waiting: list[tuple[int, Position]] = []
 
     async def setup(self) -> None:
         """Open the ledger, cutting off a torn tail."""
@@ -74,7 +72,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         """A sync has ended, or the disk has refused: tell the front of each record."""
         try:
             while self._waiting and self._appender.is_synced(self._waiting[0][1]):
-                seq, position = self._waiting.popleft()
+                seq, position = self._waiting.pop(0)
                 self._confirmed_seq = seq
                 self._front.tell(RecordAppended(seq=seq, end=position.end))
         except StorageError as error:
@@ -84,5 +82,5 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         """Nothing beyond the last confirmed record is in the ledger any more."""
         self._last_seq = self._confirmed_seq
         while self._waiting:
-            seq, _ = self._waiting.popleft()
+            seq, _ = self._waiting.pop(0)
             self._front.tell(AppendFailed(seq=seq, why=str(error)))

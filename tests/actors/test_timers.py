@@ -100,6 +100,23 @@ async def test_a_timer_set_by_a_helper_task_wakes_the_actor_in_time(
         assert await clock.ask(Ticks()) == [(start + 1.0, "soon")]
 
 
+async def test_an_actor_without_timers_has_no_task_for_them(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with open_system(CLOCK) as system:
+        clock = system.ref("root/clock")
+        await clock.ask(Ticks())
+        idle = trio.lowlevel.current_statistics().tasks_living
+        for _ in range(3):
+            clock.tell(Arm(1.0, "x"))
+            await trio.testing.wait_all_tasks_blocked()
+            assert trio.lowlevel.current_statistics().tasks_living == idle + 1
+            await trio.sleep(2)
+            assert trio.lowlevel.current_statistics().tasks_living == idle
+        seen = await clock.ask(Ticks())
+        assert len(seen) == 3
+
+
 async def test_a_flood_of_messages_does_not_starve_a_timer(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

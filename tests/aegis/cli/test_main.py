@@ -42,7 +42,20 @@ def run_program(*words: str, cwd: Path, **variables: str) -> subprocess.Complete
     )
 
 
-TERM_VERBS = ["spawn", "list", "run", "keys", "read", "subscribe", "unsubscribe", "close"]
+TERM_VERBS = [
+    *(
+        "spawn",
+        "list",
+        "run",
+        "keys",
+        "read",
+        "output",
+        "wait",
+        "subscribe",
+        "unsubscribe",
+        "close",
+    ),
+]
 EVERY_VERB = [
     *([verb] for verb in ("up", "down", "status", "tree")),
     *(["term", verb] for verb in TERM_VERBS),

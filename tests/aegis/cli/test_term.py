@@ -255,3 +255,27 @@ def test_a_bad_argument_is_told_without_the_name_of_the_tool(
     assert result.exit_code == 1
     assert result.stderr == "aegis-actors: cols must be from 2 to 1000 columns, not 1\n"
     assert server.arguments()["cols"] == 1
+
+
+@pytest.mark.parametrize("given", ["INT", "int", "sigint"])
+def test_a_signal_is_sent_by_its_name_in_capitals(
+    server: LineServer, invoke: Invoke, given: str
+) -> None:
+    server.answers["term_signal"] = DONE
+    result = invoke("term", "signal", "build", given)
+    assert server.arguments() == {"name": "build", "signal": given.upper()}
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_a_new_size_is_sent_and_the_terminal_shown(
+    server: LineServer, invoke: Invoke, info: Make
+) -> None:
+    server.answers["term_resize"] = info(name="build", cols=100, rows=30)
+    result = invoke("term", "resize", "build", "100", "30")
+    assert server.arguments() == {"name": "build", "cols": 100, "rows": 30}
+    assert result.exit_code == 0
+    assert "100x30" in result.stdout
+
+
+def test_a_size_that_is_no_number_is_a_usage_error(invoke: Invoke) -> None:
+    assert invoke("term", "resize", "build", "wide", "30").exit_code == 2

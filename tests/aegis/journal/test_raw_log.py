@@ -37,6 +37,21 @@ def check(log: RawLog) -> None:
         assert start >= log.oldest or dropped
     data, dropped = log.read(0, end)
     assert len(data) + dropped == end
+    assert b"".join(stretches(log)) == data
+
+
+def stretches(log: RawLog) -> list[bytes]:
+    """What is kept, read onward in pieces: each begins at or behind the end of the one before."""
+    pieces, cursor = [], 0
+    while cursor < log.position:
+        begin, piece = log.stretch(cursor, 7)
+        assert cursor <= begin
+        assert len(piece) <= 7
+        assert piece == stream(begin, begin + len(piece))
+        pieces.append(piece)
+        cursor = begin + len(piece)
+    assert log.stretch(cursor, 7) == (log.position, b"")
+    return pieces
 
 
 def test_what_was_written_and_flushed_is_in_the_file_as_it_is(tmp_path: Path) -> None:
@@ -71,6 +86,25 @@ def test_bytes_not_flushed_yet_can_be_read(tmp_path: Path) -> None:
     assert (tmp_path / "raw.log").stat().st_size == 10
     log.close()
     assert (tmp_path / "raw.log").stat().st_size == 15
+
+
+def test_a_stretch_goes_over_both_files_and_the_buffer_up_to_a_gap(tmp_path: Path) -> None:
+    log = RawLog.open(tmp_path, limit_bytes=100)
+    for size in (60, 60):
+        feed(log, size)
+        log.flush()
+    feed(log, 20)
+    assert log.stretch(10, 1000) == (10, stream(10, 140))
+    assert log.stretch(10, 70) == (10, stream(10, 80))
+    feed(log, 60)
+    log.flush()
+    assert (log.oldest, log.position) == (60, 200)
+    assert log.stretch(0, 1000) == (60, stream(60, 200))
+    assert log.stretch(0, 5) == (60, stream(60, 65))
+    log.previous_path.unlink()
+    [begin] = {log.stretch(cursor, 1000)[0] for cursor in (0, 61, 99)}
+    assert log.stretch(0, 1000) == (begin, stream(begin, 200))
+    log.close()
 
 
 def test_a_full_buffer_is_written_through(tmp_path: Path) -> None:
@@ -127,6 +161,30 @@ def test_a_write_larger_than_both_files_keeps_its_newest_bytes(tmp_path: Path) -
     assert dropped == log.oldest == log.position - len(data)
     assert 100 < len(data) <= 200
     log.close()
+
+
+def test_a_log_that_rests_has_no_file_open_and_goes_on_at_its_next_use(tmp_path: Path) -> None:
+    log = RawLog.open(tmp_path / "build", limit_bytes=64)
+    feed(log, 30)
+    log.rest()  # not yet in the file: it stays open
+    assert open_files_below(tmp_path) == 1
+    log.flush()
+    log.rest()
+    log.rest()
+    assert open_files_below(tmp_path) == 0
+    check(log)
+    log.rest()
+    feed(log, 100)
+    log.flush()
+    log.rest()
+    check(log)
+    log.close()
+    assert open_files_below(tmp_path) == 0
+
+
+def open_files_below(directory: Path) -> int:
+    links = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    return sum(str(link.readlink()).startswith(str(directory)) for link in links)
 
 
 def test_reopening_goes_on_at_the_same_offset(tmp_path: Path) -> None:

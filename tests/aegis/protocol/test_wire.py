@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
 from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.naming import NAME_RULE
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 from aegis.protocol.wire import MAX_SENTENCE_CHARS, command_from, to_plain
@@ -74,6 +75,14 @@ BAD: list[tuple[str, Any, str]] = [
         {"name": "a", "keys": "x" * 65_537},
         "keys must be at most 65536 characters long, not 65537",
     ),
+    ("term_signal", {"name": "a"}, "signal is missing"),
+    ("term_signal", {"name": "a", "signal": "9"}, f"signal must be {SIGNAL_RULE}, not '9'"),
+    ("term_resize", {"name": "a", "cols": 80}, "rows is missing"),
+    (
+        "term_resize",
+        {"name": "a", "cols": 1, "rows": 24},
+        "cols must be from 2 to 1000 columns, not 1",
+    ),
     ("term_read", {"name": "a", "last_n": 0}, "last_n must be from 1 to 1000 records, not 0"),
     ("term_read", {"name": "a", "last_n": -3}, "last_n must be from 1 to 1000 records, not -3"),
     ("term_read", {"name": "a", "last_n": 1.5}, "last_n must be a whole number or null, not 1.5"),
@@ -87,6 +96,19 @@ BAD: list[tuple[str, Any, str]] = [
         "term_subscribe",
         {"name": "a", "pattern": "x"},
         "there is no argument 'pattern'; allowed: from_handle, name",
+    ),
+    ("term_output", {}, NO_NAME),
+    (
+        "term_output",
+        {"name": "a", "max_bytes": 2_000_000},
+        "max_bytes must be from 256 to 1048576 bytes, not 2000000",
+    ),
+    ("term_output", {"name": "a", "plain": 1}, "plain must be true or false, not 1"),
+    ("term_wait", {"name": "a", "seq": "1"}, 'seq must be a whole number or null, not "1"'),
+    (
+        "term_wait",
+        {"name": "a", "idle_s": 0},
+        "idle_s must be from 0.05 to 3600 seconds, not 0.0",
     ),
     ("term_unsubscribe", {}, NO_NAME),
     ("term_close", {"name": "a", "purge": "no"}, 'purge must be true or false, not "no"'),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ class RecordingPort:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Caller, str, dict[str, object]]] = []
+        self.followed: list[str] = []
         self.here: list[Caller] = []
         self.gone: list[Caller] = []
         self.waiting = 0
@@ -62,6 +63,19 @@ class RecordingPort:
             if "inbox" in entry.name
             else TerminalList(result=[])
         )
+
+    async def report_progress(
+        self,
+        caller: Caller,
+        entry: Entry,
+        arguments: Mapping[str, object],
+        report: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self.followed.append(entry.name)
+        for number in range(3):
+            await report(f"line {number}")
+        if arguments.get("cmd") == "hold":
+            self.release.set()
 
     def opened(self, caller: Caller) -> None:
         self.here.append(caller)

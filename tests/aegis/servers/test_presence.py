@@ -19,6 +19,9 @@ class Port:
     async def call(self, *_: object) -> object:
         raise AssertionError("nobody calls here")
 
+    async def report_progress(self, *_: object) -> None:
+        raise AssertionError("nobody asks for progress here")
+
     def opened(self, caller: Caller) -> None:
         self.news.append((trio.current_time(), "opened", caller.connection))
 

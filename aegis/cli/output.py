@@ -1,0 +1,117 @@
+"""Output as it comes, and waiting for it: ``term output|wait``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from aegis.cli.show import (
+    EXIT_UNKNOWN,
+    escaped,
+    escaped_line,
+    exit_code_of,
+    print_json,
+    print_lines,
+    record_block,
+    say,
+)
+from aegis.cli.verb import Daemon, verb
+from aegis.client.line import CommandFailed, LineClient
+
+FOLLOW_S = 50.0
+"""How long one call waits for output; then the next one does."""
+
+READ_BYTES = 262_144
+
+
+@click.command()
+@click.option("--cursor", type=int, metavar="N", help="Where to begin; default: the last command.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--raw", is_flag=True, help="The bytes as they are, with escape sequences.")
+@click.argument("name")
+@verb
+def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: bool) -> None:
+    """Show what the terminal NAME printed.
+
+    That is from the start of the command that runs, or else of the last one. With --raw your
+    terminal obeys what programs there have printed.
+    """
+    if daemon.as_json and follow:
+        raise click.UsageError("--json shows one reply: leave out --follow")
+    arguments: dict[str, object] = {
+        "name": name,
+        "cursor": cursor,
+        "max_bytes": READ_BYTES,
+        "plain": not raw,
+    }
+    if daemon.as_json:
+        print_json(daemon.call("term_output", **arguments))
+        return
+    with daemon.connect() as client:
+        for reply in _replies(daemon, client, arguments, follow=follow):
+            _show(reply, raw=raw)
+
+
+def _replies(
+    daemon: Daemon, client: LineClient, arguments: dict[str, object], *, follow: bool
+) -> Iterator[Mapping[str, Any]]:
+    """One reply after the other: all there is or, to ``follow``, until the terminal is closed."""
+    while True:
+        try:
+            reply = client.call("term_output", daemon.with_handle(arguments))
+        except CommandFailed as error:
+            if not follow or error.code != "unavailable" or "wait_s" not in arguments:
+                raise
+            say(f"aegis-actors: {error}")
+            return
+        yield reply
+        if follow:
+            arguments["wait_s"] = FOLLOW_S
+        elif reply["next_cursor"] == reply["cursor"]:
+            return
+        arguments["cursor"] = reply["next_cursor"]
+
+
+def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
+    if reply["dropped"]:
+        say(f"… {reply['dropped']} bytes are no longer kept …")
+    sys.stdout.write(reply["text"] if raw else escaped(reply["text"]))
+    sys.stdout.flush()
+
+
+@click.command()
+@click.option("--seq", type=int, metavar="N", help="The command to wait for; default: what runs.")
+@click.option("--pattern", metavar="RE", help="Or until this appears in the output.")
+@click.option("--idle", "idle_s", type=float, metavar="S", help="Or until S seconds of quiet.")
+@click.option("--cursor", type=int, metavar="N", help="Where to begin to look for the pattern.")
+@click.option("--timeout", type=float, metavar="S", help="Seconds to wait at most; default 50.")
+@click.argument("name")
+@verb
+def wait(daemon: Daemon, name: str, **conditions: int | float | str | None) -> int:
+    """Wait until a command on the terminal NAME has ended.
+
+    Exits with the command's exit code when it has ended, with 0 when the pattern appeared or
+    nothing was printed for so long, and with 125 when something else came first.
+    """
+    reply = daemon.call("term_wait", name=name, **conditions)
+    daemon.show(reply, lambda: _show_outcome(reply))
+    return _exit_code(reply)
+
+
+def _show_outcome(reply: Mapping[str, Any]) -> None:
+    if reply["match"] is not None:
+        print_lines(escaped(reply["match"]))
+    elif reply["record"] is not None:
+        print_lines(record_block(reply["record"]))
+    say(escaped_line(f"↳ {reply['reason'].replace('_', ' ')} · cursor {reply['cursor']}"))
+
+
+def _exit_code(reply: Mapping[str, Any]) -> int:
+    if reply["reason"] in ("matched", "idle"):
+        return 0
+    if reply["reason"] != "ended":
+        return EXIT_UNKNOWN
+    return 0 if reply["record"] is None else exit_code_of(reply["record"])

@@ -1,0 +1,91 @@
+"""How a call gets on while it waits, for callers that want to see it: line by line, not too often.
+
+The terminal is asked again and again for news; each question waits there until there is some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+import trio
+
+from actors import AskError, Registry
+from aegis.errors import AegisError
+from aegis.names import shorten
+from aegis.protocol.naming import name_key
+from aegis.protocol.output import FollowCommand, Progress
+from aegis.protocol.table import Entry
+from aegis.protocol.wire import command_from
+from aegis.servers.calls import Caller
+from aegis.servers.connection import with_identity
+
+MIN_INTERVAL_S = 0.1
+"""A caller is told of its progress ten times a second at most."""
+
+MAX_LINE_CHARS = 200
+
+RETRY_S = 1.0
+"""Seconds before a terminal that could not answer is asked again."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+async def follow(
+    registry: Registry,
+    caller: Caller,
+    entry: Entry,
+    arguments: Mapping[str, object],
+    report: Callable[[str], Awaitable[None]],
+) -> None:
+    """Give ``report`` each new line of what the call of ``entry`` waits for, until cancelled.
+
+    Returns at once if the arguments are no good or the terminal is not open. Raises what
+    ``report`` raises.
+    """
+    try:
+        request = _request(caller, entry, arguments)
+    except AegisError:
+        return  # the call itself says so
+    told: str | None = None
+    while (news := await _news(registry, request)) is not None:
+        line = shown_line(news.line)
+        if line and line != told:
+            told = line
+            await report(line)
+        request = _after(request, news)
+        await trio.sleep(MIN_INTERVAL_S)
+
+
+def shown_line(line: str | None) -> str:
+    """A line for people: without control characters, not too long."""
+    return "" if line is None else shorten(_CONTROL.sub(" ", line).strip(), MAX_LINE_CHARS)
+
+
+def _request(caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> FollowCommand:
+    command = with_identity(command_from(entry, arguments), caller.identity)
+    return FollowCommand(
+        name=getattr(command, "name", ""),
+        cmd=getattr(command, "cmd", None),
+        writer=command.from_handle,
+    )
+
+
+def _after(request: FollowCommand, seen: Progress) -> FollowCommand:
+    return FollowCommand(name=request.name, cmd=request.cmd, writer=request.writer, seen=seen)
+
+
+async def _news(registry: Registry, request: FollowCommand) -> Progress | None:
+    """The next thing to tell; None if the terminal is gone, or cannot tell anything more."""
+    while True:
+        front = registry.find("terminal", name_key(request.name))
+        if front is None or front.is_stopped:
+            return None
+        try:
+            reply: Progress = await front.send_request(request).wait()
+        except AskError:
+            await trio.sleep(RETRY_S)
+        except AegisError:
+            return None
+        else:
+            return reply

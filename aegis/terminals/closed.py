@@ -1,0 +1,71 @@
+"""What a terminal without actors can still tell of its output: it was closed, or has failed."""
+
+from __future__ import annotations
+
+from actors import Reply
+from aegis.errors import AegisError, Unavailable
+from aegis.journal.raw_log import RawLog
+from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.history import History
+from aegis.terminals.messages import FetchOutput
+from aegis.terminals.reading import check_cursor, read_output
+from aegis.terminals.settings import TerminalFiles
+
+
+async def answer_output(
+    files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
+) -> None:
+    """Read what was printed. Who would wait for more is told that there will be none."""
+    try:
+        reply.send(await _read(files, request))
+    except AegisError as error:
+        reply.fail(error)
+
+
+async def answer_wait(
+    files: TerminalFiles, request: WaitTerminal, reply: Reply[WaitOutcome]
+) -> None:
+    """A command that was recorded has ended; nothing else will happen."""
+    try:
+        reply.send(await _waited(files, request))
+    except AegisError as error:
+        reply.fail(error)
+
+
+async def _read(files: TerminalFiles, request: ReadOutput) -> OutputChunk:
+    history = History(files.ledger)
+    last, _ = history.last()
+    start = 0 if last is None else last.raw_start
+    fetch = FetchOutput(
+        cursor=start if request.cursor is None else request.cursor,
+        max_bytes=request.max_bytes,
+        plain=request.plain,
+    )
+    log = RawLog.open(files.directory, at_least=history.last_cursor())
+    try:
+        check_cursor(log, request.name, fetch.cursor or 0)
+        chunk = await read_output(log, fetch, is_running=lambda: False)
+    finally:
+        log.close()
+    if request.wait_s and chunk.next_cursor == fetch.cursor:
+        raise Unavailable(
+            f"terminal {request.name!r} is closed: nothing more will be printed; aegis_term_spawn "
+            "opens it again over its history"
+        )
+    return chunk
+
+
+async def _waited(files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:
+    history = History(files.ledger)
+    last, _ = history.last()
+    if request.seq is not None:
+        return _ended(await history.one(request.seq, request.name))
+    if request.pattern is None and request.idle_s is None:
+        return _ended(last)
+    return WaitOutcome(reason="closed", match=None, cursor=history.last_cursor(), record=None)
+
+
+def _ended(record: CommandRecord | None) -> WaitOutcome:
+    cursor = 0 if record is None or record.raw_end is None else record.raw_end
+    return WaitOutcome(reason="ended", match=None, cursor=cursor, record=record)

@@ -1,0 +1,174 @@
+"""Who reads a terminal's output as it comes: the shell's side of long polls.
+
+Each reader is a task that sleeps until there is something new. Nobody waits: an output costs one
+test. Somebody waits: one event, then nothing until the readers have looked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import attrs
+import trio
+
+from actors import Reply
+from aegis.errors import AegisError, Busy
+from aegis.journal.raw_log import RawLog
+from aegis.protocol.output import OutputChunk, Progress
+from aegis.terminals.messages import FetchLine, FetchOutput
+from aegis.terminals.reading import check_cursor, read_output
+
+T = TypeVar("T")
+
+MAX_READERS = 256
+"""Calls that may wait for output of one terminal at a time."""
+
+COALESCE_S = 0.02
+"""After the first byte somebody waited for, the next ones are gathered for so long."""
+
+
+class Followed(Protocol):
+    """What readers ask about the shell that runs."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs."""
+
+    def newest_line(self) -> str:
+        """What it printed last."""
+
+
+@attrs.define(eq=False)
+class _Reader:
+    reply: Reply[OutputChunk] | Reply[Progress]
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+
+
+class OutputReaders:
+    """The readers of one terminal. An ``OutputObserver``.
+
+    ``flush`` puts what was printed into the raw log's file: what a reader has seen survives a
+    kill. ``tracker`` gives what follows the shell that runs now, None while there is none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        raw_log: RawLog,
+        *,
+        flush: Callable[[], None],
+        tracker: Callable[[], Followed | None],
+        start_soon: Callable[..., object],
+    ) -> None:
+        self._name = name
+        self._raw_log = raw_log
+        self._flush = flush
+        self._tracker = tracker
+        self._start_soon = start_soon
+        self._readers: set[_Reader] = set()
+        self._came = trio.Event()
+        self._is_awaited = False
+        self._over = trio.Event()
+
+    def output(self, data: bytes, cursor: int) -> None:
+        """Something was printed."""
+        if self._is_awaited:
+            self._wake()
+
+    def end(self) -> None:
+        """Nothing more will be printed: everybody is answered, and nobody waits again."""
+        self._over.set()
+        self._wake()
+
+    def close(self) -> None:
+        """The raw log will be closed: nobody reads it any more."""
+        self._over.set()
+        for reader in self._readers:
+            reader.scope.cancel()
+
+    def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:
+        """Answer a request for output. Raises ``InvalidRequest``, ``Busy``."""
+        if request.cursor is None:
+            request = attrs.evolve(request, cursor=self._raw_log.position)
+        else:
+            check_cursor(self._raw_log, self._name, request.cursor)
+        self._start_soon(self._answer_output, self._added(reply), request, reply)
+
+    def follow(self, request: FetchLine, reply: Reply[Progress]) -> None:
+        """Answer a request for the newest line. Raises ``Busy``."""
+        self._start_soon(self._answer_line, self._added(reply), request, reply)
+
+    def _wake(self) -> None:
+        self._is_awaited = False
+        self._came.set()
+        self._came = trio.Event()
+
+    def _added(self, reply: Reply[OutputChunk] | Reply[Progress]) -> _Reader:
+        if len(self._readers) >= MAX_READERS:
+            for reader in [each for each in self._readers if each.reply.is_settled]:
+                reader.scope.cancel()
+                self._readers.discard(reader)
+        if len(self._readers) >= MAX_READERS:
+            raise Busy(
+                f"{MAX_READERS} calls already wait for output of terminal {self._name!r}; try "
+                "again later"
+            )
+        reader = _Reader(reply)
+        self._readers.add(reader)
+        return reader
+
+    async def _answer_output(
+        self, reader: _Reader, request: FetchOutput, reply: Reply[OutputChunk]
+    ) -> None:
+        deadline = trio.current_time() + request.wait_s
+        try:
+            with reader.scope:
+                chunk = await self._read(request)
+                while chunk.next_cursor == request.cursor and await self._more_by(deadline):
+                    chunk = await self._read(request)
+                _answer(reply, chunk)
+        except AegisError as error:
+            reply.fail(error)
+        finally:
+            self._readers.discard(reader)
+
+    async def _answer_line(
+        self, reader: _Reader, request: FetchLine, reply: Reply[Progress]
+    ) -> None:
+        try:
+            with reader.scope:
+                while self._raw_log.position <= request.after and await self._more_by(math.inf):
+                    pass
+                tracker = self._tracker()
+                line = None if tracker is None else tracker.newest_line() or None
+                _answer(reply, Progress(line=line, cursor=self._raw_log.position))
+        finally:
+            self._readers.discard(reader)
+
+    async def _read(self, request: FetchOutput) -> OutputChunk:
+        self._flush()
+        return await read_output(self._raw_log, request, self._is_running)
+
+    def _is_running(self) -> bool:
+        tracker = self._tracker()
+        return tracker is not None and tracker.is_running
+
+    async def _more_by(self, deadline: float) -> bool:
+        """Wait until something was printed; False if that is not to be waited for any more."""
+        if self._over.is_set() or trio.current_time() >= deadline:
+            return False
+        self._is_awaited = True
+        with trio.move_on_at(deadline) as waiting:
+            await self._came.wait()
+        if waiting.cancelled_caught:
+            return False
+        with trio.move_on_after(COALESCE_S):
+            await self._over.wait()
+        return True
+
+
+def _answer(reply: Reply[T], value: T) -> None:
+    if not reply.is_settled:  # who went away is not late
+        reply.send(value)

@@ -1,0 +1,105 @@
+"""The sequences by which programs ask the terminal something, or tell it where they are.
+
+Bytes of the output in, sequences out. A sequence is found whatever stands before it, since an ESC
+inside a string ends that string; so the scanner needs no state but the beginning of a sequence at
+the end of a chunk, and gives the same result however the stream is cut. It looks for ESC at the
+speed of C and holds back nothing longer than ``MAX_STRING_BYTES``; a string that is longer is none
+of ours. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+MAX_STRING_BYTES = 8192
+"""The longest string (OSC, DCS) that is read, in bytes of its content."""
+
+_CSI = rb"\[([<=>?]?)([0-9;]{0,64})([!$]?[cnpqtuhl])"
+_OSC = rb"\](4|7|10|11|12|7501);([^\x07\x18\x1a\x1b]{0,%d})(\x07|\x1b\\)" % MAX_STRING_BYTES
+_DCS = rb"P([+$]q)([^\x07\x18\x1a\x1b]{0,%d})\x1b\\" % MAX_STRING_BYTES
+_WHOLE = re.compile(rb"\x1b(?:%b|%b|%b|(c))" % (_CSI, _OSC, _DCS))
+
+_STRING = rb"[^\x07\x18\x1a\x1b]{0,%d}\x1b?" % MAX_STRING_BYTES
+_CUT_OFF = re.compile(
+    rb"\x1b(?:\[[<=>?]?[0-9;]{0,64}[!$]?|\][0-9]{0,4}(?:;%b)?|P(?:[+$](?:q%b)?)?)?\Z"
+    % (_STRING, _STRING)
+)
+_LONGEST = MAX_STRING_BYTES + 16
+
+
+@attrs.frozen
+class Csi:
+    """``ESC [ <marker> <parameters> <final>``; ``final`` has an intermediate before its letter.
+
+    ``end`` is the offset in the output behind the sequence, in each of these classes.
+    """
+
+    marker: bytes
+    parameters: bytes
+    final: bytes
+    end: int
+
+
+@attrs.frozen
+class Osc:
+    """``ESC ] <number> ; <content> <ending>``; ``ending`` is BEL or ``ESC \\``."""
+
+    number: int
+    content: bytes
+    ending: bytes
+    end: int
+
+
+@attrs.frozen
+class Dcs:
+    """``ESC P <kind> <content> ESC \\``; ``kind`` is ``+q`` or ``$q``."""
+
+    kind: bytes
+    content: bytes
+    end: int
+
+
+@attrs.frozen
+class Reset:
+    """``ESC c``: everything is as at the start."""
+
+    end: int
+
+
+Sequence = Csi | Osc | Dcs | Reset
+
+
+class SequenceScanner:
+    """Finds the sequences of one stream."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, data: bytes, start: int) -> list[Sequence]:
+        """The sequences that ``data`` completes, in order; ``start`` is where it begins."""
+        if self._held:
+            start -= len(self._held)
+            data, self._held = self._held + data, b""
+        elif b"\x1b" not in data:
+            return []
+        found, done = [], 0
+        for match in _WHOLE.finditer(data):
+            done = match.end()
+            found.append(_sequence(match, start + done))
+        cut_off = _CUT_OFF.search(data, max(done, len(data) - _LONGEST))
+        if cut_off is not None:
+            self._held = cut_off.group()
+        return found
+
+
+def _sequence(match: re.Match[bytes], end: int) -> Sequence:
+    marker, parameters, final, number, content, ending, kind, asked, _ = match.groups()
+    if final is not None:
+        return Csi(marker, parameters, final, end)
+    if number is not None:
+        return Osc(int(number), content, ending, end)
+    if kind is not None:
+        return Dcs(kind, asked, end)
+    return Reset(end)

@@ -1,0 +1,19 @@
+"""Searching for a pattern without holding up the event loop."""
+
+from __future__ import annotations
+
+import trio
+
+from aegis.terminals.patterns import Pattern
+
+
+async def search(pattern: Pattern, text: str) -> tuple[int, int] | None:
+    """What ``pattern.search(text)`` gives; always a checkpoint.
+
+    At once where that is quick, else in a thread: the engine lets others run meanwhile. Cancelled,
+    it does not wait for the thread.
+    """
+    if pattern.is_quick(text):
+        await trio.lowlevel.checkpoint()
+        return pattern.search(text)
+    return await trio.to_thread.run_sync(pattern.search, text, abandon_on_cancel=True)

@@ -1,0 +1,39 @@
+"""Where a shell is, and where the program that runs on it says that it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def directory_of(pid: int) -> str | None:
+    """The working directory of a process; None if it is gone or somebody else's."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+    except OSError:
+        return None
+
+
+def first_directory(wanted: str, otherwise: str) -> str:
+    """``wanted``, unless it was removed meanwhile."""
+    return wanted if Path(wanted).is_dir() else otherwise
+
+
+class Reports:
+    """The newest directory that a program has reported, and the last one that was told on."""
+
+    def __init__(self) -> None:
+        self.newest: str | None = None
+        self._told: str | None = None
+
+    def take(self) -> str | None:
+        """What is to be told: a directory that was reported since, and is another one."""
+        newest, self.newest = self.newest, None
+        if newest is None or newest == self._told:
+            return None
+        self._told = newest
+        return newest
+
+    def forget(self) -> None:
+        """The prompt stands: what was told is no longer so."""
+        self.newest = self._told = None
