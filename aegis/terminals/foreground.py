@@ -48,10 +48,10 @@ class _Program:
 
 async def look_in_front(process: PtyProcess, groups: GroupScan) -> Foreground | None:
     """Who is in front of the terminal of ``process`` now; None if nobody is."""
-    group = process.foreground_pgrp()
-    if group is None:
-        return None
     tty = process.line_discipline()
+    group = None if tty is None else process.foreground_pgrp()
+    if tty is None or group is None:
+        return None
     leader = _look(group, tty.name)
     reader = leader if leader is not None and leader.reads else None
     hidden = leader is not None and leader.reads is None

@@ -273,9 +273,14 @@ class PtyProcess:
         """Whether the tty echoes what is typed. Off and canonical: a secret is asked for."""
         return bool(self._attributes()[_LOCAL_FLAGS] & termios.ECHO)
 
-    def line_discipline(self) -> LineDiscipline:
-        """How the tty takes keys now."""
-        attributes = self._attributes()
+    def line_discipline(self) -> LineDiscipline | None:
+        """How the tty takes keys now; None once it is closed."""
+        if self._master < 0:
+            return None
+        try:
+            attributes = self._attributes()
+        except termios.error:
+            return None
         local = attributes[_LOCAL_FLAGS]
         return LineDiscipline(
             name=self.slave_name,

@@ -67,7 +67,10 @@ class RunningShell:
         waiting = self.outgoing_size + self.tracker.held_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
-        tty, group = self.process.line_discipline(), self.process.foreground_pgrp()
+        tty = self.process.line_discipline()
+        if tty is None:
+            return
+        group = self.process.foreground_pgrp()
         if not tty.is_canonical or group != self._line_group:
             self._line.reset()
         self._line_group = group

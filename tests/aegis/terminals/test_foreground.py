@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -48,8 +49,9 @@ async def open_pty(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Open]
 
 
 async def drain(process: PtyProcess) -> None:
-    while await process.read():
-        pass
+    with suppress(trio.ClosedResourceError):
+        while await process.read():
+            pass
 
 
 async def look_until(
@@ -163,6 +165,14 @@ async def test_a_program_that_hides_all_is_known_by_its_name_and_the_tty(
     front = await look_until(process, silent, "cat is not in front")
     assert front.is_hidden
     assert needs_input(front, 0.1) == NeedsInput(kind="secret", program="cat")
+
+
+async def test_of_a_terminal_that_is_gone_nothing_is_told(open_pty: Open) -> None:
+    process = await open_pty("cat")
+    assert process.line_discipline() is not None
+    process.close()
+    assert process.line_discipline() is None
+    assert await look_in_front(process, GroupScan(look_at_groups)) is None
 
 
 async def test_each_exec_gives_a_process_another_image(open_pty: Open) -> None:
