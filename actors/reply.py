@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import outcome
@@ -20,13 +21,14 @@ class Reply(Generic[T]):
     comes late is counted here and in ``System.late_replies``.
     """
 
-    __slots__ = ("_abandoned", "_late", "_outcome", "_system", "_task")
+    __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_system", "_task")
 
     def __init__(self, system: System | None = None) -> None:
         self._system = system
         self._outcome: outcome.Outcome[T] | None = None
         self._task: trio.lowlevel.Task | None = None
         self._abandoned = False
+        self._on_abandon: Callable[[], object] | None = None
         self._late = 0
 
     @property
@@ -52,6 +54,16 @@ class Reply(Generic[T]):
         """Raise ``error`` at the asker; dropped and counted if it already has an outcome."""
         self._settle(outcome.Error(error))
 
+    def on_abandon(self, callback: Callable[[], object]) -> None:
+        """Have ``callback`` called when the asker goes away without an outcome.
+
+        One callback; called at once if the asker has gone already. It must be quick and not raise.
+        """
+        if self._abandoned:
+            callback()
+        else:
+            self._on_abandon = callback
+
     def give_up(self, error: Exception) -> None:
         """No answer will come: raise ``error`` at the asker, if it still waits. For the runtime."""
         if not self.is_settled:
@@ -61,7 +73,7 @@ class Reply(Generic[T]):
         """The asker's time is over: it gets ``error`` and no longer waits."""
         if not self.is_settled:
             self._settle(outcome.Error(error))
-            self._abandoned = True
+            self._abandon()
 
     async def wait(self) -> T:
         """Wait for the outcome. Called once, by the asker; a cancelled wait abandons the reply."""
@@ -86,5 +98,10 @@ class Reply(Generic[T]):
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
         self._task = None
-        self._abandoned = True
+        self._abandon()
         return trio.lowlevel.Abort.SUCCEEDED
+
+    def _abandon(self) -> None:
+        self._abandoned = True
+        if self._on_abandon is not None:
+            self._on_abandon()

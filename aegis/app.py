@@ -5,6 +5,7 @@ root (one_for_one)
 ├─ inbox-router        finds the inbox of a handle
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
 ├─ terminal-directory  spawns, lists and closes terminals
+├─ workspaces          named directories, their shells, commands without a terminal
 ├─ connections         one actor per client, dynamic
 ├─ daemon              status, tree, sessions, the end
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
@@ -24,7 +25,9 @@ from actors import (
     AskError,
     ChildSpec,
     LifeEvent,
+    MailboxSpec,
     MisuseError,
+    Overflow,
     SlowStep,
     StartFailed,
     SupervisorSpec,
@@ -62,6 +65,7 @@ from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.terminals.asking import ask_again
 from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.faults import TERMINALS
+from aegis.workspaces.directory import WorkspaceDirectory
 
 log = structlog.get_logger("aegis")
 
@@ -170,6 +174,15 @@ def daemon_tree(
                     "shell_file_limit": shell_file_limit,
                 },
             ),
+            ChildSpec(
+                name="workspaces",
+                actor=WorkspaceDirectory,
+                arguments={
+                    "root": settings.root,
+                    "path": state.workspaces,
+                    "flusher": flusher,
+                },
+            ),
             SupervisorSpec(name="connections", dynamic=True),
             ChildSpec(
                 name="daemon",
@@ -195,6 +208,7 @@ def daemon_tree(
                     "handles": "root/inbox-router",
                     "handle_seen": HandleSeen,
                 },
+                mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST),
                 shutdown_s=1.5,
             ),
         ),

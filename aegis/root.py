@@ -51,6 +51,11 @@ class State(NamedTuple):
         return self.directory / "workspace.json"
 
     @property
+    def workspaces(self) -> Path:
+        """The named directories, and which terminals are their shells."""
+        return self.directory / "workspaces.json"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

@@ -36,6 +36,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
+    ("aegis.announcing", ("actors", "aegis.protocol")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
     ("aegis.config", ("actors.codec", "actors.errors", "aegis.errors", "aegis.names")),
@@ -60,11 +61,27 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
                 "aegis.errors",
                 "aegis.clock",
                 "aegis.names",
-                "aegis.clock",
+                "aegis.announcing",
                 f"aegis.{primitive}",
             ),
         )
         for primitive in ("terminals", "inboxes", "queues", "canvases", "workflows", "groups")
+    ),
+    (
+        "aegis.workspaces*",
+        (
+            "actors",
+            "aegis.journal",
+            "aegis.protocol",
+            "aegis.errors",
+            "aegis.names",
+            "aegis.workspaces",
+            # Not the terminals' actors: only what cleans output, and ends processes.
+            "aegis.terminals.capture",
+            "aegis.terminals.environment",
+            "aegis.terminals.process_scan",
+            "aegis.terminals.reaper",
+        ),
     ),
     (
         "aegis.servers*",
@@ -123,9 +140,11 @@ IMPURE = (
     "random",
 )
 
+MCP_FILES = ("aegis.servers.mcp", "aegis.servers.mcp_context", "aegis.servers.mcp_resources")
+
 ONLY_IN = {
-    "mcp": ("aegis.servers.mcp",),
-    "mcp_types": ("aegis.servers.mcp",),
+    "mcp": MCP_FILES,
+    "mcp_types": MCP_FILES,
     "hypercorn": ("aegis.servers*",),
     "trio_websocket": ("aegis.servers*", "aegis.client*"),
     "structlog": ("aegis*",),

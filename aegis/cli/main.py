@@ -30,6 +30,8 @@ _VERBS = {
     "status": "aegis.cli.daemon:status",
     "tree": "aegis.cli.daemon:tree",
     "term": "aegis.cli.term:term",
+    "workspace": "aegis.cli.workspace:workspace",
+    "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from aegis.cli.broadcast import broadcast
 from aegis.cli.keys import keys_of
 from aegis.cli.output import output, wait
 from aegis.cli.show import (
@@ -35,6 +36,9 @@ def term() -> None:
     """Shared terminals of people and agents."""
 
 
+term.add_command(broadcast)
+
+
 @term.command()
 @click.argument("name")
 @click.option("--shell", help="Path or name of the shell; default: $SHELL of the daemon.")
@@ -44,6 +48,11 @@ def term() -> None:
 )
 @click.option("--cols", type=int, help="Width in columns.")
 @click.option("--rows", type=int, help="Height in rows.")
+@click.option(
+    "--stderr",
+    type=click.Choice(["merged", "separate"]),
+    help="Whether standard error of commands is told apart.",
+)
 @verb
 def spawn(daemon: Daemon, name: str, variables: Sequence[str], **options: str | int | None) -> None:
     """Start a terminal called NAME."""
@@ -203,14 +212,17 @@ term.add_command(wait)
 
 
 @term.command()
+@click.option("--pattern", metavar="RE", help="Only commands that this regular expression finds.")
+@click.option("--only-failures", is_flag=True, help="Only commands whose exit is not 0.")
 @click.argument("name")
 @verb
-def subscribe(daemon: Daemon, name: str) -> None:
+def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: bool) -> None:
     """Be woken when a command finishes on NAME.
 
-    The messages come to the inbox of the handle given with --as.
+    The messages come to the inbox of the handle given with --as. Subscribing again replaces the
+    options of before.
     """
-    reply = daemon.call("term_subscribe", name=name)
+    reply = daemon.call("term_subscribe", name=name, pattern=pattern, only_failures=only_failures)
     daemon.show(reply, lambda: print_lines(f"subscribers: {cell(reply['subscribers'])}"))
 
 

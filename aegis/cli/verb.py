@@ -32,7 +32,7 @@ class Daemon(NamedTuple):
         """A new connection; raises ``LineError``."""
         return connect(self.root)
 
-    def call(self, command: str, **arguments: object) -> dict[str, Any]:
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own; arguments that are None are left out.
 
         Raises ``LineError``.

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from actors import Actor, Reply, Timer
+from aegis.announcing import announce
 from aegis.errors import StorageError, Unavailable
 from aegis.inboxes import faults
 from aegis.inboxes.loading import load_state, newest_messages
@@ -26,6 +27,7 @@ from aegis.journal.appender import Appender, Position
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
+from aegis.protocol import resources
 from aegis.protocol.inboxes import Deliver, Message, MessageList, ReadInbox, Receipt, WaitInbox
 
 T = TypeVar("T")
@@ -98,6 +100,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
+        announce(self.context.system, resources.Inbox(self._handle))
 
     async def teardown(self) -> None:
         """Whoever waits is told what to do now: the runtime could only say that it crashed."""
@@ -257,6 +260,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     def _settle(self) -> None:
         """A sync has ended, or the disk has refused: everybody whose line it was is told."""
+        before = len(self._writes)
         try:
             while self._writes and self._appender.is_synced(self._writes[0].position):
                 write = self._writes.popleft()
@@ -266,6 +270,8 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
                     self._acknowledged(write)
         except StorageError as error:
             self._refuse(error)
+        if len(self._writes) < before:
+            announce(self.context.system, resources.Inbox(self._handle))
 
     def _refuse(self, error: StorageError | Unavailable) -> None:
         """Nothing that was not synced is in the ledger any more, or so nobody may believe."""

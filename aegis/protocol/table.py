@@ -7,15 +7,17 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import control, daemon, inboxes, output, terminals
+from aegis.protocol import broadcast, control, daemon, inboxes, output, terminals, workspaces
 from aegis.protocol.command import Command
 
-Owner = Literal["terminal", "terminals", "inboxes", "daemon"]
+Owner = Literal["terminal", "terminals", "inboxes", "workspaces", "daemon"]
 
 
 @attrs.frozen(kw_only=True)
 class Entry:
     """One command: ``name`` on the wire, ``aegis_<name>`` as an MCP tool.
+
+    The second vocabulary, of workspaces and shells, has tools without the prefix.
 
     ``owner`` says who answers it: one terminal's front, or the one actor of that name.
 
@@ -31,12 +33,13 @@ class Entry:
     destructive: bool = False
     idempotent: bool = False
     operator: bool = False
+    is_prefixed: bool = True
     tells_progress: bool = False
 
     @property
     def tool(self) -> str:
         """The name of the MCP tool."""
-        return f"aegis_{self.name}"
+        return f"aegis_{self.name}" if self.is_prefixed else self.name
 
     @property
     def doc(self) -> str:
@@ -65,6 +68,13 @@ COMMANDS: tuple[Entry, ...] = (
         reply=terminals.CommandRecord,
         destructive=True,
         tells_progress=True,
+    ),
+    Entry(
+        name="term_broadcast",
+        owner="terminals",
+        command=broadcast.Broadcast,
+        reply=broadcast.BroadcastOutcomes,
+        destructive=True,
     ),
     Entry(
         name="term_keys",
@@ -133,6 +143,76 @@ COMMANDS: tuple[Entry, ...] = (
     Entry(name="inbox_read", owner="inboxes", command=inboxes.ReadInbox, reply=inboxes.MessageList),
     Entry(name="inbox_wait", owner="inboxes", command=inboxes.WaitInbox, reply=inboxes.MessageList),
     Entry(name="handoff", owner="inboxes", command=inboxes.Handoff, reply=inboxes.Receipt),
+    Entry(
+        name="workspace_create",
+        owner="workspaces",
+        command=workspaces.CreateWorkspace,
+        reply=workspaces.WorkspaceInfo,
+        is_prefixed=False,
+    ),
+    Entry(
+        name="workspace_list",
+        owner="workspaces",
+        command=workspaces.ListWorkspaces,
+        reply=workspaces.WorkspaceList,
+        is_prefixed=False,
+        read_only=True,
+    ),
+    Entry(
+        name="workspace_delete",
+        owner="workspaces",
+        command=workspaces.DeleteWorkspace,
+        reply=workspaces.WorkspaceDeleted,
+        is_prefixed=False,
+        destructive=True,
+    ),
+    Entry(
+        name="workspace_exec",
+        owner="workspaces",
+        command=workspaces.ExecCommand,
+        reply=workspaces.ExecResult,
+        is_prefixed=False,
+        destructive=True,
+    ),
+    Entry(
+        name="shell_open",
+        owner="workspaces",
+        command=workspaces.OpenShell,
+        reply=workspaces.ShellInfo,
+        is_prefixed=False,
+    ),
+    Entry(
+        name="shell_read",
+        owner="workspaces",
+        command=workspaces.ReadShell,
+        reply=output.OutputChunk,
+        is_prefixed=False,
+        read_only=True,
+    ),
+    Entry(
+        name="shell_write",
+        owner="workspaces",
+        command=workspaces.WriteShell,
+        reply=terminals.Done,
+        is_prefixed=False,
+        destructive=True,
+    ),
+    Entry(
+        name="shell_signal",
+        owner="workspaces",
+        command=workspaces.SignalShell,
+        reply=terminals.Done,
+        is_prefixed=False,
+        destructive=True,
+    ),
+    Entry(
+        name="shell_close",
+        owner="workspaces",
+        command=workspaces.CloseShell,
+        reply=terminals.Closed,
+        is_prefixed=False,
+        destructive=True,
+    ),
     Entry(
         name="status",
         owner="daemon",

@@ -19,6 +19,7 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 MAX_CMD_CHARS = 1_000_000
 MAX_KEYS_CHARS = 65_536
+MAX_PATTERN_CHARS = 1_000
 MAX_VARIABLE_BYTES = 131_070
 """Name, ``=`` and value of one variable: the longest string that execve(2) takes on Linux."""
 MAX_ENV_BYTES = 1024 * 1024
@@ -30,6 +31,7 @@ DEFAULT_ROWS = 24
 End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
 State = Literal["starting", "idle", "running", "failed", "closed", "unreachable"]
 Integration = Literal["osc133", "fallback"]
+StandardError = Literal["merged", "separate"]
 
 
 @attrs.frozen(kw_only=True)
@@ -172,7 +174,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=None,
         validator=at_most_chars(4096),
         metadata=described(
-            "Path or name of a bash; default: $SHELL of the daemon if that is one, else bash."
+            "Path or name of a bash or zsh; default: $SHELL of the daemon if it is one, else bash."
         ),
     )
     cwd: str | None = attrs.field(
@@ -189,6 +191,13 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=COLS
     )
     rows: int = attrs.field(default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=ROWS)
+    stderr: StandardError = attrs.field(
+        default="merged",
+        metadata=described(
+            "merged: stdout of a record holds both, as they came; separate: standard error of "
+            "commands given to term_run is in stderr. Only bash and zsh can separate them."
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -268,8 +277,23 @@ class ReadRecords(OnTerminal[RecordList]):
 class Subscribe(OnTerminal[Subscribed]):
     """Be woken through your inbox whenever a command of somebody else finishes on this terminal.
 
-    It lasts until you unsubscribe, also when the terminal is closed and spawned again.
+    It lasts until you unsubscribe, also when the terminal is closed and spawned again. To be woken
+    by some commands only, say which; where both are given, both must hold. Subscribing again
+    replaces what you said before, for commands that finish from then on.
     """
+
+    pattern: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_PATTERN_CHARS),
+        metadata=described(
+            "A regular expression (RE2: Python's without look-around and back-references) that is "
+            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. Default: all commands."
+        ),
+    )
+    only_failures: bool = attrs.field(
+        default=False,
+        metadata=described("Only commands whose exit is not 0; an unknown exit counts as failure."),
+    )
 
 
 @attrs.frozen(kw_only=True)

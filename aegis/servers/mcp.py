@@ -1,14 +1,13 @@
-"""MCP over Streamable HTTP: the command set as tools. The only file that touches the MCP SDK.
+"""MCP over Streamable HTTP: the command set as tools; ``mcp_resources.py`` has the resources.
 
 Both eras of the protocol are served: the ``initialize`` handshake with sessions (up to 2025-11-25)
 and the sessionless one (2026-07-28). Importing the SDK takes about two seconds of CPU: only the
-daemon imports this file.
+daemon imports this file, and only this file and its ``mcp_*`` neighbours touch the SDK.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,10 +20,9 @@ import trio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import Connection
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aegis.names import shorten
 from aegis.protocol.schema import input_schema, output_schema
@@ -42,13 +40,24 @@ from aegis.servers.calls import (
     visible,
 )
 from aegis.servers.http import MAX_BODY_BYTES
+from aegis.servers.in_flight import InFlight
+from aegis.servers.mcp_context import (
+    STOPPING,
+    Context,
+    caller_of,
+    connection_of,
+    identity_of,
+    is_modern,
+    user_name,
+)
+from aegis.servers.mcp_resources import McpResources
 from aegis.servers.presence import Presence
+from aegis.servers.resources import json_text
 
 SERVER_NAME = "aegis-actors"
 SESSION_IDLE_S = 1800.0
 MAX_SESSIONS = 1000
 END_LIMIT_S = 0.3
-STOPPING = Failure("unavailable", "the daemon is stopping")
 
 PRIMER = """\
 Live shared terminals and messages between agents and people.
@@ -56,19 +65,19 @@ Live shared terminals and messages between agents and people.
 Terminals are real shells on real PTYs that keep their state between commands: spawn one with \
 aegis_term_spawn, run commands with aegis_term_run and get exit code and output, type into a \
 program with aegis_term_keys, read what was run with aegis_term_read. Others may use the same \
-terminal. A command that outlives its timeout goes on; its record is completed when it ends.
+terminal. A command that outlives its timeout goes on; wait for its end, for a text or for quiet \
+with aegis_term_wait, and read what it prints meanwhile with aegis_term_output.
 
 To be woken, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
 returns when a command of somebody else has finished there, or when somebody handed work to you \
-with aegis_handoff. Acknowledge what you have read by passing `next` as `after`.
+with aegis_handoff. Acknowledge what you have read by passing `next` as `after`. Ledgers and \
+inboxes are resources too, whose updates you can subscribe to.
 
 A failed call says in one sentence what to do instead."""
 
 log = structlog.get_logger("aegis.servers.mcp")
 
 _TALKATIVE = ("mcp.server.streamable_http", "mcp.server.streamable_http_manager")
-
-Context = ServerRequestContext[Any, Any]
 
 
 class McpFace:
@@ -79,8 +88,8 @@ class McpFace:
     ) -> None:
         self._port = port
         self._presence = Presence(port, session_idle_s)
-        self._calls: set[trio.CancelScope] = set()
-        self._call_ended = trio.Event()
+        self._in_flight = InFlight()
+        self._resources = McpResources(port, self._in_flight)
         self._holding = trio.CancelScope(shield=True)
         server = Server(
             SERVER_NAME,
@@ -88,6 +97,12 @@ class McpFace:
             instructions=PRIMER,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._resources.list_resources,
+            on_list_resource_templates=self._resources.list_templates,
+            on_read_resource=self._resources.read,
+            on_subscribe_resource=self._resources.subscribe,
+            on_unsubscribe_resource=self._resources.unsubscribe,
+            on_subscriptions_listen=self._resources.listen,
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]
@@ -109,7 +124,7 @@ class McpFace:
                 finally:
                     # Calls end first: cancelled together with its session, a call in flight
                     # makes the SDK wait a second for a write that nobody takes.
-                    await self._end_calls()
+                    await self._in_flight.end(END_LIMIT_S)
                     self._holding.cancel()
 
     async def handle(
@@ -124,35 +139,32 @@ class McpFace:
         The SDK lets a session be used only by the user that opened it; anybody else gets 404.
         """
         user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
-        await self._manager.handle_request(
-            {**scope, "user": user, "aegis": identity}, receive, send
-        )
+        scope = {**scope, "user": user, "aegis": identity}
+        with self._resources.noticed(scope, send) as noticing:
+            await self._manager.handle_request(scope, receive, noticing)
+
+    def changed(self, key: str) -> None:
+        """The resource of this key has changed: clients that watch it are told."""
+        self._resources.changed(key)
 
     async def _hold_sessions(self, *, task_status: trio.TaskStatus[None]) -> None:
         with self._holding:
             async with self._manager.run(), trio.open_nursery() as nursery:
                 nursery.start_soon(self._presence.run)
+                await nursery.start(self._resources.run)
                 task_status.started()
-
-    async def _end_calls(self) -> None:
-        for scope in self._calls:
-            scope.cancel()
-        with trio.move_on_after(END_LIMIT_S, shield=True):
-            while self._calls:
-                self._call_ended = trio.Event()
-                await self._call_ended.wait()
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: tell the port who comes and goes, and the client who it is."""
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            with self._presence.during(_caller(ctx)):
+        if is_modern(ctx):
+            with self._presence.during(caller_of(ctx)):
                 result = await call_next(ctx)
         else:
             result = await call_next(ctx)
             if ctx.method == "initialize":
-                self._open_session(_identity(ctx), _connection(ctx))
+                self._open_session(identity_of(ctx), connection_of(ctx))
         if ctx.method in ("initialize", "server/discover") and isinstance(result, Mapping):
-            return {**result, "instructions": instructions(_identity(ctx))}
+            return {**result, "instructions": instructions(identity_of(ctx))}
         return result
 
     def _open_session(self, identity: Identity, connection: Connection) -> None:
@@ -166,26 +178,22 @@ class McpFace:
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_TOOLS[each.name] for each in visible(_identity(ctx))])
+        return types.ListToolsResult(
+            tools=[_TOOLS[each.name] for each in visible(identity_of(ctx))]
+        )
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        scope = trio.CancelScope()
-        self._calls.add(scope)
-        try:
-            with scope:
-                return await self._outcome_with_progress(ctx, params)
-        finally:
-            self._calls.discard(scope)
-            self._call_ended.set()
+        with self._in_flight.call():
+            return await self._outcome_with_progress(ctx, params)
         return tool_error(params.name, STOPPING)
 
     async def _outcome_with_progress(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """The outcome; a client that sent a progress token is told meanwhile how it gets on."""
-        caller = _caller(ctx)
+        caller = caller_of(ctx)
         entry = _REPORTING.get(params.name)
         if entry is None or "progress_token" not in (ctx.meta or {}):
             return await self._outcome(caller, params)
@@ -265,9 +273,8 @@ def tool_of(entry: Entry) -> types.Tool:
 
 def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
     """A success: the reply as structured content, and the same JSON as text."""
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=plain
+        content=[types.TextContent(type="text", text=json_text(plain))], structured_content=plain
     )
 
 
@@ -285,36 +292,6 @@ def instructions(identity: Identity) -> str:
     if identity.handle is not None:
         return f"{PRIMER}\n\nYour handle is {identity.handle}; `from_handle` can be left out."
     return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."
-
-
-def user_name(identity: Identity) -> str:
-    """What the SDK tells users apart by, and what a caller without a session is known by."""
-    return "operator" if identity.handle is None else f"handle:{identity.handle}"
-
-
-def _identity(ctx: Context) -> Identity:
-    assert ctx.request is not None
-    identity = ctx.request.scope["aegis"]
-    assert isinstance(identity, Identity)
-    return identity
-
-
-def _caller(ctx: Context) -> Caller:
-    identity = _identity(ctx)
-    session = None
-    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        session = _connection(ctx).session_id
-    return Caller(identity, "mcp", session or user_name(identity))
-
-
-def _connection(ctx: Context) -> Connection:
-    """The SDK's connection: its ``exit_stack`` is how one learns that a session ended.
-
-    The SDK has no public way to it from a low-level handler.
-    """
-    connection = ctx.session._connection
-    assert isinstance(connection, Connection)
-    return connection
 
 
 _TOOLS = {entry.name: tool_of(entry) for entry in COMMANDS}

@@ -13,6 +13,7 @@ import trio
 
 from actors import Actor
 from aegis.errors import StartupError
+from aegis.protocol.resources import ResourceChanged
 from aegis.servers.admission import allowed_hosts
 from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
@@ -47,8 +48,8 @@ class Address:
         return f"http://{host}:{self.port}"
 
 
-class Gateway(Actor[None]):
-    """Serves every face of the daemon at ``address``. Nothing is ever said to it."""
+class Gateway(Actor[ResourceChanged]):
+    """Serves every face of the daemon at ``address``. It hears what clients may watch."""
 
     def __init__(
         self,
@@ -81,8 +82,9 @@ class Gateway(Actor[None]):
             ),
         )
         desk = Desk(port=port, keys=self._keys, server=f"aegis-actors/{self._version}")
-        mcp = McpFace(port, version=self._version)
+        self._mcp = mcp = McpFace(port, version=self._version)
         await self.context.start(mcp.run)
+        self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host)
         routes = Routes(
             http=HttpApp(self._keys, hosts, mcp.handle),
@@ -90,6 +92,10 @@ class Gateway(Actor[None]):
             lines=partial(serve_lines, desk=desk),
         )
         await self.context.start(self._serve, await self._listen(), routes)
+
+    async def receive(self, message: ResourceChanged) -> None:
+        """A resource has changed."""
+        self._mcp.changed(message.key)
 
     async def teardown(self) -> None:
         """Take nothing new; what is in hand has a moment to finish."""

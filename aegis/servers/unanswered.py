@@ -22,6 +22,8 @@ REMEDIES = {
     "term_list": CALL_AGAIN,
     "term_run": "if your command was typed it goes on: look for its record with aegis_term_read "
     "before you run it again",
+    "term_broadcast": "where your command was typed it goes on: look for its records with "
+    "aegis_term_read before you run it again",
     "term_keys": "the keys may have been typed: look with aegis_term_read before you send them "
     "again",
     "term_signal": "the signal may have been sent: look with aegis_term_list before you send it "

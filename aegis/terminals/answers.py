@@ -27,13 +27,13 @@ class Modes:
     """Which modes programs have set, for those who ask (DECRQM)."""
 
     def __init__(self) -> None:
-        self._modes = dict(_KNOWN_MODES)
+        self._changed: dict[tuple[bytes, int], bool] = {}
 
     def follow(self, sequence: Sequence) -> bool:
         """Carry out ``sequence``; False if it changes no mode."""
         match sequence:
             case Reset() | Csi(marker=b"", parameters=b"", final=b"!p"):
-                self._modes = dict(_KNOWN_MODES)
+                self._changed.clear()
             case Csi(marker=b"" | b"?", final=b"h" | b"l"):
                 for number in sequence.parameters.split(b";"):
                     self._set(sequence.marker, number, sequence.final == b"h")
@@ -43,12 +43,13 @@ class Modes:
 
     def _set(self, marker: bytes, number: bytes, value: bool) -> None:
         key = (marker, int(number or 0))
-        if key in self._modes:
-            self._modes[key] = value
+        if key in _KNOWN_MODES:
+            self._changed[key] = value
 
     def report(self, marker: bytes, number: int) -> bytes:
         """The answer to DECRQM: 1 set, 2 reset, 0 not known."""
-        value = self._modes.get((marker, number))
+        key = (marker, number)
+        value = self._changed.get(key, _KNOWN_MODES.get(key))
         return b"\x1b[%b%d;%d$y" % (marker, number, 0 if value is None else 1 if value else 2)
 
 

@@ -23,11 +23,16 @@ _LINE_SEARCH = 512
 
 @attrs.frozen
 class CapturedOutput:
-    """``text`` is at most the limit long; ``total_bytes`` is its length before it was cut."""
+    """``text`` is at most the limit long; ``total_bytes`` is its length before it was cut.
+
+    ``errors`` is the text of standard error where that came apart, bounded in the same way;
+    ``truncated``: one of the two was cut.
+    """
 
     text: str
     total_bytes: int
     truncated: bool
+    errors: str = ""
 
 
 class BoundedText:
@@ -58,6 +63,10 @@ class BoundedText:
         if len(self._tail) > 2 * self._tail_size:
             del self._tail[: -self._tail_size]
 
+    def count(self, size: int) -> None:
+        """So many bytes more belong to it, of a part that is left out anyway."""
+        self._total += size
+
     def result(self, pending: str = "") -> CapturedOutput:
         """What was written, and ``pending`` after it as if it had been; nothing changes."""
         ending = pending.encode()
@@ -85,20 +94,37 @@ class BoundedText:
         return ""
 
 
+def cut_again(output: CapturedOutput, limit: int) -> CapturedOutput:
+    """``output`` as it would be with a lower limit, 256 bytes or more."""
+    text = BoundedText(limit)
+    text.write(output.text)
+    text.count(max(0, output.total_bytes - len(output.text.encode())))
+    return text.result()
+
+
 class OutputCapture:
     """The clean text of a stretch of PTY output, fed with raw bytes."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self._limit = limit
         self._text = BoundedText(limit)
         self._cleaner = TextCleaner(self._text.write)
+        self._errors: OutputCapture | None = None
 
     def feed(self, raw: bytes) -> None:
         """Add ``raw``, a chunk cut anywhere."""
         self._cleaner.feed(raw)
 
+    def feed_errors(self, raw: bytes) -> None:
+        """Add ``raw`` to standard error, which comes apart."""
+        if self._errors is None:
+            self._errors = OutputCapture(self._limit)
+        self._errors.feed(raw)
+
     def snapshot(self) -> CapturedOutput:
         """The output so far with the unfinished line as it looks now; the capture goes on."""
-        return self._text.result(self._cleaner.pending)
+        output = self._text.result(self._cleaner.pending)
+        return output if self._errors is None else _with_errors(output, self._errors.snapshot())
 
     def newest_line(self) -> str:
         """The unfinished line as it looks now or, if that is blank, the last one that is not."""
@@ -108,7 +134,13 @@ class OutputCapture:
     def result(self) -> CapturedOutput:
         """The whole output; nothing may be fed afterwards."""
         self._cleaner.finish()
-        return self._text.result()
+        output = self._text.result()
+        return output if self._errors is None else _with_errors(output, self._errors.result())
+
+
+def _with_errors(output: CapturedOutput, errors: CapturedOutput) -> CapturedOutput:
+    truncated = output.truncated or errors.truncated
+    return attrs.evolve(output, errors=errors.text, truncated=truncated)
 
 
 def without_last_line(output: CapturedOutput) -> CapturedOutput:
@@ -116,6 +148,13 @@ def without_last_line(output: CapturedOutput) -> CapturedOutput:
     kept = output.text[: output.text.rfind("\n") + 1]
     dropped = len(output.text.encode()) - len(kept.encode())
     return attrs.evolve(output, text=kept, total_bytes=output.total_bytes - dropped)
+
+
+def without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
+    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
+    if not output.text.startswith("\n"):
+        return output
+    return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)
 
 
 def _end_at_line(data: bytes) -> bytes:

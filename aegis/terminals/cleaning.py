@@ -36,8 +36,8 @@ class Cleaner:
 
     async def clean_up(self, ended: RunningShell) -> tuple[str, ...]:
         """Nothing of this shell stays; what would not go is named."""
-        ended.tracker.close()
-        ended.process.close()
+        ended.finish()
+        ended.close()
         await faults.SHELL_END_BEFORE.reach(self.settings.name)
         leftover = await self.end_processes(ended)
         await faults.SHELL_END_AFTER.reach(self.settings.name)
@@ -51,7 +51,7 @@ class Cleaner:
 
     async def end_in_haste(self, running: RunningShell) -> None:
         """The actor of a shell ends, and the shell with it."""
-        running.process.close()
+        running.close()
         await self.end_processes(running, HASTY_ROUNDS)
         await running.reap(REAP_S)
 

@@ -17,6 +17,8 @@ from actors import AskError, Reply
 from aegis.errors import AegisError
 from aegis.protocol.inboxes import Receipt
 from aegis.terminals.notification import Wake
+from aegis.terminals.searching import search
+from aegis.terminals.subscriptions import Filter
 from aegis.terminals.wake_feed import Page, WakeFeed
 
 log = structlog.get_logger()
@@ -36,6 +38,7 @@ def retry_delay(failures: int) -> float:
 class Courier:
     """The way to ``handle``; ``confirmed`` is the record up to which it was told everything.
 
+    ``filter_of`` says of which records it wants to be told; the others are confirmed untold.
     ``send`` puts a wake on its way, ``share`` says how many may be under way at once, ``on_change``
     is called when ``confirmed`` or ``in_trouble`` has changed.
     """
@@ -47,6 +50,7 @@ class Courier:
         handle: str,
         confirmed: int,
         feed: WakeFeed,
+        filter_of: Callable[[int], Filter],
         send: Callable[[Wake, str], Reply[Receipt]],
         share: Callable[[], int],
         on_change: Callable[[], None],
@@ -56,12 +60,13 @@ class Courier:
         self.in_trouble = False
         self._log = log.bind(terminal=terminal, handle=handle)
         self._feed = feed
+        self._filter_of = filter_of
         self._send = send
         self._share = share
         self._on_change = on_change
         self._scope = trio.CancelScope()
         self._failures = 0
-        self._page = deque[Wake]()
+        self._page = deque[tuple[Wake, bool]]()  # and whether it is to be told
         self._reached = confirmed  # once the page is told
         self._start: int | None = None
 
@@ -90,7 +95,7 @@ class Courier:
         """Tell the next wakes; what went wrong, if anything did."""
         try:
             if not self._page:
-                self._turn_to(await self._feed.page_after(self.confirmed, self._start))
+                await self._turn_to(await self._feed.page_after(self.confirmed, self._start))
             with trio.move_on_after(CONFIRM_S) as scope:
                 # One that was in trouble is tried with one wake: the rest would come out of order.
                 share = 1 if self.in_trouble else self._share()
@@ -100,11 +105,21 @@ class Courier:
         late = f"the inbox did not confirm within {CONFIRM_S:g} seconds"
         return late if scope.cancelled_caught else None
 
-    def _turn_to(self, page: Page) -> None:
-        self._page.extend(page.wakes)
+    async def _turn_to(self, page: Page) -> None:
+        """Patterns are searched for here, where no inbox is waited for."""
+        chosen = [(wake, await self._is_told(wake)) for wake in page.wakes]
+        self._page.extend(chosen)
         self._reached, self._start = page.reached, page.next_start
 
-    async def _tell(self, wakes: list[Wake]) -> None:
+    async def _is_told(self, wake: Wake) -> bool:
+        wanted = self._filter_of(wake.seq)
+        if not wake.is_for(self.handle) or (wanted.only_failures and not wake.failed):
+            return False
+        if wanted.pattern is None:
+            return True
+        return wake.cmd is not None and await search(wanted.pattern, wake.cmd) is not None
+
+    async def _tell(self, wakes: list[tuple[Wake, bool]]) -> None:
         """All are sent at once, so that they share a sync, and confirmed from the first one on."""
         sent, failure = self._send_all(wakes)
         for wake, reply in sent:
@@ -118,13 +133,12 @@ class Courier:
             self._confirm(self._reached)
 
     def _send_all(
-        self, wakes: list[Wake]
+        self, wakes: list[tuple[Wake, bool]]
     ) -> tuple[list[tuple[Wake, Reply[Receipt] | None]], AskError | None]:
         """What is under way now (without a reply: nobody is woken), and what stopped the rest."""
         sent: list[tuple[Wake, Reply[Receipt] | None]] = []
         try:
-            for wake in wakes:
-                is_told = wake.is_for(self.handle)
+            for wake, is_told in wakes:
                 sent.append((wake, self._send(wake, self.handle) if is_told else None))
         except AskError as error:
             return sent, error

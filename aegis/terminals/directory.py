@@ -14,16 +14,20 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
+from aegis.announcing import announce
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
+from aegis.protocol.resources import Ledger
 from aegis.terminals import closed, purging
 from aegis.terminals.asking import ask_again
+from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.history import History
@@ -33,6 +37,7 @@ from aegis.terminals.process_groups import GroupScan, look_at_groups
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.reaper import look_at_all
 from aegis.terminals.spawning import check_descriptors
+from aegis.terminals.submission import check_command
 from aegis.terminals.subtrees import Subtrees
 from aegis.terminals.workspace import Workspace
 
@@ -54,6 +59,7 @@ DirectoryMessage = (
     | api.ListTerminals
     | api.CloseTerminal
     | api.RunCommand
+    | Broadcast
     | api.SendKeys
     | control.SignalTerminal
     | control.ResizeTerminal
@@ -150,6 +156,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 self.context.start_soon(self._list, self.defer(message))
             case api.CloseTerminal():
                 self._close(message)
+            case Broadcast():
+                check_command(message.cmd)
+                self.context.start_soon(broadcast, message, self.defer(message), self._find)
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
@@ -230,6 +239,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._lives.purge(request.name)
+                announce(self.context.system, Ledger(request.name))
         except AegisError as error:
             reply.fail(error)
         else:
@@ -265,10 +275,19 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
-        elif failed is not None:
-            raise failed.refusal()
         else:
-            raise self._not_open(message.name)
+            raise self._refusal(message.name)
+
+    def _find(self, name: str) -> Ref[Any]:
+        """The front of the terminal. Raises ``AegisError``."""
+        front = self._lives.subtrees.front(name)
+        if front is None:
+            raise self._refusal(name)
+        return front
+
+    def _refusal(self, name: str) -> AegisError:
+        failed = self._lives.failed.get(name_key(name))
+        return self._not_open(name) if failed is None else failed.refusal()
 
     async def _read(
         self,

@@ -85,6 +85,19 @@ class FetchOutput(Request[OutputChunk]):
 
 
 @attrs.frozen(kw_only=True)
+class PrintedSoFar:
+    """What the command in flight has printed, up to ``raw_end``."""
+
+    output: CapturedOutput
+    raw_end: int
+
+
+@attrs.frozen(kw_only=True)
+class FetchPrinted(Request[PrintedSoFar]):
+    """Say what the command in flight printed so far, as its record would."""
+
+
+@attrs.frozen(kw_only=True)
 class FetchLine(Request[Progress]):
     """Say which line the command in flight printed last, once output stands beyond ``after``."""
 

@@ -14,6 +14,7 @@ from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord
 from aegis.protocol.wakes import wake_id as wake_id
+from aegis.terminals.patterns import MAX_TEXT_CHARS
 from aegis.terminals.record import handle_of
 
 STDOUT_LINES = 8
@@ -27,12 +28,17 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 @attrs.frozen(kw_only=True)
 class Wake:
-    """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it."""
+    """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it.
+
+    ``cmd``, as much of it as patterns are searched for in, and ``failed`` decide who wants it.
+    """
 
     seq: int
     writer: str
     body: str
     timestamp: str
+    cmd: str | None
+    failed: bool
 
     def is_for(self, handle: str) -> bool:
         """Whether ``handle`` is told: nobody is woken by what it did itself."""
@@ -46,6 +52,8 @@ def wake_of(record: CommandRecord) -> Wake:
         writer=handle_of(record.writer),
         body=wake_body(record),
         timestamp=record.finished_at or record.started_at,
+        cmd=None if record.cmd is None else record.cmd[:MAX_TEXT_CHARS],
+        failed=record.exit != 0,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import trio
@@ -17,7 +17,14 @@ from actors import Reply
 from aegis.errors import AegisError, Busy
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.terminals.messages import FetchLine, FetchOutput
+from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.messages import (
+    NO_OUTPUT,
+    FetchLine,
+    FetchOutput,
+    FetchPrinted,
+    PrintedSoFar,
+)
 from aegis.terminals.reading import check_cursor, read_output
 
 T = TypeVar("T")
@@ -38,6 +45,9 @@ class Followed(Protocol):
 
     def newest_line(self) -> str:
         """What it printed last."""
+
+    def output_so_far(self) -> CapturedOutput:
+        """What it printed, as its record would have it."""
 
 
 @attrs.define(eq=False)
@@ -87,6 +97,19 @@ class OutputReaders:
         self._over.set()
         for reader in self._readers:
             reader.scope.cancel()
+
+    def take(self, request: FetchOutput | FetchLine | FetchPrinted, reply: Reply[Any]) -> None:
+        """Answer what somebody asks about the output. Raises ``InvalidRequest``, ``Busy``."""
+        match request:
+            case FetchOutput():
+                self.fetch(request, reply)
+            case FetchLine():
+                self.follow(request, reply)
+            case FetchPrinted():
+                self._flush()
+                tracker = self._tracker()
+                output = NO_OUTPUT if tracker is None else tracker.output_so_far()
+                reply.send(PrintedSoFar(output=output, raw_end=self._raw_log.position))
 
     def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:
         """Answer a request for output. Raises ``InvalidRequest``, ``Busy``."""
@@ -148,6 +171,7 @@ class OutputReaders:
             self._readers.discard(reader)
 
     async def _read(self, request: FetchOutput) -> OutputChunk:
+        await trio.lowlevel.checkpoint_if_cancelled()  # the log may have been closed meanwhile
         self._flush()
         return await read_output(self._raw_log, request, self._is_running)
 

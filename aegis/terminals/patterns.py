@@ -20,8 +20,7 @@ import re2
 
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
-
-MAX_PATTERN_CHARS = 1_000
+from aegis.protocol.terminals import MAX_PATTERN_CHARS
 
 MAX_TEXT_CHARS = 65_536
 """Characters of a text that are searched; what lies behind them is not looked at."""
@@ -30,7 +29,7 @@ MAX_PROGRAM = 2_000
 """Instructions that a pattern may become. ``.{0,100}`` is about 900 of them."""
 
 QUICK_STEPS = 250_000
-"""Instructions times bytes that take two milliseconds at most."""
+"""Instructions times bytes that take a few milliseconds at most."""
 
 MAX_MEMORY_BYTES = 1024 * 1024
 """What the engine may keep for one pattern. Its cache holds 128 patterns, ours or others'."""
@@ -70,7 +69,7 @@ class Pattern:
         return None if found is None else found.span()
 
     def is_quick(self, text: str) -> bool:
-        """Whether a search of ``text`` takes two milliseconds at most, whatever is in it."""
+        """Whether a search of ``text`` takes a few milliseconds at most, whatever is in it."""
         length = len(text) if text.isascii() else 4 * len(text)
         length = min(length, 4 * MAX_TEXT_CHARS)
         return length * _size(_compiled(self.source)) <= QUICK_STEPS

@@ -166,21 +166,11 @@ def _line_ends(attributes: termios._AttrReturn) -> LineEnds:
     )
 
 
-class PtyProcess:
-    """A process and the master of its PTY. ``pid`` is also its session and first group.
+class PtyMaster:
+    """The master of a PTY."""
 
-    ``slave_name`` is the path of the other end, empty if it has none.
-    """
-
-    def __init__(self, process: trio.Process, master: int, slave_name: str) -> None:
-        self._process = process
+    def __init__(self, master: int) -> None:
         self._master = master
-        self.slave_name = slave_name
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
 
     async def read(self) -> bytes:
         """The next bytes, at most ``READ_BUDGET_BYTES``; ``b""`` at the end of the stream.
@@ -217,6 +207,70 @@ class PtyProcess:
             room -= len(data)
         return b"".join(parts)
 
+    def resize(self, rows: int, cols: int) -> None:
+        """Set the size of the window; the foreground processes are told by SIGWINCH."""
+        _set_size(self._open_master(), rows, cols)
+
+    def close(self) -> None:
+        """Close the master: SIGHUP follows for who is in front. Again is harmless."""
+        if self._master < 0:
+            return
+        master, self._master = self._master, -1
+        trio.lowlevel.notify_closing(master)
+        os.close(master)
+
+    def _open_master(self) -> int:
+        if self._master < 0:
+            raise trio.ClosedResourceError("this terminal was closed")
+        return self._master
+
+
+class ErrorPty(PtyMaster):
+    """A PTY for the standard error of commands, at ``path``: nobody types into it.
+
+    Its other side is held open, so that it lasts while no command uses it.
+    """
+
+    def __init__(self, master: int, slave: int) -> None:
+        super().__init__(master)
+        self._slave = slave
+        self.path = os.ttyname(slave)
+
+    def read_now(self) -> bytes:
+        """What lies ready. Raises ``trio.ClosedResourceError`` once closed."""
+        return self._drain() or b""
+
+    def close(self) -> None:
+        """Close both sides. Again is harmless."""
+        if self._master >= 0:
+            os.close(self._slave)
+        super().close()
+
+
+def open_error_pty(rows: int, cols: int) -> ErrorPty:
+    """A PTY of that size for standard error. Raises ``Unavailable`` when the system has none."""
+    master, slave = _open_pair()
+    os.set_blocking(master, False)
+    _set_size(slave, rows, cols)
+    return ErrorPty(master, slave)
+
+
+class PtyProcess(PtyMaster):
+    """A process and the master of its PTY. ``pid`` is also its session and first group.
+
+    ``slave_name`` is the path of the other end, empty if it has none.
+    """
+
+    def __init__(self, process: trio.Process, master: int, slave_name: str) -> None:
+        super().__init__(master)
+        self._process = process
+        self.slave_name = slave_name
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
     def write_now(self, data: bytes) -> int:
         """Write as much of ``data`` as there is room for at once; gives how many bytes.
 
@@ -242,10 +296,6 @@ class PtyProcess:
             await trio.lowlevel.wait_writable(self._master)
             left = left[self.write_now(left) :]
         await trio.lowlevel.cancel_shielded_checkpoint()
-
-    def resize(self, rows: int, cols: int) -> None:
-        """Set the size of the window; the foreground processes are told by SIGWINCH."""
-        _set_size(self._open_master(), rows, cols)
 
     def foreground_pgrp(self) -> int | None:
         """The process group in front; None if there is none."""
@@ -306,19 +356,6 @@ class PtyProcess:
     async def wait(self) -> int:
         """Wait for the process's end: its exit code, or minus the number of a signal."""
         return await self._process.wait()
-
-    def close(self) -> None:
-        """Close the master: SIGHUP follows for who is in front. Again is harmless."""
-        if self._master < 0:
-            return
-        master, self._master = self._master, -1
-        trio.lowlevel.notify_closing(master)
-        os.close(master)
-
-    def _open_master(self) -> int:
-        if self._master < 0:
-            raise trio.ClosedResourceError("this terminal was closed")
-        return self._master
 
 
 def _raise_broken(error: OSError) -> NoReturn:

@@ -187,7 +187,7 @@ def _record(
         duration_s=duration_s,
         exit=exit_code,
         stdout=output.text,
-        stderr="",
+        stderr=output.errors,
         killed_by_restart=end == "killed_by_restart",
         timed_out=timed_out,
         cwd=command.cwd,

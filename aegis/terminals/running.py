@@ -9,7 +9,7 @@ import trio
 
 from aegis.errors import Busy, InvalidRequest
 from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
-from aegis.terminals.pty import PtyProcess
+from aegis.terminals.pty import ErrorPty, PtyProcess
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
@@ -25,11 +25,21 @@ GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class RunningShell:
-    """A shell called ``name``. ``outgoing_size``: how many bytes wait for it to read them."""
+    """A shell called ``name``. ``outgoing_size``: how many bytes wait for it to read them.
+
+    ``errors`` is the PTY of its commands' standard error, if that comes apart.
+    """
 
     def __init__(
-        self, name: str, process: PtyProcess, cookie: str, tracker: Tracker, watch: TtyWatch
+        self,
+        name: str,
+        process: PtyProcess,
+        cookie: str,
+        tracker: Tracker,
+        watch: TtyWatch,
+        errors: ErrorPty | None = None,
     ) -> None:
+        self.errors = errors
         self.name = name
         self.process = process
         self.cookie = cookie
@@ -90,11 +100,34 @@ class RunningShell:
         self._write_soon()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read, on_output)
+            if self.errors is not None:
+                nursery.start_soon(self._read_errors, self.errors, on_output)
             status = await self.process.wait()
             with trio.move_on_after(DRAIN_S):
                 await self._reached_end.wait()
             nursery.cancel_scope.cancel()
         return status
+
+    def resize(self, rows: int, cols: int) -> None:
+        """The window has this size from now on."""
+        with contextlib.suppress(OSError, trio.ClosedResourceError):
+            self.process.resize(rows, cols)
+            if self.errors is not None:
+                self.errors.resize(rows, cols)
+
+    def finish(self) -> None:
+        """It has ended: take in what it has still said."""
+        if self.errors is not None:
+            with contextlib.suppress(OSError, trio.ClosedResourceError):
+                while data := self.errors.read_now():
+                    self.tracker.feed_errors(data)
+        self.tracker.close()
+
+    def close(self) -> None:
+        """Close its PTY, or both. Again is harmless."""
+        self.process.close()
+        if self.errors is not None:
+            self.errors.close()
 
     async def reap(self, within_s: float) -> None:
         """Its process was killed: leave no zombie, unless the kernel takes longer than that."""
@@ -108,6 +141,12 @@ class RunningShell:
                 self.watch.stirred()
                 on_output()
         self._reached_end.set()
+
+    async def _read_errors(self, errors: ErrorPty, on_output: Callable[[], None]) -> None:
+        with contextlib.suppress(trio.ClosedResourceError):
+            while data := await errors.read():
+                self.tracker.feed_errors(data)
+                on_output()
 
     async def _write(self) -> None:
         with contextlib.suppress(*GONE):

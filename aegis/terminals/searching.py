@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import trio
+from trio.lowlevel import RunVar
 
 from aegis.terminals.patterns import Pattern
+
+MAX_THREADS = 2
+"""Searches that run beside the event loop at once; others wait, and files are read meanwhile."""
+
+_threads = RunVar[trio.CapacityLimiter]("pattern-threads")
 
 
 async def search(pattern: Pattern, text: str) -> tuple[int, int] | None:
@@ -16,4 +22,15 @@ async def search(pattern: Pattern, text: str) -> tuple[int, int] | None:
     if pattern.is_quick(text):
         await trio.lowlevel.checkpoint()
         return pattern.search(text)
-    return await trio.to_thread.run_sync(pattern.search, text, abandon_on_cancel=True)
+    return await trio.to_thread.run_sync(
+        pattern.search, text, limiter=_limiter(), abandon_on_cancel=True
+    )
+
+
+def _limiter() -> trio.CapacityLimiter:
+    try:
+        return _threads.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(MAX_THREADS)
+        _threads.set(limiter)
+        return limiter

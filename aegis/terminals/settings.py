@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from aegis.protocol.terminals import StandardError
+
 META_VERSION = 1
 
 
@@ -17,6 +19,7 @@ class TerminalSettings:
 
     ``life`` is new for every first spawn of a name, so that ids made from it never repeat after a
     purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root directory.
+    ``stderr`` tells whether standard error of a submitted command comes apart.
     """
 
     name: str
@@ -28,6 +31,7 @@ class TerminalSettings:
     rows: int
     started_at: str
     root: str
+    stderr: StandardError = "merged"
 
     def meta(self) -> dict[str, object]:
         """What ``meta.json`` holds."""
@@ -67,6 +71,7 @@ def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings
                 rows=rows,
                 started_at=started_at,
                 root=root,
+                stderr="separate" if fields.get("stderr") == "separate" else "merged",
             )
         case _:
             return None

@@ -6,7 +6,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from typing import Any
 
@@ -68,6 +67,7 @@ ShellMessage = (
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
+    | msg.FetchPrinted
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog
@@ -154,8 +154,9 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.FetchOutput() | msg.FetchLine():
-                self._fetch(message)
+            case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
+                assert self._readers is not None
+                self._readers.take(message, self.defer(message))
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
@@ -197,13 +198,6 @@ class Shell(Actor[ShellMessage]):
         """What a reader is given survives a kill; the file it opens is let go of again."""
         self._flush()
         self._flush_soon()
-
-    def _fetch(self, request: msg.FetchOutput | msg.FetchLine) -> None:
-        assert self._readers is not None
-        if isinstance(request, msg.FetchOutput):
-            self._readers.fetch(request, self.defer(request))
-        else:
-            self._readers.follow(request, self.defer(request))
 
     # What the tracker needs (``ShellSide``).
 
@@ -282,8 +276,7 @@ class Shell(Actor[ShellMessage]):
     def _set_size(self, rows: int, cols: int) -> None:
         self._rows, self._cols = rows, cols
         if self._running is not None:
-            with contextlib.suppress(OSError, trio.ClosedResourceError):
-                self._running.process.resize(rows, cols)
+            self._running.resize(rows, cols)
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
@@ -325,18 +318,21 @@ class Shell(Actor[ShellMessage]):
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
         self._cwd = first_directory(self._cwd, self._settings.root)
-        running = await self._starter.start(
-            self._cwd, self._rows, self._cols, self._tracker, self._watch
-        )
+        running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 
-    def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
+    def _follow(
+        self, name: str, process: PtyProcess, adapter: ShellAdapter
+    ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._readers is not None
         observers = (self._readers, self._responder())
-        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        rearming = Rearming(process, tracker, self._files.directory)
+        groups, context = self._groups, self.context
+        return tracker, TtyWatch(name, process, tracker, rearming, groups, context, self._tell)
 
     # What the responder needs.
 
@@ -360,10 +356,6 @@ class Shell(Actor[ShellMessage]):
     def _moved(self, directory: str) -> None:
         if self._running is not None:
             self._running.tracker.reports.newest = directory
-
-    def _watch(self, name: str, process: PtyProcess, tracker: Tracker) -> TtyWatch:
-        rearming = Rearming(process, tracker, self._files.directory)
-        return TtyWatch(name, process, tracker, rearming, self._groups, self.context, self._tell)
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:

@@ -13,25 +13,27 @@ from aegis.errors import InvalidRequest, Unavailable
 from aegis.names import shorten
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.settings import TerminalSettings
+from aegis.terminals.shells.choice import can_separate, is_supported
 
 
 def find_shell(asked: str | None) -> str:
-    """The path of the shell to start: ``asked``, else $SHELL if that is bash, else bash.
+    """The path of the shell to start: ``asked``, else $SHELL if there is a hook for it, else bash.
 
-    Raises ``InvalidRequest`` if there is none, or if it is another shell than bash.
+    Raises ``InvalidRequest`` if there is none, or if it is a shell without a hook.
     """
     default = os.environ.get("SHELL", "")
-    wanted = (default if Path(default).name == "bash" else "bash") if asked is None else asked
+    wanted = (default if is_supported(default) else "bash") if asked is None else asked
     path = shutil.which(wanted)
     if path is None:
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is no executable program; give the path "
             "of a shell, or leave it out for bash"
         )
-    if Path(path).name != "bash":
+    if not is_supported(path):
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is not supported yet: this version runs "
-            "bash (4.4 or newer); leave shell out, or start the other shell inside a terminal"
+            "bash (4.4 or newer) and zsh (5.1 or newer); leave shell out, or start the other shell "
+            "inside a terminal"
         )
     return str(Path(path).absolute())
 
@@ -61,6 +63,15 @@ def find_directory(asked: str | None, root: Path) -> str:
     return os.path.realpath(path)
 
 
+def check_can_separate(shell: str) -> None:
+    """Raise ``InvalidRequest`` unless standard error of this shell's commands can be told apart."""
+    if not can_separate(shell):
+        raise InvalidRequest(
+            f"aegis_term_spawn: stderr 'separate' needs bash or zsh, not {shorten(shell)!r}: leave "
+            "stderr out, or spawn the terminal with shell 'bash'"
+        )
+
+
 FILES_OF_A_TERMINAL = 8
 """A PTY, a process descriptor, a ledger, a note, a raw log, and what a start needs for a while."""
 
@@ -84,14 +95,18 @@ def make_settings(
     request: SpawnTerminal, root: Path, before: TerminalSettings | None
 ) -> TerminalSettings:
     """The settings of a new terminal; one that was closed (``before``) goes on with its life."""
+    shell = find_shell(request.shell)
+    if request.stderr == "separate":
+        check_can_separate(shell)
     return TerminalSettings(
         name=request.name,
         life=new_life() if before is None else before.life,
-        shell=find_shell(request.shell),
+        shell=shell,
         cwd=find_directory(request.cwd, root),
         env=dict(request.env),
         cols=request.cols,
         rows=request.rows,
+        stderr=request.stderr,
         started_at=utc_now(),
         root=str(root),
     )

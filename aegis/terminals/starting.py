@@ -12,7 +12,7 @@ from aegis.journal.disk import storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
-from aegis.terminals.pty import PtyProcess, open_pty_process
+from aegis.terminals.pty import ErrorPty, PtyProcess, open_error_pty, open_pty_process
 from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, save_shell
@@ -21,8 +21,8 @@ from aegis.terminals.shells.choice import prepare_shell
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
 
-MakeTracker = Callable[[str, ShellAdapter], Tracker]
-MakeWatch = Callable[[str, PtyProcess, Tracker], TtyWatch]
+Follow = Callable[[str, PtyProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
+"""Makes what follows a shell of that name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -39,8 +39,7 @@ class Starter:
         cwd: str,
         rows: int,
         cols: int,
-        make_tracker: MakeTracker,
-        make_watch: MakeWatch,
+        follow: Follow,
     ) -> RunningShell:
         """A shell in ``cwd`` on a window of that size, with a new name.
 
@@ -48,20 +47,37 @@ class Starter:
         """
         name = secrets.token_hex(6)
         cookie = self.settings.cookie(name)
-        adapter = self._prepare(cookie)
+        errors = open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
+        try:
+            return await self._start(name, cookie, cwd, rows, cols, follow, errors)
+        except BaseException:
+            if errors is not None:
+                errors.close()
+            raise
+
+    async def _start(
+        self,
+        name: str,
+        cookie: str,
+        cwd: str,
+        rows: int,
+        cols: int,
+        follow: Follow,
+        errors: ErrorPty | None,
+    ) -> RunningShell:
+        adapter = self._prepare(cookie, None if errors is None else errors.path)
         await faults.SHELL_START_BEFORE.reach(self.settings.name)
         environment = shell_environment(os.environ, self.settings.env, cookie)
         process = await open_pty_process(
             adapter.argv,
             cwd=cwd,
-            env={**environment, **adapter.env},
+            env=adapter.environment(environment),
             rows=rows,
             cols=cols,
             open_files=self.file_limit,
         )
-        tracker = make_tracker(name, adapter)
-        watch = make_watch(name, process, tracker)
-        running = RunningShell(name, process, cookie, tracker, watch)
+        tracker, watch = follow(name, process, adapter)
+        running = RunningShell(name, process, cookie, tracker, watch, errors)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
             save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))
@@ -72,10 +88,10 @@ class Starter:
             raise
         return running
 
-    def _prepare(self, cookie: str) -> ShellAdapter:
+    def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
         """What the shell reads, and the note that it comes."""
         try:
-            adapter = prepare_shell(self.settings.shell, self.files.directory)
+            adapter = prepare_shell(self.settings.shell, self.files.directory, error_tty)
             save_shell(self.files.shell, ShellNote(sid=None, cookie=cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error

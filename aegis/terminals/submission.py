@@ -18,6 +18,9 @@ SUBMIT_KEY = b"\x1b[8133;0~\x1b[8133;1~"
 PROBE_KEY = b"\x1b[8133;2~"
 """Asks the hook for a line report (``133;P;k=l``) and changes nothing."""
 
+APART_KEY = b"\x1b[8133;6~"
+"""Lets standard error of what runs next go to the PTY that the hook knows."""
+
 INTERRUPT_LINE = b"\x03" + PROBE_KEY
 """Drops a line that the shell is reading: Ctrl-C, and the probe key behind it.
 
@@ -50,8 +53,8 @@ def check_command(cmd: str) -> None:
         ) from None
 
 
-def encode_submission(cmd: str) -> bytes:
-    """The bytes that make the shell read ``cmd`` and run it.
+def encode_submission(cmd: str, accept: bytes = b"") -> bytes:
+    """The bytes that make the shell read ``cmd`` and run it; ``accept`` goes before the Enter.
 
     Newlines at the end of ``cmd`` change nothing: the Enter that follows ends the last line
     either way. Raises ``InvalidRequest`` as ``check_command`` does.
@@ -63,7 +66,7 @@ def encode_submission(cmd: str) -> bytes:
     pieces = [SUBMIT_KEY, parts[0]]
     for key, part in zip(keys, parts[1:], strict=True):
         pieces += [key, part]
-    return b"".join([*pieces, _ENTER])
+    return b"".join([*pieces, accept, _ENTER])
 
 
 def _paste(text: bytes) -> bytes:

@@ -17,6 +17,7 @@ import structlog
 import trio
 
 from actors import Down, Ref, Reply
+from aegis.announcing import announce
 from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
@@ -25,6 +26,7 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.resources import Ledger
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
@@ -131,6 +133,7 @@ class Terminal(Front):
         await self._resizing.read_size()
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
+        announce(self.context.system, Ledger(self._settings.name))
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
@@ -168,7 +171,7 @@ class Terminal(Front):
             case out.FollowCommand():
                 self._following.add(message, self.defer(message))
             case api.Subscribe():
-                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
+                self._wakes.subscribe(message, self.defer(message))
             case api.Unsubscribe():
                 self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
             case msg.Describe():
@@ -208,6 +211,7 @@ class Terminal(Front):
                 self._standing.typing = who
             case msg.NeedsInputChanged(needs_input=needs):
                 self._runs.needs_input(needs)
+                self._waits.needs_input(needs)
             case msg.IntegrationChanged(integration=integration):
                 self._standing.integration = integration
             case msg.OutputSoFar():
@@ -350,6 +354,7 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
+            announce(self.context.system, Ledger(self._settings.name))
             self._waits.recorded(record)
             self._answer_early()
             self._check_ended()

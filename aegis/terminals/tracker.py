@@ -6,30 +6,28 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
-import structlog
 import trio
 
 from aegis.clock import utc_now
-from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Integration
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
-from aegis.terminals.capture import CapturedOutput, OutputCapture, without_last_line
+from aegis.terminals.apart import ErrorText
+from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_line
 from aegis.terminals.incoming import Incoming
-from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.osc133 import Mark, MarkParser, PasteMode, Text
+from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
+from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import OutputObserver, ShellSide
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
+from aegis.terminals.streams import APART_S, Streams
+from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
-
-log = structlog.get_logger("aegis.terminals")
-
 
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
@@ -56,14 +54,12 @@ class Tracker:
     ) -> None:
         self._name = name
         self._adapter = adapter
-        self._parser = MarkParser(adapter.secret)
-        self._observers = observers
-        self._raw_log = raw_log
+        self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
+        self._visible = Visible(raw_log, observers)
         self._shell = shell
         self._tell = tell
         self._boundaries = bd.Boundaries()
-        self._capture: OutputCapture | None = OutputCapture()
-        self._set_aside: OutputCapture | None = None
+        self._printed = Printed()
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
@@ -79,17 +75,32 @@ class Tracker:
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
-        for event in self._parser.feed(data):
+        self._take(self._streams.feed(data))
+        self._was_fed()
+
+    def feed_errors(self, data: bytes) -> None:
+        """The PTY of standard error gave these bytes."""
+        self._take(self._streams.feed_errors(data))
+        self._was_fed()
+
+    def _take(self, events: Iterable[Event | ErrorText]) -> None:
+        for event in events:
             match event:
                 case Text(data=text):
                     self._print(text)
+                case ErrorText(data=text):
+                    self._print_error(text)
                 case PasteMode(on=on, data=sequence):
-                    self._show(sequence)
+                    self._visible.show(sequence)
                     self.is_pasting = on
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
+
+    def _was_fed(self) -> None:
         self._incoming.release()
+        if self._streams.begins_to_wait(trio.current_time()):
+            self._shell.look_again_after(APART_S)
         self._tell_typing()
         self._tell_directory()
 
@@ -130,7 +141,9 @@ class Tracker:
         """
         self.close()
         self._rearmed = without_last_line(self.output_so_far())
-        self._adapter, self._parser = rearmed.adapter, MarkParser(rearmed.adapter.secret)
+        error_tty = self._adapter.error_tty
+        self._adapter = attrs.evolve(rearmed.adapter, error_tty=error_tty)
+        self._streams = Streams(self._adapter.secret, apart=error_tty is not None)
         self._shell.write(rearmed.keys)
         self._shell.look_again_after(REARM_S)
 
@@ -142,7 +155,7 @@ class Tracker:
     def _answers_anew(self) -> None:
         """The first mark of a hook that was read again: a new life of the boundaries."""
         lost = self._boundaries.replaced()
-        self._capture = self._set_aside = None
+        self._printed.drop()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries, self.was_prompted = bd.Boundaries(), False
@@ -180,6 +193,7 @@ class Tracker:
         """
         self._incoming.release()
         self._tell_typing()
+        self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
         if self._rearmed is not None:
@@ -224,15 +238,14 @@ class Tracker:
         if self._pending is not None and self._pending.call == call:
             self._refuse(self._pending)
             return
-        self._flush()
+        self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._raw_log.position)
+            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._visible.position)
         )
 
     def output_so_far(self) -> CapturedOutput:
         """What the command in flight, or the start of the shell, has printed."""
-        printed = self._printed()
-        return NO_OUTPUT if printed is None else printed.snapshot()
+        return self._printed.so_far()
 
     @property
     def is_running(self) -> bool:
@@ -241,31 +254,25 @@ class Tracker:
 
     def newest_line(self) -> str:
         """What the command in flight printed last; empty if it printed nothing, or none runs."""
-        printed = self._printed() if self.is_running else None
-        return "" if printed is None else printed.newest_line()
+        return self._printed.newest_line() if self.is_running else ""
 
     def close(self) -> None:
-        """The shell is gone, or its hook: what the parser still held is output."""
-        for event in self._parser.close():
-            assert isinstance(event, Text)
-            self._print(event.data)
-        self._flush()
+        """The shell is gone, or its hook: what the parsers still held is output."""
+        self._take(self._streams.close())
+        self._visible.flush()
 
     def _print(self, text: bytes) -> None:
-        self._show(text)
-        if self._capture is not None:
-            self._capture.feed(text)
+        self._visible.show(text)
+        self._printed.feed(text)
 
-    def _show(self, data: bytes) -> None:
-        """What a viewer sees goes into the raw log, and to who watches."""
-        cursor = self._raw_log.position
-        self._raw_log.write(data)
-        for observer in self._observers:
-            observer.output(data, cursor)
+    def _print_error(self, text: bytes) -> None:
+        self._visible.show(text)
+        self._printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
         self._boundaries.submitted()
+        self._streams.submitted()
         data = self._adapter.encode(submission.cmd)
         self._incoming.submitting(len(data))
         self._shell.write(data)
@@ -279,8 +286,8 @@ class Tracker:
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
             self._answers_anew()
-        before = self._raw_log.position
-        self._show(mark.visible)
+        before = self._visible.position
+        self._visible.show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -295,7 +302,7 @@ class Tracker:
                 case bd.SubmissionLost():
                     self._failed("swallowed")
                 case bd.AcceptedLine():
-                    self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+                    self._printed.go_on()
                 case bd.Secondary():
                     self._line_goes_on(happening)
                 case bd.Prompted():
@@ -306,13 +313,13 @@ class Tracker:
                     pass
 
     def _at(self, mark_begins: int | None) -> int:
-        return self._raw_log.position if mark_begins is None else mark_begins
+        return self._visible.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
         self.editor_answered = None
-        self._capture, self._set_aside = OutputCapture(), None
-        self._command_start = self._raw_log.position
+        self._printed.begin()
+        self._command_start = self._visible.position
         sent = self._sent if begun.submitted else None
         self._tell(
             msg.CommandStarted(
@@ -349,15 +356,16 @@ class Tracker:
         self._incomplete = False
 
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
-        output = self._take_output()
+        output = without_first_line_feed(self._take_output())
         if self._incomplete:
             self._failed("incomplete")
             return
         assert self._sent is not None
+        printed = bool((output.text + output.errors).strip())
         self._tell(
             msg.NothingRan(
                 call=self._sent.call,
-                exit=bd.exit_of_nothing(nothing, printed=bool(output.text.strip())),
+                exit=bd.exit_of_nothing(nothing, printed=printed),
                 output=output,
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
@@ -366,8 +374,7 @@ class Tracker:
         )
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
-        # What follows is prompt and echo, but a line before this one may be an open command.
-        self._set_aside, self._capture = self._printed(), None
+        self._printed.set_aside()  # a line before this one may be an open command
         if secondary.submitted:
             self._incomplete = True
             self._shell.write(self._adapter.interrupt_line)
@@ -381,7 +388,7 @@ class Tracker:
         if not self.was_prompted:
             self._shell.hook_answered()
         self.was_prompted = True
-        self._capture = self._set_aside = None
+        self._printed.drop()
         self.cwd = self._shell.working_directory()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
@@ -411,21 +418,8 @@ class Tracker:
             self._shell.write(b"\r")
 
     def _take_output(self) -> CapturedOutput:
-        printed = self._printed()
-        self._capture = self._set_aside = None
-        self._flush()
-        return NO_OUTPUT if printed is None else printed.result()
-
-    def _printed(self) -> OutputCapture | None:
-        """What is captured of the open command, also while it is set aside."""
-        return self._set_aside if self._capture is None else self._capture
-
-    def _flush(self) -> None:
-        """Raw bytes are in the file before anybody hears of them; a full disk is only logged."""
-        try:
-            self._raw_log.flush()
-        except StorageError as error:
-            log.warning("raw log not written", error=str(error))
+        self._visible.flush()
+        return self._printed.take()
 
     def _tell_directory(self) -> None:
         """Tell what a program has reported; of the shell at its prompt the system knows better."""

@@ -24,19 +24,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from actors import ActorCrashed, ActorStopped, Ref, Reply
+from actors import ActorCrashed, ActorStopped, Ref, Reply, Request
 from aegis.errors import AegisError, Busy, NotFound, Unavailable
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitReason, WaitTerminal
-from aegis.protocol.terminals import CommandRecord
+from aegis.protocol.terminals import CommandRecord, NeedsInput
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
-from aegis.terminals.messages import FetchOutput
+from aegis.terminals.messages import FetchOutput, FetchPrinted
+from aegis.terminals.record import unfinished_record
 from aegis.terminals.standing import Standing
 from aegis.terminals.text_search import MAX_PIECE_CHARS, TextSearch
+
+T = TypeVar("T")
 
 MAX_WAITS = 256
 """Calls that may wait for something on one terminal at a time."""
@@ -81,7 +85,7 @@ class Waits:
         flight: Flight,
         standing: Standing,
         history: History,
-        shell: Ref[FetchOutput],
+        shell: Ref[Any],
         *,
         start_soon: Callable[..., object],
     ) -> None:
@@ -91,6 +95,7 @@ class Waits:
         self._history = history
         self._shell = shell
         self._start_soon = start_soon
+        self._needs_input: NeedsInput | None = None
         self._waits: set[_Wait] = set()
         self._answered = trio.Event()
 
@@ -108,8 +113,18 @@ class Waits:
             self._waits.add(wait)
             self._start_soon(self._answer, wait)
 
+    def needs_input(self, needs: NeedsInput | None) -> None:
+        """The command that runs waits for input, or (None) no longer does."""
+        self._needs_input = needs
+        command = self._flight.command
+        if needs is not None and command is not None:
+            for wait in self._waits:
+                if wait.seq == command.seq:
+                    wait.decide("needs_input")
+
     def began(self, seq: int) -> None:
         """A command runs: who waited on an idle terminal waits for it."""
+        self._needs_input = None
         for wait in self._waits:
             if wait.seq is None:
                 wait.seq = seq
@@ -162,11 +177,18 @@ class Waits:
         elif wait.seq in pending:
             if wait.cursor is None:
                 wait.cursor = pending[wait.seq].raw_start
+            if self._is_stuck(wait.seq) and not wait.has_condition:
+                wait.decide("needs_input")
         elif last is None or wait.seq > last.seq:
             newest = "there is none yet" if last is None else f"the newest is {last.seq}"
             raise NotFound(f"terminal {self._name!r} has no command with seq {wait.seq}; {newest}")
         else:
             wait.decide("ended")
+
+    def _is_stuck(self, seq: int) -> bool:
+        """Whether this command runs and waits for input."""
+        command = self._flight.command
+        return self._needs_input is not None and command is not None and command.seq == seq
 
     def _begin_without_command(self, wait: _Wait, last: CommandRecord | None) -> None:
         if not wait.has_condition:
@@ -210,6 +232,8 @@ class Waits:
         idle_s = wait.request.idle_s
         if not wait.has_condition:
             await trio.sleep_forever()
+        if wait.search is not None and wait.cursor is None:
+            wait.cursor = (await self._fetch(None, 0.0)).next_cursor
         while not wait.reply.is_settled:
             cursor = wait.cursor if wait.search is not None else None
             chunk = await self._fetch(cursor, math.inf if idle_s is None else idle_s)
@@ -223,10 +247,12 @@ class Waits:
         """Something else happened: what was printed before it is still looked at."""
         if wait.record is None and decided == "ended" and wait.seq is not None:
             wait.record = await self._history.one(wait.seq, self._name)
+        if decided == "needs_input":
+            wait.record = await self._record_so_far()
         if wait.search is None:
             return decided
         end: float = math.inf
-        if wait.record is not None:
+        if wait.record is not None and decided != "needs_input":
             end = wait.record.raw_end or wait.record.raw_start
             wait.cursor = wait.record.raw_start if wait.cursor is None else wait.cursor
         while wait.cursor is not None and wait.cursor < end:
@@ -247,8 +273,8 @@ class Waits:
             wait.cursor = chunk.next_cursor
             return False
         wait.match = found.text
-        # Cancelled here, the match would be lost and the cursor stay before it.
-        with trio.CancelScope(shield=True):
+        wait.cursor = chunk.next_cursor
+        with trio.move_on_after(END_LIMIT_S, shield=True):  # the match is there: do not lose it
             wait.cursor = await self._cursor_behind(chunk, found.end)
         return True
 
@@ -270,13 +296,23 @@ class Waits:
             return wait.record.raw_end
         return (await self._fetch(None, 0.0)).next_cursor
 
+    async def _record_so_far(self) -> CommandRecord | None:
+        """That of the command which waits for input; before it is shown its note is synced."""
+        command, needs = self._flight.command, self._needs_input
+        printed = await self._ask(FetchPrinted())
+        if command is None or self._flight.command is not command:
+            return None
+        await self._flight.sync()
+        record = unfinished_record(command, printed.output, printed.raw_end)
+        return attrs.evolve(record, timed_out=command.timed_out, needs_input=needs)
+
     async def _fetch(self, cursor: int | None, wait_s: float, end: float = math.inf) -> OutputChunk:
         size = MAX_PIECE_CHARS
         if cursor is not None and end < cursor + size:
             size = int(end) - cursor
         return await self._ask(FetchOutput(cursor=cursor, max_bytes=size, wait_s=wait_s))
 
-    async def _ask(self, request: FetchOutput) -> OutputChunk:
+    async def _ask(self, request: Request[T]) -> T:
         """The shell's answer, or that of its next life."""
         while True:
             try:

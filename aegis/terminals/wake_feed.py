@@ -13,7 +13,10 @@ from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_of
 
 MAX_RECENT = 64
-"""Wakes that are kept in memory: at most three thousand characters each."""
+"""Wakes that are kept in memory: at most three thousand characters each, and their commands."""
+
+MAX_RECENT_CHARS = 262_144
+"""Characters of commands that are kept in memory with them."""
 
 PAGE_BYTES = 128 * 1024
 """How much of the ledger one subscriber that lags behind has in memory."""
@@ -37,6 +40,7 @@ class WakeFeed:
     def __init__(self, history: History) -> None:
         self._history = history
         self._recent: list[Wake] = []
+        self._chars = 0
         self._floor = -1  # every later record is among the recent
         self._news = trio.Event()
         self.last = -1
@@ -48,15 +52,22 @@ class WakeFeed:
     def add(self, record: CommandRecord, *, is_wanted: bool) -> None:
         """One more is in the ledger, synced. ``is_wanted``: somebody subscribes."""
         if is_wanted and record.seq == self.last + 1:
-            self._recent.append(wake_of(record))
-            if len(self._recent) > MAX_RECENT:
-                self._floor = self._recent.pop(0).seq
+            self._keep(wake_of(record))
         else:  # the ledger may hold what was not heard of here
             self._recent.clear()
+            self._chars = 0
             self._floor = max(self.last, record.seq)
         self.last = max(self.last, record.seq)
         self._news.set()
         self._news = trio.Event()
+
+    def _keep(self, wake: Wake) -> None:
+        self._recent.append(wake)
+        self._chars += len(wake.cmd or "")
+        while len(self._recent) > MAX_RECENT or self._chars > MAX_RECENT_CHARS:
+            oldest = self._recent.pop(0)
+            self._chars -= len(oldest.cmd or "")
+            self._floor = oldest.seq
 
     async def wait_beyond(self, seq: int) -> None:
         """Wait until there is a record after ``seq``."""

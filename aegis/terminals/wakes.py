@@ -18,12 +18,13 @@ from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver, Receipt
-from aegis.protocol.terminals import CommandRecord, Done, Subscribed
+from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
 from aegis.terminals.courier import Courier
 from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_delivery
+from aegis.terminals.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.subscriptions import Subscription, Subscriptions, restored
+from aegis.terminals.subscriptions import Filter, Subscription, Subscriptions, restored
 from aegis.terminals.wake_feed import WakeFeed
 
 log = structlog.get_logger()
@@ -120,11 +121,16 @@ class Wakes:
         """The handles that are woken, sorted."""
         return self._subscriptions.handles
 
-    def subscribe(self, handle: str, reply: Reply[Subscribed]) -> None:
-        """Wake ``handle`` from now on; again changes nothing. Answered when it is on disk."""
-        last = self._feed.last
+    def subscribe(self, request: Subscribe, reply: Reply[Subscribed]) -> None:
+        """Wake its handle from now on; again changes its filter. Answered when it is on disk."""
+        handle, last = request.from_handle or "human", self._feed.last
+        try:
+            wanted = _filter(request)
+        except AegisError as error:
+            reply.fail(error)
+            return
         self._change(
-            lambda before: before.subscribed(handle, last),
+            lambda before: before.subscribed(handle, last, wanted),
             reply,
             lambda: Subscribed(subscribers=self.subscribers),
         )
@@ -142,7 +148,7 @@ class Wakes:
 
     def _changes_nothing(self, change: Change) -> bool:
         try:
-            return change(self._subscriptions).by_key.keys() == self._subscriptions.by_key.keys()
+            return change(self._subscriptions) == self._subscriptions
         except Unavailable:
             return False
 
@@ -184,15 +190,16 @@ class Wakes:
         for key, subscription in wanted.items():
             if key not in self._couriers:
                 self._save_soon()
-                self._couriers[key] = self._courier(subscription)
+                self._couriers[key] = self._courier(key, subscription)
                 self._start_soon(self._couriers[key].run_for_ever)
 
-    def _courier(self, subscription: Subscription) -> Courier:
+    def _courier(self, key: str, subscription: Subscription) -> Courier:
         return Courier(
             terminal=self._name,
             handle=subscription.handle,
             confirmed=subscription.confirmed,
             feed=self._feed,
+            filter_of=lambda seq: self._subscriptions.by_key[key].filter_of(seq),
             send=self._send,
             share=self._share,
             on_change=self._changed_soon,
@@ -263,3 +270,9 @@ class Wakes:
             self._cannot_save = True
         else:
             self._cannot_save = False
+
+
+def _filter(request: Subscribe) -> Filter:
+    """Raises ``InvalidRequest`` for a pattern that is none."""
+    pattern = None if request.pattern is None else Pattern(request.pattern)
+    return Filter(pattern=pattern, only_failures=request.only_failures)

@@ -73,3 +73,26 @@ async def test_an_answer_and_a_cancellation_at_one_instant_give_one_outcome() ->
         scope.cancel()
     assert got == [5]
     assert not reply.is_abandoned
+
+
+async def test_an_asker_that_goes_away_is_noticed_once() -> None:
+    reply: Reply[int] = Reply()
+    told: list[str] = []
+    reply.on_abandon(lambda: told.append("gone"))
+    with trio.move_on_after(0):
+        await reply.wait()
+    assert told == ["gone"]
+    reply.send(1)
+    assert told == ["gone"]
+    reply.on_abandon(lambda: told.append("gone before"))
+    assert told == ["gone", "gone before"]
+
+
+async def test_an_asker_that_got_its_answer_has_not_gone_away() -> None:
+    reply: Reply[int] = Reply()
+    told: list[str] = []
+    reply.on_abandon(lambda: told.append("gone"))
+    reply.send(1)
+    assert await reply.wait() == 1
+    reply.expire(Refusal("late"))
+    assert told == []

@@ -7,18 +7,24 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from shutil import which
 from typing import TypeAlias
 
 import pytest
 from mcp import Client
 
-from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.harness import STARTUP_FILES, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.mcp_client import connect_mcp_to
 
 NewTerminal: TypeAlias = Callable[..., LiveTerminal]
 Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
 
 _numbers = itertools.count()
+
+needs_zsh = pytest.mark.skipif(which("zsh") is None, reason="zsh is not installed")
+
+on_both_shells = pytest.mark.parametrize("shell", ["bash", pytest.param("zsh", marks=needs_zsh)])
+"""For tests whose terminals are once a bash and once a zsh."""
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +56,26 @@ def own_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
 
 
 @pytest.fixture
-def new_terminal(daemon: DaemonProcess, tmp_path: Path) -> Iterator[NewTerminal]:
+def shell() -> str:
+    """The shell of new terminals, unless a test is parametrized by it."""
+    return "bash"
+
+
+@pytest.fixture
+def new_terminal(daemon: DaemonProcess, tmp_path: Path, shell: str) -> Iterator[NewTerminal]:
     """Spawns terminals of the module's daemon, each with a name of its own.
 
-    ``bashrc`` is what the shell's user has as .bashrc; the rest is passed to ``term_spawn``.
+    ``startup`` is what the user has as .bashrc or .zshrc; the rest is passed to ``term_spawn``.
     """
     spawned: list[LiveTerminal] = []
 
-    def spawn(bashrc: str | None = None, **arguments: object) -> LiveTerminal:
+    def spawn(startup: str | None = None, **arguments: object) -> LiveTerminal:
         name = f"t{next(_numbers)}"
-        if bashrc is not None:
+        arguments.setdefault("shell", shell)
+        if startup is not None:
             home = tmp_path / f"home-{name}"
             home.mkdir()
-            (home / ".bashrc").write_text(bashrc)
+            (home / STARTUP_FILES[shell]).write_text(startup)
             arguments["env"] = {"HOME": str(home)}
         terminal = LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
         spawned.append(terminal)

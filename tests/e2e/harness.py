@@ -27,6 +27,9 @@ PROGRAM = Path(sys.executable).with_name("aegis-actors")
 
 PLAIN_BASHRC = "PS1='$ '\n"
 
+STARTUP_FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
+"""The start-up file that a user has, by shell."""
+
 
 class DaemonProcess:
     """``aegis-actors up`` for a root of its own, in an environment of its own.
@@ -40,7 +43,8 @@ class DaemonProcess:
         self.home = directory / "home"
         self.root.mkdir()
         self.home.mkdir()
-        (self.home / ".bashrc").write_text(bashrc)
+        for name in STARTUP_FILES.values():
+            (self.home / name).write_text(bashrc)
         self.state = State(self.root)
         self.banner = ""
         self.variables: dict[str, str] = {}
@@ -149,12 +153,12 @@ class DaemonProcess:
         """A connection of the line protocol."""
         return connect(self.root)
 
-    def call(self, command: str, **arguments: object) -> dict[str, Any]:
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own."""
         with self.connect() as client:
             return client.call(command, arguments)
 
-    def send(self, command: str, **arguments: object) -> Pending:
+    def send(self, command: str, /, **arguments: object) -> Pending:
         """One command over a connection of its own, not waited for."""
         self._sent.append(Pending(self.endpoint.socket, command, arguments))
         return self._sent[-1]
@@ -164,7 +168,7 @@ class DaemonProcess:
         while self._sent:
             self._sent.pop().hang_up()
 
-    def refusal(self, command: str, **arguments: object) -> CommandFailed:
+    def refusal(self, command: str, /, **arguments: object) -> CommandFailed:
         """The error that a command must end with."""
         try:
             reply = self.call(command, **arguments)

@@ -24,8 +24,12 @@ MAX_SENTENCE_CHARS = 400
 
 GOOD: dict[str, dict[str, object]] = {
     "name": {"name": "{terminal}"},
+    "names": {"names": ["{terminal}"]},
     "cmd": {"cmd": "echo bad-arguments"},
     "keys": {"keys": "bad-arguments"},
+    "signal": {"signal": "INT"},
+    "cols": {"cols": 80},
+    "rows": {"rows": 24},
     "target_handle": {"target_handle": "somebody"},
     "context": {"context": "bad-arguments"},
     "handle": {"handle": "somebody"},
@@ -34,6 +38,15 @@ GOOD: dict[str, dict[str, object]] = {
 
 BAD: dict[str, list[tuple[object, str]]] = {
     "name": [("", "1 to 64"), ("a b", "1 to 64"), ("x" * 65, "1 to 64"), (5, "text"), (None, "")],
+    "names": [
+        ([], "1 to 64"),
+        (["a b"], "1 to 64"),
+        ([f"t{number}" for number in range(65)], "1 to 64"),
+        (["target", "TARGET"], "different"),
+        ("target", "list"),
+        ([5], "text"),
+        (None, ""),
+    ],
     "cmd": [("a\0b", "NUL"), ("x" * 1_000_001, "1000000"), (["ls"], "text"), (None, "")],
     "timeout": [
         (-1, "from"),
@@ -43,6 +56,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
         ([1], "number"),
     ],
     "keys": [("x" * 65_537, "65536"), (7, "text"), (None, "")],
+    "signal": [("9", "INT"), ("", "INT"), ("SIGSEGV", "INT"), (2, "text"), (None, "")],
     "last_n": [(0, "from 1 to 1000"), (1001, "from 1"), ("5", "whole number"), (2.5, "whole")],
     "since_seq": [(-2, "from -1"), ("0", "whole number"), (True, "whole number")],
     "cursor": [(-1, "from 0"), (10**12, "ends at"), ("0", "whole number")],
@@ -50,13 +64,19 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "wait_s": [(-1, "from 0"), (86_401, "86400"), ("long", "number")],
     "plain": [("yes", "true or false"), (1, "true or false")],
     "seq": [(-1, "from 0"), (10**9, "no command"), (0.5, "whole number")],
-    "pattern": [("(", "regular expression"), ("x" * 1_001, "1000"), (5, "text")],
+    "pattern": [
+        ("(", "regular expression"),
+        (r"\pL{900}", "too large"),
+        ("x" * 1_001, "1000"),
+        (5, "text"),
+    ],
     "idle_s": [(0, "from 0.05"), (3_601, "3600"), ("1", "number")],
     "shell": [("/no/such/shell", "program"), (5, "text"), ("x" * 4097, "4096")],
     "cwd": [("/no/such/directory", "does not exist"), ({}, "text"), ("x" * 4097, "4096")],
     "env": [({"": "x"}, "empty"), ({"a": 5}, "text"), ([], "object"), ("a=b", "object")],
     "cols": [(1, "2 to 1000"), (1001, "2 to 1000"), ("80", "whole number"), (80.5, "whole")],
     "rows": [(0, "1 to 1000"), (-5, "1 to 1000"), (True, "whole number")],
+    "only_failures": [("no", "true or false"), (1, "true or false")],
     "purge": [("yes", "true or false"), (1, "true or false")],
     "after": [("no such message", "after"), (5, "text"), ("x" * 513, "512")],
     "unread": [("no", "true or false"), (0, "true or false")],
@@ -90,6 +110,8 @@ class Bad:
         if "name" in given:
             # A spawn that is refused for another reason must not be refused for its name.
             given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
+        if "names" in given:
+            given["names"] = [terminal]
         if self.value is None:
             del given[self.argument]
         else:

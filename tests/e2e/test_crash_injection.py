@@ -22,6 +22,7 @@ from aegis.client.line import CommandFailed
 from tests.e2e.busy import NAMES, Busy, busy_daemon, callers, crashing, endpoint_of, nodes
 from tests.e2e.callers import Lost, Pending
 from tests.e2e.harness import GUARD_S, Gate
+from tests.e2e.watchers import watching_at
 
 pytestmark = [
     pytest.mark.real,
@@ -297,6 +298,76 @@ async def test_a_service_that_crashes_costs_the_call_in_hand_and_no_terminal(
             assert [await busy.runs["build"].result()] == [record]
             assert is_true(await busy.runs["other"].result(), "other")
             assert await busy.wait.result()
+
+
+async def test_a_directory_that_crashes_costs_the_answer_of_a_broadcast_and_types_nothing(
+    tmp_path: Path, new_gate: NewGate
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            names = list(NAMES)
+            lost = busy.call("line", "term_broadcast", names=names, cmd="echo never", timeout=60)
+            await busy.callers["websocket"].call("term_list")
+            with crashing("root/terminal-directory"):
+                await refused(busy.call("legacy", "term_list"))
+            assert await refused(lost) == (
+                "the directory of terminals had an internal error while it handled this call; "
+                "where your command was typed it goes on: look for its records with "
+                "aegis_term_read before you run it again"
+            )
+            [record] = await check_aftermath(busy, "root/terminal-directory")
+            assert is_true(record, "build")
+
+
+async def test_a_front_that_crashes_costs_a_broadcast_its_record_alone(
+    tmp_path: Path, new_gate: NewGate
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            names = list(NAMES)
+            both = busy.call("line", "term_broadcast", names=names, cmd="true", timeout=60)
+            await busy.callers["websocket"].call("term_list")
+            with crashing("root/terminals/build/terminal"):
+                await refused(busy.call("legacy", "term_read", name="build"))
+            busy.gates["other"].open()
+            lost, kept = (await both.result())["result"]
+            assert (lost["name"], lost["record"]) == ("build", None)
+            assert lost["error"].startswith("terminal 'build' gave no answer; if your command was ")
+            assert (kept["name"], kept["error"]) == ("other", None)
+            assert (kept["record"]["seq"], kept["record"]["exit"]) == (1, 0)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+@pytest.mark.parametrize(
+    ("path", "uri", "command", "arguments"),
+    [
+        (
+            "root/terminals/build/terminal",
+            "aegis://terminals/build/ledger",
+            "term_read",
+            {"name": "build"},
+        ),
+        ("root/inboxes/ann/inbox", "aegis://inbox/ann", "inbox_read", {"from_handle": "ann"}),
+    ],
+)
+async def test_whoever_watches_is_told_to_read_again_what_its_actor_may_not_have_told(
+    tmp_path: Path,
+    new_gate: NewGate,
+    mode: str,
+    path: str,
+    uri: str,
+    command: str,
+    arguments: dict[str, str],
+) -> None:
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            url = busy.sessions["legacy"]  # of ann
+            async with watching_at(url, mode, [uri], {}) as watcher:
+                with crashing(path):
+                    await refused(busy.call("line", command, **arguments))
+                assert await watcher.next() == uri
+                assert await watcher.read(uri)
 
 
 # The servers.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, needs_zsh, on_both_shells
 from tests.e2e.harness import LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -27,11 +27,38 @@ USERS_HOOKS = {
 }
 
 
-@pytest.mark.parametrize("bashrc", USERS_HOOKS.values(), ids=USERS_HOOKS)
+USERS_HOOKS_OF_ZSH = {
+    "a precmd function": "precmd() { echo precmd; echo precmd >>$HOME/seen }",
+    "a preexec function": "preexec() { echo preexec; echo preexec >>$HOME/seen }",
+    "functions in arrays": (
+        "hook() { echo hook; echo hook >>$HOME/seen }\n"
+        "precmd_functions=(hook) preexec_functions=(hook)"
+    ),
+    "a DEBUG trap": "TRAPDEBUG() { echo debug >>$HOME/seen }",
+    "a widget": "zle-line-init() { echo widget >>$HOME/seen }; zle -N zle-line-init",
+    "options": (
+        "precmd() { echo precmd >>$HOME/seen }\n"
+        "setopt ksh_arrays sh_word_split no_unset warn_create_global local_options err_return"
+    ),
+    "a prompt that is a program": "setopt prompt_subst; PS1='$(echo prompt >>$HOME/seen)$ '",
+    "a right prompt": "precmd() { echo >>$HOME/seen }; RPROMPT=right; setopt transient_rprompt",
+}
+
+
+@pytest.mark.parametrize(
+    ("shell", "startup"),
+    [
+        *(pytest.param("bash", startup, id=name) for name, startup in USERS_HOOKS.items()),
+        *(
+            pytest.param("zsh", startup, id=f"zsh, {name}", marks=needs_zsh)
+            for name, startup in USERS_HOOKS_OF_ZSH.items()
+        ),
+    ],
+)
 def test_trap_01_what_the_user_hooked_still_runs_and_none_of_it_is_in_the_output(
-    new_terminal: NewTerminal, tmp_path: Path, bashrc: str
+    new_terminal: NewTerminal, tmp_path: Path, startup: str
 ) -> None:
-    terminal = new_terminal(bashrc)
+    terminal = new_terminal(startup)
     seen = tmp_path / f"home-{terminal.name}" / "seen"
     terminal.run("true")
     before = len(seen.read_text().splitlines())
@@ -54,6 +81,7 @@ def test_trap_01_a_shell_like_bash_preexec_hears_of_every_command(
     assert "echo one" in seen.splitlines()
 
 
+@on_both_shells
 def test_trap_01_a_virtual_environment_is_activated_and_left_again(terminal: LiveTerminal) -> None:
     terminal.run("python3 -m venv --without-pip env")
     assert outcome(terminal.run(". env/bin/activate")) == (0, "", "exited")
@@ -63,11 +91,12 @@ def test_trap_01_a_virtual_environment_is_activated_and_left_again(terminal: Liv
     assert outcome(terminal.run("deactivate; (exit 4)")) == (4, "", "exited")
 
 
-@pytest.mark.parametrize("bashrc", [None, "set -a; PS1='$ '", "export PS0 PS1 PS2 PROMPT_COMMAND"])
+@on_both_shells
+@pytest.mark.parametrize("startup", [None, "set -a; PS1='$ '", "export PS0 PS1 PS2 PROMPT_COMMAND"])
 def test_trap_01_no_child_of_the_shell_has_the_secret_in_its_environment(
-    new_terminal: NewTerminal, bashrc: str | None
+    new_terminal: NewTerminal, startup: str | None
 ) -> None:
-    terminal = new_terminal(bashrc)
+    terminal = new_terminal(startup)
     terminal.run("true")
     secret = terminal.run('echo "$__aegis_n"')["stdout"].strip()
     assert len(secret) >= 16
@@ -93,6 +122,7 @@ RETURNS_AT_ONCE = [
 ]
 
 
+@on_both_shells
 @pytest.mark.parametrize(("cmd", "code", "stdout"), RETURNS_AT_ONCE)
 def test_trap_02_it_returns_at_once_with_the_right_exit(
     terminal: LiveTerminal, cmd: str, code: int | None, stdout: str
@@ -104,23 +134,53 @@ def test_trap_02_it_returns_at_once_with_the_right_exit(
     assert outcome(terminal.run("echo after")) == (0, "after\n", "exited")
 
 
-@pytest.mark.parametrize("cmd", [")", "if then fi", "echo (", "done", "&& true"])
+@on_both_shells
+@pytest.mark.parametrize("cmd", [")", "if fi", "done", "&& true"])
 def test_trap_02_a_syntax_error_returns_at_once_and_says_so(
     terminal: LiveTerminal, cmd: str
 ) -> None:
     record = terminal.run(cmd)
-    assert "syntax error" in record["stdout"]
+    first_line = record["stdout"].splitlines()[0]
+    assert "syntax error" in first_line or "parse error" in first_line
     assert record["exit"] not in (0, None)
     assert outcome(terminal.run("echo after")) == (0, "after\n", "exited")
 
 
-def test_trap_02_a_coprocess_returns_at_once(terminal: LiveTerminal) -> None:
+@pytest.mark.parametrize(
+    ("shell", "talk"),
+    [
+        ("bash", "echo ping >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x"),
+        pytest.param("zsh", "print -p ping; read -rp x; echo $x", marks=needs_zsh),
+    ],
+)
+def test_trap_02_a_coprocess_returns_at_once(terminal: LiveTerminal, talk: str) -> None:
     assert terminal.run("coproc cat")["exit"] == 0
-    assert terminal.run("echo ping >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x")[
-        "stdout"
-    ].endswith("ping\n")
+    assert terminal.run(talk)["stdout"].endswith("ping\n")
 
 
+@pytest.mark.parametrize("shell", [pytest.param("zsh", marks=needs_zsh)])
+@pytest.mark.parametrize(
+    "startup",
+    [
+        "RPROMPT=right; setopt transient_rprompt",
+        "x() { region_highlight=('0 9 bold') }; zle -N zle-line-finish x",
+        "x() { POSTDISPLAY=' behind'; zle -R }; zle -N zle-line-finish x",
+        "setopt prompt_sp; precmd() { setopt prompt_sp }",
+        "unset zle_bracketed_paste",
+    ],
+)
+def test_trap_15_what_zsh_draws_as_it_lets_go_of_a_line_is_no_output(
+    new_terminal: NewTerminal, startup: str
+) -> None:
+    terminal = new_terminal(startup)
+    for cmd in ("", "# a comment", "\n\n# another\n"):
+        terminal.run("(exit 7)")
+        assert outcome(terminal.run(cmd)) == (0, "", "exited")
+    assert terminal.run("echo )")["stdout"] == "zsh: parse error near `)'\n"
+    assert outcome(terminal.run("printf x")) == (0, "x", "exited")
+
+
+@on_both_shells
 def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(terminal: LiveTerminal) -> None:
     terminal.run("marker=old")
     record = terminal.run("echo bye; exit 3")
@@ -132,6 +192,7 @@ def test_trap_10_exit_ends_the_run_and_a_fresh_shell_comes(terminal: LiveTermina
     assert (info["restarts"], info["last_exit"]) == (1, 0)
 
 
+@on_both_shells
 @pytest.mark.parametrize(
     ("cmd", "code"),
     [("exec sleep 0.1", 0), ("set -e; false", 1), ("kill -9 $$", 137), ("exec false", 1)],
@@ -151,6 +212,7 @@ def test_trap_10_whatever_ends_the_shell_ends_the_run_with_what_is_known(
     assert [each["seq"] for each in terminal.records()] == [0, 1]
 
 
+@on_both_shells
 def test_trap_10_a_shell_that_ends_again_and_again_is_followed_by_a_fresh_one(
     terminal: LiveTerminal,
 ) -> None:
@@ -160,6 +222,7 @@ def test_trap_10_a_shell_that_ends_again_and_again_is_followed_by_a_fresh_one(
     assert terminal.described()["restarts"] == 6
 
 
+@on_both_shells
 @pytest.mark.parametrize("typed", ["exit 4\r", "\x04"])
 def test_trap_10_a_shell_that_somebody_left_by_keys_is_followed_by_a_fresh_one(
     terminal: LiveTerminal, typed: str
@@ -187,7 +250,36 @@ REARMING = [
 ]
 
 
-@pytest.mark.parametrize("cmd", REARMING)
+REARMING_OF_ZSH = [
+    "precmd_functions=()",
+    "preexec_functions=()",
+    "unset precmd_functions preexec_functions",
+    "precmd_functions=(true true) preexec_functions=(true true)",
+    "precmd() { : }; preexec() { : }",
+    "zle -D zle-line-init zle-line-finish",
+    "zle -D zle-line-init; precmd_functions=()",
+    "x() { : }; zle -N zle-line-init x; zle -N zle-line-finish x",
+    "bindkey -d",
+    "bindkey -N mine; bindkey -A mine main",
+    "unsetopt zle",
+    "setopt local_options ksh_arrays no_unset",
+    "emulate sh",
+    "emulate ksh",
+    "unset zle_bracketed_paste",
+    "PS1=x; unset PS2 RPS1",
+    "exec zsh",
+    "exec zsh -f",
+    "stty -echo",
+]
+
+
+@pytest.mark.parametrize(
+    ("shell", "cmd"),
+    [
+        *(("bash", cmd) for cmd in REARMING),
+        *(pytest.param("zsh", cmd, marks=needs_zsh) for cmd in REARMING_OF_ZSH),
+    ],
+)
 def test_trap_12_a_shell_whose_hooks_were_taken_away_never_hangs(
     terminal: LiveTerminal, cmd: str
 ) -> None:

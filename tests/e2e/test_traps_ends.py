@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import Gate, LiveTerminal
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, on_both_shells]
 
 
 def outcome(record: dict[str, Any]) -> tuple[int | None, str, str | None]:
@@ -134,4 +134,4 @@ def test_trap_13_the_notice_that_a_job_is_done_belongs_to_no_record(
     assert terminal.run("echo one")["stdout"] == "one\n"
     terminal.run("true &")
     assert terminal.run("echo two")["stdout"] == "two\n"
-    assert b"Done" in terminal.raw()
+    assert b"done" in terminal.raw().lower()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, needs_zsh, on_both_shells
 from tests.e2e.harness import LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -28,11 +28,19 @@ def outcome(record: dict[str, Any]) -> tuple[int | None, str, str | None]:
         ("^a^b", None),
     ],
 )
-@pytest.mark.parametrize("bashrc", [None, "set -H; PROMPT_COMMAND='set -H'"])
+@pytest.mark.parametrize(
+    ("shell", "startup"),
+    [
+        ("bash", None),
+        ("bash", "set -H; PROMPT_COMMAND='set -H'"),
+        pytest.param("zsh", None, marks=needs_zsh),
+        pytest.param("zsh", "precmd() { setopt bang_hist correct_all }", marks=needs_zsh),
+    ],
+)
 def test_trap_03_an_exclamation_mark_means_itself(
-    new_terminal: NewTerminal, bashrc: str | None, cmd: str, stdout: str | None
+    new_terminal: NewTerminal, startup: str | None, cmd: str, stdout: str | None
 ) -> None:
-    terminal = new_terminal(bashrc)
+    terminal = new_terminal(startup)
     terminal.run("echo first")
     record = terminal.run(cmd)
     assert record["cmd"] == cmd
@@ -42,6 +50,7 @@ def test_trap_03_an_exclamation_mark_means_itself(
         assert outcome(record) == (0, stdout, "exited")
 
 
+@on_both_shells
 @pytest.mark.parametrize(
     "cmd",
     [
@@ -66,6 +75,7 @@ def test_trap_04_what_the_shell_cannot_finish_reading_is_interrupted_and_fails(
     assert outcome(terminal.run("echo after")) == (0, "after\n", "exited")
 
 
+@on_both_shells
 def test_trap_04_incomplete_input_gives_its_number_back(terminal: LiveTerminal) -> None:
     assert terminal.run("true")["seq"] == 0
     terminal.refusal("echo 'never shown")
@@ -80,10 +90,18 @@ def test_trap_04_a_line_that_ran_before_the_open_one_is_recorded(terminal: LiveT
     assert record["stdout"].startswith("ran\n")
 
 
+@pytest.mark.parametrize("shell", [pytest.param("zsh", marks=needs_zsh)])
+def test_trap_04_zsh_runs_no_line_before_it_has_read_all(terminal: LiveTerminal) -> None:
+    assert "did not run" in str(terminal.refusal("echo ran\necho 'open"))
+    assert terminal.records() == []
+
+
+@on_both_shells
 def test_trap_14_a_literal_tab_completes_nothing(terminal: LiveTerminal) -> None:
     assert terminal.run("printf '%s|' a\tb 'c\td'")["stdout"] == "a|b|c\td|"
 
 
+@on_both_shells
 def test_trap_14_a_line_of_5000_characters_arrives_exactly(terminal: LiveTerminal) -> None:
     word = "".join(chr(ord("a") + number % 26) for number in range(5_000))
     record = terminal.run(f"printf %s {word} | md5sum; printf %s {word}")
@@ -91,6 +109,7 @@ def test_trap_14_a_line_of_5000_characters_arrives_exactly(terminal: LiveTermina
     assert record["cmd"] == f"printf %s {word} | md5sum; printf %s {word}"
 
 
+@on_both_shells
 def test_trap_14_a_script_of_100_kilobytes_is_one_record(terminal: LiveTerminal) -> None:
     lines = [f": line {number} {'x' * 80}" for number in range(1_100)]
     script = "\n".join([*lines, "echo done; (exit 6)"])
@@ -101,6 +120,7 @@ def test_trap_14_a_script_of_100_kilobytes_is_one_record(terminal: LiveTerminal)
     assert len(terminal.records()) == 1
 
 
+@on_both_shells
 @pytest.mark.parametrize("text", ["grün 日本語 🟢 é", "e\u0301\u200d👩\u200d💻", "\u00a0\u202e"])
 def test_trap_14_utf8_arrives_exactly(terminal: LiveTerminal, tmp_path: Path, text: str) -> None:
     copy = tmp_path / "copy"
@@ -108,6 +128,7 @@ def test_trap_14_utf8_arrives_exactly(terminal: LiveTerminal, tmp_path: Path, te
     assert copy.read_text() == text
 
 
+@on_both_shells
 @pytest.mark.parametrize("number", [1, 2, 3, 7, 8, 9, 13, 17, 19, 21, 22, 26, 27, 28, 127])
 def test_trap_14_control_characters_arrive_exactly(
     terminal: LiveTerminal, tmp_path: Path, number: int
@@ -117,11 +138,13 @@ def test_trap_14_control_characters_arrive_exactly(
     assert copy.read_bytes() == b"a" + bytes([number]) + b"b"
 
 
+@on_both_shells
 def test_trap_14_leading_blanks_and_a_here_document_arrive_exactly(terminal: LiveTerminal) -> None:
     record = terminal.run("  cat <<'END'\n\tindented $x !!\n  two\nEND")
     assert outcome(record) == (0, "\tindented $x !!\n  two\n", "exited")
 
 
+@on_both_shells
 def test_trap_34_a_line_half_typed_by_one_keeps_the_run_of_another_away(
     terminal: LiveTerminal, tmp_path: Path
 ) -> None:
@@ -144,6 +167,7 @@ def test_trap_34_a_line_half_typed_by_one_keeps_the_run_of_another_away(
     assert submitted["cmd"] == "echo whole"
 
 
+@on_both_shells
 def test_trap_34_a_search_in_the_history_picks_nothing(
     terminal: LiveTerminal, tmp_path: Path
 ) -> None:
@@ -157,6 +181,7 @@ def test_trap_34_a_search_in_the_history_picks_nothing(
     assert [each["cmd"] for each in terminal.records()][1:] == ["echo new"]
 
 
+@on_both_shells
 def test_trap_34_a_secondary_prompt_of_somebody_keeps_others_away(terminal: LiveTerminal) -> None:
     terminal.keys("echo 'first\r", from_handle="ann")
     error = terminal.refusal("echo mine", timeout=0.4)
@@ -166,6 +191,7 @@ def test_trap_34_a_secondary_prompt_of_somebody_keeps_others_away(terminal: Live
     assert terminal.records()[0]["stdout"] == "first\nsecond\n"
 
 
+@on_both_shells
 def test_trap_34_a_line_that_its_writer_gave_up_frees_the_terminal(terminal: LiveTerminal) -> None:
     terminal.keys("rm -rf ", from_handle="ann")
     waiting = terminal.start("echo mine").has_arrived()

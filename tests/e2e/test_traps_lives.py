@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from aegis.client.line import CommandFailed
-from tests.e2e.conftest import NewTerminal
-from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.conftest import NewTerminal, on_both_shells
+from tests.e2e.harness import STARTUP_FILES, DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
 
@@ -30,6 +30,7 @@ OUTLIVING = [
 ]
 
 
+@on_both_shells
 @pytest.mark.parametrize("child", OUTLIVING)
 def test_trap_17_close_gives_the_run_its_record_and_ends_every_process(
     daemon: DaemonProcess,
@@ -54,6 +55,7 @@ def test_trap_17_close_gives_the_run_its_record_and_ends_every_process(
     assert terminal.records() == [record]
 
 
+@on_both_shells
 def test_trap_17_a_command_in_front_that_ignores_signals_is_ended_too(
     daemon: DaemonProcess, terminal: LiveTerminal, gate: Gate
 ) -> None:
@@ -64,6 +66,7 @@ def test_trap_17_a_command_in_front_that_ignores_signals_is_ended_too(
     assert daemon.shell_processes(f"{terminal.name}/") == []
 
 
+@on_both_shells
 def test_trap_17_who_waits_in_the_queue_of_a_closed_terminal_is_told(
     terminal: LiveTerminal, gate: Gate
 ) -> None:
@@ -169,6 +172,7 @@ def test_trap_20_the_longest_variables_are_taken(new_terminal: NewTerminal) -> N
     assert new_terminal(env=longest).run("echo ${#V0} ${#V7}")["stdout"] == "131067 131067\n"
 
 
+@on_both_shells
 def test_trap_20_what_is_given_is_merged_into_the_environment(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
@@ -220,16 +224,20 @@ def test_trap_21_a_name_that_nobody_has_is_refused_and_the_nearest_is_named(
     assert f"did you mean '{terminal.name}'" in str(error)
 
 
-def test_trap_24_spawn_waits_for_a_bashrc_that_takes_its_time(new_terminal: NewTerminal) -> None:
+@on_both_shells
+def test_trap_24_spawn_waits_for_a_slow_startup_file(
+    new_terminal: NewTerminal,
+) -> None:
     terminal = new_terminal("sleep 1.5; late=yes; PS1='$ '")
     assert terminal.info["state"] == "idle"
     assert terminal.run("echo $late")["stdout"] == "yes\n"
 
 
-def test_trap_24_a_bashrc_that_waits_for_input_is_starting_and_runs_wait_for_it(
+@on_both_shells
+def test_trap_24_a_startup_file_that_waits_for_input_is_starting_and_runs_wait_for_it(
     new_terminal: NewTerminal,
 ) -> None:
-    terminal = new_terminal("read -rp 'who? ' who; PS1='$ '")
+    terminal = new_terminal("printf 'who? '; read -r who; PS1='$ '")
     assert terminal.info["state"] == "starting"
     waiting = terminal.start("echo $who").has_arrived()
     assert terminal.refusal("echo early", timeout=0.2).code == "unavailable"
@@ -238,8 +246,9 @@ def test_trap_24_a_bashrc_that_waits_for_input_is_starting_and_runs_wait_for_it(
     assert terminal.described()["state"] == "idle"
 
 
-def test_trap_24_a_bashrc_that_ends_in_exit_makes_a_failed_terminal_that_says_why(
-    daemon: DaemonProcess, new_terminal: NewTerminal, tmp_path: Path
+@on_both_shells
+def test_trap_24_a_startup_file_that_ends_in_exit_makes_a_failed_terminal_that_says_why(
+    daemon: DaemonProcess, new_terminal: NewTerminal, shell: str, tmp_path: Path
 ) -> None:
     terminal = new_terminal("echo the reason; exit 3")
     assert terminal.info["state"] == "failed"
@@ -251,9 +260,10 @@ def test_trap_24_a_bashrc_that_ends_in_exit_makes_a_failed_terminal_that_says_wh
     assert terminal.records() == []
     assert daemon.shell_processes(f"{terminal.name}/") == []
     terminal.close()
-    (tmp_path / f"home-{terminal.name}" / ".bashrc").write_text("PS1='$ '")
-    home = {"HOME": str(tmp_path / f"home-{terminal.name}")}
-    assert daemon.call("term_spawn", name=terminal.name, env=home)["state"] == "idle"
+    home = tmp_path / f"home-{terminal.name}"
+    (home / STARTUP_FILES[shell]).write_text("PS1='$ '")
+    again = daemon.call("term_spawn", name=terminal.name, shell=shell, env={"HOME": str(home)})
+    assert again["state"] == "idle"
     assert terminal.run("echo well")["seq"] == 0
 
 

@@ -12,7 +12,12 @@ from pathlib import Path
 import attrs
 
 from aegis.protocol.terminals import Integration
-from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
+from aegis.terminals.submission import (
+    APART_KEY,
+    INTERRUPT_LINE,
+    PROBE_KEY,
+    encode_submission,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -31,7 +36,9 @@ class ShellAdapter:
     """One start of a shell whose hook puts ``secret`` into its marks.
 
     ``argv`` starts it and ``env`` goes over its environment (never a secret); ``directory`` holds
-    the files of the hook. A kind that differs in how it is spoken to overrides the methods.
+    the files of the hook. ``error_tty`` is the path of the PTY that standard error of submitted
+    commands goes to, if they have one apart. A kind that differs in how it is spoken to overrides
+    the methods.
     """
 
     integration: Integration = "osc133"
@@ -39,6 +46,11 @@ class ShellAdapter:
     argv: tuple[str, ...]
     env: Mapping[str, str] = attrs.field(factory=dict)
     directory: Path
+    error_tty: str | None = None
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment to start it in, where ``inherited`` is that of every shell here."""
+        return {**inherited, **self.env}
 
     @property
     def probe_key(self) -> bytes:
@@ -55,7 +67,7 @@ class ShellAdapter:
 
         Raises ``InvalidRequest`` for what no shell can read.
         """
-        return encode_submission(cmd)
+        return encode_submission(cmd, b"" if self.error_tty is None else APART_KEY)
 
     def read_typed(self, number: int) -> str | None:
         """The text that the hook kept of a typed command under ``number``, once."""

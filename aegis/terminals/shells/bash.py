@@ -7,23 +7,22 @@ commands until ``read_typed`` takes them.
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 import shlex
-from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
+from aegis.terminals.shells.startup import (
+    MAX_TYPED_BYTES,
+    hook,
+    read_once,
+    remove_left,
+    write_private,
+    write_secret,
+)
 
 INIT_FILE = "init.sh"
-SECRET_FILE = "init.secret"  # noqa: S105 - a file's name
 
-MAX_TYPED_BYTES = 1 << 20
-"""Of a longer typed command the text is not taken."""
-
-_SECRET_BYTES = 18
 _ENTRY = re.compile(r"\s*[0-9]+[* ] (.*)", re.DOTALL)
 
 
@@ -59,12 +58,9 @@ def write_startup(directory: Path) -> bytes:
 
     What an earlier shell left there is removed. Raises ``OSError``.
     """
-    for left in directory.glob("typed.*"):
-        left.unlink(missing_ok=True)
-    secret = secrets.token_urlsafe(_SECRET_BYTES).encode()
-    _write_private(directory / INIT_FILE, _hook())
-    _write_private(directory / SECRET_FILE, secret + b"\n")
-    return secret
+    remove_left(directory, ["typed.*"])
+    write_private(directory / INIT_FILE, hook("bash.sh"))
+    return write_secret(directory)
 
 
 def argv(program: str, directory: Path) -> list[str]:
@@ -74,26 +70,8 @@ def argv(program: str, directory: Path) -> list[str]:
 
 def read_typed(directory: Path, history: int) -> str | None:
     """The text of the typed command with this history number, once; None if it is not known."""
-    path = directory / f"typed.{history}"
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_TYPED_BYTES + 1)
-        path.unlink()
-    except OSError:
-        return None
-    if len(data) > MAX_TYPED_BYTES:
+    data = read_once(directory / f"typed.{history}", MAX_TYPED_BYTES)
+    if data is None:
         return None
     entry = _ENTRY.fullmatch(data.decode(errors="replace"))
     return None if entry is None else entry[1].removesuffix("\n")
-
-
-@cache
-def _hook() -> bytes:
-    return resources.files("aegis.terminals.shells").joinpath("bash.sh").read_bytes()
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)

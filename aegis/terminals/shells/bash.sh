@@ -15,10 +15,12 @@ builtin shopt -u expand_aliases
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
 # prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
-# what bash draws, goes elsewhere than to a terminal.
+# what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
+# commands, if that comes apart; parted: 1 while it does.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
+__aegis_err=('') __aegis_parted=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
@@ -43,6 +45,10 @@ __aegis_first() {
   fi
   [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
+  if [[ $__aegis_parted ]]; then
+    __aegis_print "D;$status" ";s=$__aegis_s$typed" 2>>"$__aegis_err"
+    __aegis_join
+  fi
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
@@ -68,6 +74,22 @@ __aegis_has_history() {
   local entry= file=$__aegis_dir/typed.0
   { builtin history 1 >|"$file" && IFS= builtin read -r entry <"$file"; } 2>/dev/null
   [[ $entry ]]
+}
+
+# Standard error goes where everything goes, whatever the command did with its own.
+__aegis_join() {
+  [[ $__aegis_parted ]] || return 0
+  if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
+  __aegis_parted=
+}
+
+# The key before the Enter of a submission: from here on bash draws and speaks on the other PTY.
+__aegis_part() {
+  { local -; builtin set +euvx; } 2>/dev/null
+  [[ $__aegis_err && -w $__aegis_err && -t 2 ]] || return 0
+  __aegis_print 'P;k=a'
+  __aegis_parted=1
+  exec 2<>"$__aegis_err"
 }
 
 # Prints the mark $1 with the parameters $2 behind secret and number.
@@ -186,6 +208,7 @@ __aegis_set() {
 # The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
 __aegis_submit() {
   builtin set +H
+  __aegis_join
   __aegis_in_order || __aegis_order
   # Still owed at a prompt: the D in PS1 has told it, and used a number.
   [[ $__aegis_owed ]] && __aegis_q=$((__aegis_q + 1)) __aegis_owed=
@@ -205,15 +228,16 @@ __aegis_probe() {
   __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes. They are macros for 3 and 4, because bash finds
-# no command behind a key that ends a search in the history; from vi's command mode 1 goes through
-# insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
+# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error. 1 and 2 are macros for 3
+# and 4, because bash finds no command behind a key that ends a search in the history; from vi's
+# command mode 1 goes through insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
 # 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
 __aegis_bind_keys() {
   local map control
   for map in emacs vi-insert vi-command; do
     builtin bind -m "$map" -x '"\e[8133;3~": __aegis_submit'
     builtin bind -m "$map" -x '"\e[8133;4~": __aegis_probe'
+    builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
     builtin bind -m "$map" '"\e[8133;0~": ""'
@@ -239,11 +263,15 @@ __aegis_begin() {
 IFS= builtin read -r __aegis_n <"$__aegis_dir/init.secret"
 builtin declare +x __aegis_n
 builtin command rm -f -- "$__aegis_dir/init.secret"
+if [[ -r $__aegis_dir/init.stderr ]]; then
+  IFS= builtin read -r __aegis_err <"$__aegis_dir/init.stderr"
+fi
 builtin shopt -s expand_aliases
 
 # `again`: the daemon typed a line that reads this file into a bash that has read the user's files,
 # and lost the hook or never had it. That line is no command of theirs.
 if [[ ${1-} == again ]]; then
+  [[ $__aegis_err && /dev/fd/2 -ef $__aegis_err ]] && exec 2>/dev/tty
   [[ $(HISTTIMEFORMAT='' builtin history 1) == *"$__aegis_dir/init.sh"*' again' ]] &&
     builtin history -d -1 2>/dev/null
 elif [[ -f ~/.bashrc && -r ~/.bashrc ]]; then

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aegis.terminals.shells import bash
+import attrs
+
+from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 
-_KINDS = {"bash": bash.prepare}
-_REARM = {"bash": bash.rearm}
+_KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
+    "bash": bash.prepare,
+    "zsh": zsh.prepare,
+}
+
+_REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {"bash": bash.rearm}
+"""The kinds whose hook can be given to a shell that runs already."""
+
+_APART = frozenset({"bash", "zsh"})
+"""The kinds whose hook can send standard error of one command to a PTY of its own."""
+
+ERROR_TTY_FILE = "init.stderr"
+"""Where the hook finds the path of that PTY, if there is one."""
 
 
 def is_supported(program: str) -> bool:
@@ -25,9 +39,20 @@ def rearm_shell(name: str, words: tuple[str, ...], directory: Path) -> Rearmed |
     return None if rearm is None else rearm(words, directory)
 
 
-def prepare_shell(program: str, directory: Path) -> ShellAdapter:
+def can_separate(program: str) -> bool:
+    """Whether standard error of its commands can be told apart."""
+    return Path(program).name in _APART
+
+
+def prepare_shell(program: str, directory: Path, error_tty: str | None) -> ShellAdapter:
     """Write the start-up files for one start of ``program`` into ``directory`` (mode 0700).
 
-    Raises ``OSError``.
+    ``error_tty`` is the path of the PTY for standard error, if it is to come apart. Raises
+    ``OSError``.
     """
-    return _KINDS[Path(program).name](program, directory)
+    path = directory / ERROR_TTY_FILE
+    path.unlink(missing_ok=True)
+    if error_tty is not None:
+        path.write_text(f"{error_tty}\n", encoding="utf-8")
+    adapter = _KINDS[Path(program).name](program, directory)
+    return attrs.evolve(adapter, error_tty=error_tty)

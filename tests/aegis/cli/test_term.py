@@ -36,7 +36,7 @@ def test_spawn_sends_only_what_was_given(server: LineServer, invoke: Invoke, inf
 def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make) -> None:
     server.answers["term_spawn"] = info()
     where = ["--shell", "zsh", "--cwd", "/tmp", "--env", "A=1", "--env", "B=x=y"]
-    size = ["--cols", "100", "--rows", "30"]
+    size = ["--cols", "100", "--rows", "30", "--stderr", "separate"]
     invoke("term", "spawn", "build", *where, *size, "--as", "alice")
     assert server.arguments() == {
         "name": "build",
@@ -45,6 +45,7 @@ def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make
         "env": {"A": "1", "B": "x=y"},
         "cols": 100,
         "rows": 30,
+        "stderr": "separate",
         "from_handle": "alice",
     }
 
@@ -209,8 +210,14 @@ def test_read_takes_one_way_of_choosing(invoke: Invoke) -> None:
 def test_subscribe_shows_who_is_woken_now(server: LineServer, invoke: Invoke) -> None:
     server.answers["term_subscribe"] = {"subscribers": ["alice", "bob"], "ok": True}
     result = invoke("--as", "bob", "term", "subscribe", "build")
-    assert server.arguments() == {"name": "build", "from_handle": "bob"}
+    assert server.arguments() == {"name": "build", "from_handle": "bob", "only_failures": False}
     assert result.stdout == "subscribers: alice, bob\n"
+
+
+def test_subscribe_takes_what_one_wants_to_be_told_of(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_subscribe"] = {"subscribers": ["human"], "ok": True}
+    invoke("term", "subscribe", "build", "--pattern", "^make", "--only-failures")
+    assert server.arguments() == {"name": "build", "pattern": "^make", "only_failures": True}
 
 
 def test_unsubscribe_says_nothing(server: LineServer, invoke: Invoke) -> None:

@@ -15,6 +15,7 @@ from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.naming import NAME_RULE
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 from aegis.protocol.wire import MAX_SENTENCE_CHARS, command_from, to_plain
+from aegis.protocol.workspaces import SHELL_RULE, WORKSPACE_RULE
 
 HANDLE = "from_handle must be text or null, not 7"
 NO_NAME = "name is missing"
@@ -94,9 +95,62 @@ BAD: list[tuple[str, Any, str]] = [
     ("term_subscribe", {"name": 7}, "name must be text, not 7"),
     (
         "term_subscribe",
-        {"name": "a", "pattern": "x"},
-        "there is no argument 'pattern'; allowed: from_handle, name",
+        {"name": "a", "patern": "x"},
+        "there is no argument 'patern' (did you mean 'pattern'?); allowed: from_handle, name, "
+        "pattern, only_failures",
     ),
+    (
+        "term_subscribe",
+        {"name": "a", "pattern": "x" * 1001},
+        "pattern must be at most 1000 characters long, not 1001",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "only_failures": "no"},
+        'only_failures must be true or false, not "no"',
+    ),
+    (
+        "term_broadcast",
+        {"names": [], "cmd": "ls"},
+        "names must hold 1 to 64 terminals, not 0",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "A"], "cmd": "ls"},
+        "names must be different terminals; case makes no difference",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "b c"], "cmd": "ls"},
+        f"names must each be {NAME_RULE}, not 'b c'",
+    ),
+    ("workspace_create", {}, "workspace is missing"),
+    (
+        "workspace_create",
+        {"workspace": "a.b"},
+        f"workspace must be {WORKSPACE_RULE}, not 'a.b'",
+    ),
+    (
+        "workspace_list",
+        {"workspace": "a"},
+        "there is no argument 'workspace'; allowed: from_handle",
+    ),
+    ("workspace_delete", {"workspace": "a", "purge": 1}, "purge must be true or false, not 1"),
+    ("workspace_exec", {"workspace": "a"}, "command is missing"),
+    (
+        "workspace_exec",
+        {"workspace": "a", "command": "true", "timeout": 0},
+        "timeout must be from 0.01 to 86400 seconds, not 0.0",
+    ),
+    (
+        "shell_open",
+        {"workspace": "a", "name": "a.b"},
+        f"name must be {SHELL_RULE}, not 'a.b'",
+    ),
+    ("shell_read", {}, "shell is missing"),
+    ("shell_write", {"shell": "a"}, "input is missing"),
+    ("shell_signal", {"shell": "a", "signal": "9"}, f"signal must be {SIGNAL_RULE}, not '9'"),
+    ("shell_close", {}, "shell is missing"),
     ("term_output", {}, NO_NAME),
     (
         "term_output",
@@ -145,7 +199,7 @@ def test_bad_arguments_are_refused_with_what_is_allowed(
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
         command_from(BY_NAME[command], arguments)
-    assert str(caught.value) == f"aegis_{command}: {sentence}"
+    assert str(caught.value) == f"{BY_NAME[command].tool}: {sentence}"
 
 
 def test_the_table_of_bad_arguments_knows_every_command() -> None:

@@ -1,14 +1,16 @@
-"""A real bash on a real PTY, driven through the real hook, parser and boundaries."""
+"""A real shell on a real PTY, driven through the real hook, parser and boundaries."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from shutil import which
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import pytest
@@ -28,8 +30,8 @@ from aegis.terminals.boundaries import (
 from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import end_processes
-from aegis.terminals.shells import bash
-from aegis.terminals.submission import INTERRUPT_LINE, PROBE_KEY, encode_submission
+from aegis.terminals.shells import bash, zsh
+from aegis.terminals.shells.adapter import ShellAdapter
 
 T = TypeVar("T")
 
@@ -50,17 +52,18 @@ class Outcome:
         return self.end.exit
 
 
-class LiveBash:
+class LiveShell:
     """What a shell's owner does, in small: pump, submit, type, and look at what happened."""
 
-    def __init__(self, process: PtyProcess, secret: bytes, directory: Path) -> None:
+    def __init__(self, process: PtyProcess, adapter: ShellAdapter) -> None:
         self.process = process
-        self.secret = secret
-        self.directory = directory
+        self.adapter = adapter
+        self.secret = adapter.secret
+        self.directory = adapter.directory
         self.boundaries = Boundaries()
         self.everything = b""
         self.marks: list[Mark] = []
-        self._parser = MarkParser(secret)
+        self._parser = MarkParser(adapter.secret)
         self.output = ""
         self._output = b""
         self._grew = trio.Event()
@@ -90,7 +93,9 @@ class LiveBash:
             if isinstance(happening, Started | AcceptedLine):
                 self._output = b""
             if isinstance(happening, Ended | NothingRan):
-                self.output = self._output.decode().replace("\r\n", "\n").lstrip("\r")
+                self.output = re.sub("\r+\n", "\n", self._output.decode()).lstrip("\r")
+            if isinstance(happening, NothingRan):
+                self.output = self.output.removeprefix("\n")  # the line editor's own
             self._send.send_nowait(happening)
 
     async def expect(self, *kinds: type[T]) -> T:
@@ -111,7 +116,7 @@ class LiveBash:
 
     async def submit(self, cmd: str) -> None:
         self.boundaries.submitted()
-        await self._write(encode_submission(cmd))
+        await self._write(self.adapter.encode(cmd))
 
     async def run(self, cmd: str) -> Outcome:
         """Submit ``cmd`` and wait for its end and the next prompt."""
@@ -129,7 +134,7 @@ class LiveBash:
 
     async def probe(self) -> LineReport:
         self.boundaries.probed()
-        await self._write(PROBE_KEY)
+        await self._write(self.adapter.probe_key)
         return await self.expect(LineReport)
 
     async def settle(self) -> None:
@@ -137,14 +142,14 @@ class LiveBash:
         while not self.boundaries.can_submit():
             if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
                 self.boundaries.probed()
-                await self._write(PROBE_KEY)
+                await self._write(self.adapter.probe_key)
             await self.expect(Prompted, LineReport)
         self.happened_so_far()
 
     async def interrupt(self) -> None:
         """What an owner does about text that the shell cannot finish reading."""
         self.boundaries.probed()
-        await self._write(INTERRUPT_LINE)
+        await self._write(self.adapter.interrupt_line)
 
     async def _write(self, data: bytes) -> None:
         with trio.fail_after(HANG_S):
@@ -157,13 +162,62 @@ class LiveBash:
                 await self._grew.wait()
 
 
-StartBash: TypeAlias = Callable[..., Awaitable[LiveBash]]
+StartBash: TypeAlias = Callable[..., Awaitable[LiveShell]]
+StartShell: TypeAlias = Callable[..., Awaitable[LiveShell]]
+
+
+@pytest.fixture
+async def start_shell(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[StartShell]:
+    """Starts a shell as ``prepare`` of its kind says; ends everything of it afterwards.
+
+    ``files`` are put into its home directory before.
+    """
+    started: list[LiveShell] = []
+
+    async def start(
+        prepare: Callable[[str, Path], ShellAdapter],
+        program: str,
+        files: Mapping[str, str] | None = None,
+        *,
+        env: dict[str, str] | None = None,
+        prompt: bool = True,
+    ) -> LiveShell:
+        home = tmp_path / "home"
+        for name, text in (files or {}).items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
+        home.mkdir(exist_ok=True)
+        state = tmp_path / f"it's a state{len(started)}"
+        state.mkdir(mode=0o700)
+        adapter = prepare(program, state)
+        inherited = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            **(env or {}),
+        }
+        process = await open_pty_process(
+            adapter.argv, cwd=str(home), env=adapter.environment(inherited), rows=24, cols=80
+        )
+        shell = LiveShell(process, adapter)
+        started.append(shell)
+        nursery.start_soon(shell.pump)
+        if prompt:
+            await shell.expect(Prompted)
+        return shell
+
+    yield start
+    for shell in started:
+        shell.process.close()
+        assert await end_processes([shell.process.pid], []) == []
+        await shell.process.wait()
 
 
 @pytest.fixture
 async def start_bash(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[StartBash]:
     """Starts a bash with the given ``.bashrc``; ends everything of it afterwards."""
-    started: list[LiveBash] = []
+    started: list[LiveShell] = []
 
     async def start(
         bashrc: str = "PS1='$ '\n",
@@ -172,13 +226,13 @@ async def start_bash(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Sta
         directory: str = "state",
         hook: Callable[[str], str] | None = None,
         prompt: bool = True,
-    ) -> LiveBash:
+    ) -> LiveShell:
         home = tmp_path / "home"
         home.mkdir(exist_ok=True)
         (home / ".bashrc").write_text(bashrc)
         state = tmp_path / directory
         state.mkdir(mode=0o700)
-        secret = bash.write_startup(state)
+        adapter = bash.prepare("bash", state)
         if hook is not None:
             init = state / bash.INIT_FILE
             init.write_text(hook(init.read_text()))
@@ -189,9 +243,9 @@ async def start_bash(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Sta
             "LANG": "C.UTF-8",
         }
         process = await open_pty_process(
-            bash.argv("bash", state), cwd=str(home), env=variables | (env or {}), rows=24, cols=80
+            adapter.argv, cwd=str(home), env=variables | (env or {}), rows=24, cols=80
         )
-        shell = LiveBash(process, secret, state)
+        shell = LiveShell(process, adapter)
         started.append(shell)
         nursery.start_soon(shell.pump)
         if prompt:
@@ -211,3 +265,19 @@ def venv(tmp_path: Path) -> Path:
     directory = tmp_path / "a venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     return directory
+
+
+needs_zsh = pytest.mark.skipif(which("zsh") is None, reason="zsh is not installed")
+
+
+@pytest.fixture(params=["bash", pytest.param("zsh", marks=needs_zsh)])
+def start(request: pytest.FixtureRequest, start_shell: StartShell) -> StartShell:
+    """Starts a bash or a zsh with the given start-up file; a test with it runs once on each."""
+    prepare, name = {"bash": (bash.prepare, ".bashrc"), "zsh": (zsh.prepare, ".zshrc")}[
+        request.param
+    ]
+
+    async def start(startup: str = "PS1='$ '\n", **arguments: Any) -> LiveShell:
+        return await start_shell(prepare, request.param, {name: startup}, **arguments)
+
+    return start

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
-from aegis.terminals.patterns import MAX_PATTERN_CHARS, MAX_TEXT_CHARS, Pattern
+from aegis.protocol.terminals import MAX_PATTERN_CHARS
+from aegis.terminals.patterns import MAX_TEXT_CHARS, Pattern
 from aegis.terminals.searching import search
 
 SLOWEST = "(a?){400}a{400}c"

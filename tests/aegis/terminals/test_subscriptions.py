@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from aegis.errors import Unavailable
-from aegis.terminals.subscriptions import MAX_SUBSCRIBERS, Subscription, Subscriptions, restored
+from aegis.terminals.patterns import Pattern
+from aegis.terminals.subscriptions import (
+    EVERYTHING,
+    MAX_EARLIER,
+    MAX_SUBSCRIBERS,
+    Earlier,
+    Filter,
+    Subscription,
+    Subscriptions,
+    restored,
+)
 
 TWO = Subscriptions().subscribed("Pm", 4).subscribed("bob", 7)
 
@@ -50,7 +60,7 @@ def test_what_is_stored_comes_back() -> None:
     ("entry", "known"),
     [
         ({"handle": "pm", "confirmed": 3}, True),
-        ({"handle": "pm", "confirmed": 3, "pattern": "pytest", "only_failures": True}, True),
+        ({"handle": "pm", "confirmed": 3, "of": "a later version"}, True),
         ({"handle": "../pm", "confirmed": 3}, False),
         ({"handle": "pm", "confirmed": "3"}, False),
         ({"handle": "pm"}, False),
@@ -70,3 +80,84 @@ def test_an_entry_that_makes_no_sense_costs_only_itself(entry: object, known: bo
 @pytest.mark.parametrize("fields", [{}, {"subscribers": None}, {"subscribers": {"pm": 3}}])
 def test_a_note_without_a_list_is_damaged(fields: dict[str, object]) -> None:
     assert restored(fields) == (Subscriptions(), 1)
+
+
+TESTS = Filter(pattern=Pattern("pytest"))
+FAILURES = Filter(only_failures=True)
+BOTH = Filter(pattern=Pattern("make"), only_failures=True)
+
+
+def who(subscriptions: Subscriptions) -> Subscription:
+    [only] = subscriptions.by_key.values()
+    return only
+
+
+def test_another_filter_counts_for_what_comes_after_it() -> None:
+    one = Subscriptions().subscribed("pm", 4, TESTS).subscribed("PM", 9, FAILURES)
+    assert who(one).handle == "pm"
+    assert [who(one).filter_of(seq) for seq in (5, 9, 10)] == [TESTS, TESTS, FAILURES]
+    two = one.subscribed("pm", 12)
+    assert [who(two).filter_of(seq) for seq in (9, 10, 12, 13)] == [
+        TESTS,
+        FAILURES,
+        FAILURES,
+        EVERYTHING,
+    ]
+
+
+def test_the_same_filter_again_changes_nothing() -> None:
+    one = Subscriptions().subscribed("pm", 4, TESTS)
+    assert one.subscribed("pm", 9, Filter(pattern=Pattern("pytest"))) == one
+
+
+def test_a_filter_that_was_there_for_no_record_leaves_no_trace() -> None:
+    one = Subscriptions().subscribed("pm", 4, TESTS).subscribed("pm", 9, FAILURES)
+    assert who(one.subscribed("pm", 9, BOTH)).earlier == (Earlier(until=9, filter=TESTS),)
+    assert who(Subscriptions().subscribed("pm", 4, TESTS).subscribed("pm", 4)).earlier == ()
+
+
+def test_an_earlier_filter_is_kept_as_long_as_a_record_needs_it() -> None:
+    owed = Subscriptions().subscribed("pm", 4, TESTS).subscribed("pm", 9, FAILURES)
+    assert who(owed.confirmed({"pm": 8})).filter_of(9) == TESTS
+    assert who(owed.confirmed({"pm": 9})).earlier == ()
+    assert who(owed.confirmed({"pm": 9})).filter_of(10) == FAILURES
+
+
+def test_who_is_told_nothing_cannot_change_its_filter_for_ever() -> None:
+    now = Subscriptions().subscribed("pm", 0, TESTS)
+    for number in range(MAX_EARLIER):
+        now = now.subscribed("pm", number + 1, FAILURES if number % 2 == 0 else TESTS)
+    with pytest.raises(Unavailable, match=r"filter of 'pm' was changed 3 times .* try again"):
+        now.subscribed("pm", 90, BOTH)
+    assert who(now.confirmed({"pm": 1}).subscribed("pm", 90, BOTH)).filter == BOTH
+
+
+@pytest.mark.parametrize("wanted", [EVERYTHING, TESTS, FAILURES, BOTH])
+@pytest.mark.parametrize("before", [EVERYTHING, TESTS])
+def test_filters_are_stored_and_come_back(wanted: Filter, before: Filter) -> None:
+    now = Subscriptions().subscribed("pm", 4, before).subscribed("pm", 9, wanted)
+    assert restored(now.stored()) == (now, 0)
+
+
+def test_what_wants_everything_is_stored_as_before_there_were_filters() -> None:
+    assert who(TWO.unsubscribed("bob")).stored() == {"handle": "Pm", "confirmed": 4}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pattern": "("},
+        {"pattern": 7},
+        {"only_failures": "no"},
+        {"earlier": 7},
+        {"earlier": ["make"]},
+        {"earlier": [{"until": "4"}]},
+        {"earlier": [{"until": 4, "pattern": "("}]},
+    ],
+)
+def test_a_filter_that_makes_no_sense_lets_everything_pass_and_is_told(
+    fields: dict[str, object],
+) -> None:
+    found, damaged = restored({"subscribers": [{"handle": "pm", "confirmed": 3, **fields}]})
+    assert found == Subscriptions().subscribed("pm", 3)
+    assert damaged == 1

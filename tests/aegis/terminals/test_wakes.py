@@ -6,11 +6,13 @@ Only the front is a small one: it puts records into a ledger and says that they 
 from __future__ import annotations
 
 import errno
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -20,7 +22,7 @@ from structlog.testing import capture_logs
 
 from actors import Actor, ActorError, AskError, ChildSpec, Request, SupervisorSpec, open_system
 from actors.faults import RUNTIME, Crash, Plan, armed
-from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.errors import AegisError, InvalidRequest, StorageError, Unavailable
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
@@ -31,6 +33,7 @@ from aegis.protocol.inboxes import ReadInbox
 from aegis.protocol.terminals import CommandRecord, Subscribe, Unsubscribe
 from aegis.terminals import courier, wake_feed
 from aegis.terminals.history import History
+from aegis.terminals.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.subscriptions import MAX_SUBSCRIBERS, restored
 from aegis.terminals.wakes import Wakes
@@ -60,9 +63,16 @@ def record(seq: int, writer: str = "human", stdout: str = "") -> CommandRecord:
 
 @attrs.frozen
 class Finish(Request[None]):
-    """One more record, by ``writer``."""
+    """One more record, by ``writer``: ``cmd`` (None: as ``record`` has it) ended with ``exit``."""
 
     writer: str
+    cmd: str | None = None
+    exit: int | None = 0
+
+
+def finished(request: Finish, seq: int) -> CommandRecord:
+    usual = record(seq, request.writer)
+    return attrs.evolve(usual, cmd=request.cmd or usual.cmd, exit=request.exit)
 
 
 @attrs.frozen
@@ -97,21 +107,21 @@ class SmallFront(Actor[Subscribe | Unsubscribe | Finish | Settle | Who]):
     async def receive(self, message: Subscribe | Unsubscribe | Finish | Settle | Who) -> None:
         match message:
             case Subscribe():
-                self._wakes.subscribe(message.from_handle or "human", self.defer(message))
+                self._wakes.subscribe(message, self.defer(message))
             case Unsubscribe():
                 self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
-            case Finish(writer=writer):
-                self._finish(record(self._next, writer))
+            case Finish():
+                self._finish(finished(message, self._next))
                 self.reply(message, None)
             case Settle():
                 self.context.start_soon(self._settle, self.defer(message))
             case Who():
                 self.reply(message, self._wakes.subscribers)
 
-    def _finish(self, finished: CommandRecord) -> None:
-        append(self._files, finished)
-        self._next = finished.seq + 1
-        self._wakes.finished(finished)
+    def _finish(self, what: CommandRecord) -> None:
+        append(self._files, what)
+        self._next = what.seq + 1
+        self._wakes.finished(what)
 
     async def _settle(self, reply: Any) -> None:
         await self._wakes.settle(daemon_stops=False)
@@ -153,8 +163,8 @@ class Place:
     async def ask(self, request: Any) -> Any:
         return await self.system.ref("root/front").ask(request, timeout=HANG_S)
 
-    async def subscribe(self, handle: str) -> list[str]:
-        answer = await self.ask(Subscribe(name=NAME, from_handle=handle))
+    async def subscribe(self, handle: str, **wanted: Any) -> list[str]:
+        answer = await self.ask(Subscribe(name=NAME, from_handle=handle, **wanted))
         handles: list[str] = answer.subscribers
         return handles
 
@@ -164,6 +174,10 @@ class Place:
     async def finish(self, count: int = 1, writer: str = "human") -> None:
         for _ in range(count):
             await self.ask(Finish(writer))
+
+    async def finish_each(self, *cmds: str, code: int | None = 0) -> None:
+        for cmd in cmds:
+            await self.ask(Finish("human", cmd, code))
 
     def told(self, handle: str) -> list[int]:
         """The records that the inbox of ``handle`` has a message of, in the order of coming."""
@@ -530,6 +544,149 @@ async def test_who_left_and_came_back_is_owed_nothing_of_the_time_between(place:
         await place.finish(2)
         await place.wait_told("ann", 4, 5)
         assert place.told("ann") == [0, 1, 4, 5]
+
+
+async def test_a_filter_chooses_by_command_and_by_failure(place: Place) -> None:
+    async with place.opened():
+        await place.subscribe("tests", pattern="pytest")
+        await place.subscribe("failures", only_failures=True)
+        await place.subscribe("both", pattern="pytest", only_failures=True)
+        await place.finish_each("pytest -q", "make")
+        await place.finish_each("pytest -q", "make", code=1)
+        await place.finish_each("pytest -x", "sleep 9", code=None)
+        await place.ask(Settle())
+        assert place.told("tests") == [0, 2, 4]
+        assert place.told("failures") == [2, 3, 4, 5]
+        assert place.told("both") == [2, 4]
+    assert place.on_disk() == dict.fromkeys(("tests", "failures", "both"), 5)
+
+
+async def test_a_command_of_unknown_text_has_no_pattern_and_may_be_a_failure(place: Place) -> None:
+    unknown = attrs.evolve(record(0), cmd=None, exit=None)
+    async with place.opened():
+        await place.subscribe("anything", pattern="")
+        await place.subscribe("failures", only_failures=True)
+    append(place.files, unknown, record(1))
+    async with place.opened():
+        await place.wait_told("anything", 1)
+        await place.wait_told("failures", 0)
+        await place.ask(Settle())
+        assert (place.told("anything"), place.told("failures")) == ([1], [0])
+
+
+@pytest.mark.parametrize("page_bytes", [1, 2000, 1_000_000])
+async def test_who_lags_behind_is_told_what_it_wants_from_the_ledger(
+    place: Place, monkeypatch: pytest.MonkeyPatch, page_bytes: int
+) -> None:
+    monkeypatch.setattr(wake_feed, "PAGE_BYTES", page_bytes)
+    async with place.opened():
+        await place.subscribe("ann", pattern="7$")
+        await place.subscribe("bob", pattern="no such command")
+    append(place.files, *map(record, range(100)))
+    async with place.opened():
+        await place.finish(8)
+        await place.ask(Settle())
+        assert place.told("ann") == [*range(7, 100, 10), 107]
+        assert place.told("bob") == []
+    assert place.on_disk() == {"ann": 107, "bob": 107}
+
+
+async def test_a_new_filter_counts_for_what_comes_after_it_though_the_inbox_lags(
+    place: Place,
+) -> None:
+    blocked = place.inboxes / "ann.jsonl"
+    async with place.opened():
+        await place.subscribe("ann", pattern="pytest")
+        await place.finish_each("pytest 0")
+        await place.wait_told("ann", 0)
+    kept = blocked.rename(blocked.with_suffix(".kept"))
+    blocked.mkdir()
+    async with place.opened():
+        await place.finish_each("pytest 1", "make 2")
+        await place.subscribe("ann", pattern="make")
+        await place.finish_each("pytest 3", "make 4")
+        await place.subscribe("ann")
+        await place.finish_each("anything 5")
+        await place.subscribe("bob")
+        await place.finish_each("anything 6")
+        await place.wait_told("bob", 6)
+    blocked.rmdir()
+    kept.rename(blocked)
+    async with place.opened():
+        await place.wait_told("ann", 0, 1, 4, 5, 6)
+        await place.ask(Settle())
+        assert place.told("ann") == [0, 1, 4, 5, 6]
+    assert place.on_disk() == {"ann": 6, "bob": 6}
+    assert b"earlier" not in newest_line(place.files.subscribers)
+
+
+def newest_line(path: Path) -> bytes:
+    """What the note at ``path`` says, as it stands there."""
+    note = Note.open(path, Flusher())
+    note.close()
+    return encode_line(note.load() or {})
+
+
+async def test_a_filter_is_on_the_disk_when_it_is_answered(place: Place) -> None:
+    async with place.opened():
+        await place.subscribe("ann", pattern="pytest", only_failures=True)
+        assert b'"pattern":"pytest","only_failures":true' in newest_line(place.files.subscribers)
+        await place.subscribe("Ann")
+        assert b"pattern" not in newest_line(place.files.subscribers)
+
+
+async def test_the_same_filter_again_costs_no_write(place: Place) -> None:
+    disk = FaultyDisk()
+    async with place.opened(Flusher(disk)):
+        await place.subscribe("ann", pattern="pytest")
+        before = disk.total
+        assert await place.subscribe("Ann", pattern="pytest") == ["ann"]
+        assert disk.total == before
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=x)", "\\pL{300}"])
+async def test_a_bad_pattern_is_refused_and_changes_nothing(place: Place, pattern: str) -> None:
+    async with place.opened():
+        await place.subscribe("ann", pattern="pytest")
+        with pytest.raises(InvalidRequest, match=r"^pattern "):
+            await place.subscribe("ann", pattern=pattern)
+        await place.finish_each("make", "pytest")
+        await place.ask(Settle())
+        assert place.told("ann") == [1]
+
+
+async def test_a_slow_search_holds_up_nobody_else(place: Place) -> None:
+    go_on = threading.Event()
+    search = Pattern.search
+
+    def slow_search(pattern: Pattern, text: str) -> tuple[int, int] | None:
+        assert go_on.wait(HANG_S)
+        return search(pattern, text)
+
+    async with place.opened():
+        await place.subscribe("slow", pattern="(a?){400}a{400}c?")
+        await place.subscribe("ann")
+        with patch.object(Pattern, "search", slow_search):
+            await place.finish_each(*["a" * 2_000] * 3)
+            await place.wait_told("ann", 0, 1, 2)
+            assert place.told("slow") == []
+            go_on.set()
+            await place.wait_told("slow", 0, 1, 2)
+
+
+async def test_long_commands_are_not_kept_in_memory(place: Place) -> None:
+    place.files.directory.mkdir(parents=True)
+    feed = wake_feed.WakeFeed(History(place.files.ledger))
+    for seq in range(8):
+        long = attrs.evolve(record(seq), cmd="x" * 300_000)
+        append(place.files, long)
+        feed.add(long, is_wanted=True)
+    page = await feed.page_after(3, None)
+    assert [wake.seq for wake in page.wakes] == [4, 5, 6, 7]
+    assert {len(wake.cmd or "") for wake in page.wakes} == {65_536}
+    older = await feed.page_after(-1, None)
+    assert older.wakes[0].seq == 0
+    assert older.next_start is not None  # from the ledger
 
 
 async def test_what_the_feed_did_not_hear_of_is_read_from_the_ledger(place: Place) -> None:

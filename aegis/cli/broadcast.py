@@ -1,0 +1,63 @@
+"""One command on several terminals: ``term broadcast``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from aegis.cli.show import escaped_line, print_lines, record_block, say
+from aegis.cli.verb import Daemon, verb
+
+_COMMAND = "aegis.command"
+
+
+class _BehindDashes(click.Command):
+    """What stands behind the first ``--`` is the command; click alone would lose where that was."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_COMMAND] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "--", "COMMAND..."]
+
+
+@click.command(cls=_BehindDashes)
+@click.option("--timeout", type=float, help="Seconds for each terminal; default 50.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@verb
+def broadcast(daemon: Daemon, names: Sequence[str], timeout: float | None) -> int:
+    """Run COMMAND on all the terminals NAME at once.
+
+    Exits with 0 if it did everywhere, with 1 if somewhere it failed or its exit code is not known.
+    One word behind -- is text for the shell; several are one command, each word kept whole.
+    """
+    words = click.get_current_context().meta[_COMMAND]
+    if not words:
+        raise click.UsageError("put the command behind '--': term broadcast web api -- git pull")
+    cmd = words[0] if len(words) == 1 else shlex.join(words)
+    reply = daemon.call("term_broadcast", names=list(names), cmd=cmd, timeout=timeout)
+    daemon.show(reply, lambda: _show(reply))
+    return 0 if all(_went_well(outcome) for outcome in reply["result"]) else 1
+
+
+def _went_well(outcome: Mapping[str, Any]) -> bool:
+    record = outcome["record"]
+    return record is not None and record["exit"] == 0
+
+
+def _show(reply: Mapping[str, Any]) -> None:
+    print_lines("\n\n".join(_block(outcome) for outcome in reply["result"]))
+    if reply.get("more"):
+        say("long outputs were cut; whole: aegis-actors term read NAME")
+
+
+def _block(outcome: Mapping[str, Any]) -> str:
+    head = escaped_line(f"── {outcome['name']} ──")
+    record = outcome["record"]
+    body = escaped_line(outcome["error"]) if record is None else record_block(record)
+    return f"{head}\n{body}"

@@ -1,0 +1,110 @@
+"""Workspaces: ``workspace create|list|delete|exec``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from aegis.cli.show import cell, escaped, print_json, print_lines, say, table
+from aegis.cli.verb import Daemon, verb
+from aegis.client.line import LineError
+
+EXIT_UNKNOWN = 125
+"""What ``workspace exec`` exits with when the command's own exit code is not known."""
+
+_HEAD = ["workspace", "shell", "state", "size", "directory"]
+
+
+@click.group()
+def workspace() -> None:
+    """Named directories with shells, and commands without a terminal.
+
+    A shell keeps its state between calls (`aegis-actors shell`); `workspace exec` runs one command
+    in a process of its own and separates its two streams.
+    """
+
+
+@workspace.command()
+@click.argument("name")
+@click.argument("directory", required=False)
+@verb
+def create(daemon: Daemon, name: str, directory: str | None) -> None:
+    """Make DIRECTORY (default: the daemon's root) the workspace NAME."""
+    reply = daemon.call("workspace_create", workspace=name, directory=directory)
+    daemon.show(reply, lambda: print_lines(_workspaces([reply])))
+
+
+@workspace.command("list")
+@verb
+def list_workspaces(daemon: Daemon) -> None:
+    """List the workspaces and their shells."""
+    reply = daemon.call("workspace_list")
+    daemon.show(reply, lambda: print_lines(_workspaces(reply["result"])))
+
+
+def _workspaces(infos: Sequence[Mapping[str, Any]]) -> str:
+    rows = [row for info in infos for row in _rows(info)]
+    return table(_HEAD, rows)
+
+
+def _rows(info: Mapping[str, Any]) -> list[list[object]]:
+    shells = info["shells"]
+    if not shells:
+        return [[info["workspace_id"], None, None, None, info["directory"]]]
+    return [
+        [
+            info["workspace_id"],
+            shell["shell_id"],
+            shell["state"],
+            f"{shell['cols']}x{shell['rows']}",
+            shell["cwd"] or info["directory"],
+        ]
+        for shell in shells
+    ]
+
+
+@workspace.command()
+@click.option("--purge", is_flag=True, help="Also delete what its shells have printed and run.")
+@click.argument("name")
+@verb
+def delete(daemon: Daemon, name: str, purge: bool) -> None:
+    """Delete the workspace NAME and close its shells; its directory is left alone."""
+    reply = daemon.call("workspace_delete", workspace=name, purge=purge)
+    daemon.show(reply, lambda: None)
+    if reply["leftover"]:
+        say(f"warning: these processes could not be ended: {cell(reply['leftover'])}")
+
+
+@workspace.command("exec", context_settings={"allow_interspersed_args": False})
+@click.option("--timeout", type=float, help="Seconds until the command is ended; default 50.")
+@click.argument("name")
+@click.argument("command", nargs=-1, required=True)
+@verb
+def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
+    """Run COMMAND in the workspace NAME without a terminal, and exit with its exit code.
+
+    One word is text for bash (`exec demo 'make && ls'`); several are one command, each word kept
+    whole. Exits with 125 when there is no exit code: the call failed, or time ran out.
+    """
+    if command[0].startswith("-"):
+        raise click.UsageError("options stand before the workspace's name")
+    text = command[0] if len(command) == 1 else shlex.join(command)
+    try:
+        result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
+    except LineError as error:
+        say(f"aegis-actors: {error}")
+        return EXIT_UNKNOWN
+    if daemon.as_json:
+        print_json(result)
+    else:
+        sys.stdout.write(escaped(result["stdout"]))
+        sys.stdout.flush()
+        sys.stderr.write(escaped(result["stderr"]))
+    if result["exit"] is None:
+        say("aegis-actors: the time ran out, and the command was ended")
+        return EXIT_UNKNOWN
+    return int(result["exit"]) & 0xFF

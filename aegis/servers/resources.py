@@ -1,0 +1,65 @@
+"""Resources as documents: which commands read them, who may, and how much fits one reply. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aegis.errors import Forbidden
+from aegis.protocol.naming import name_key
+from aegis.protocol.resources import Inbox, Resource
+from aegis.protocol.table import BY_NAME, Entry
+from aegis.servers.calls import Identity
+
+MAX_ITEMS = 1000
+MAX_BYTES = 1024 * 1024 - 8192
+"""What a text may take in its frame, escaped as it is there: the official client reads no event of
+more than 1 MiB."""
+
+
+def check_may_read(identity: Identity, resource: Resource) -> None:
+    """Raises ``Forbidden``: an inbox is for its handle, and for the operator."""
+    if not isinstance(resource, Inbox) or identity.operator:
+        return
+    if identity.handle is None or name_key(identity.handle) != name_key(resource.handle):
+        raise Forbidden(
+            f"{resource.uri} is not yours: this connection belongs to {identity.handle!r}"
+        )
+
+
+def reading_of(identity: Identity, resource: Resource) -> tuple[Entry, dict[str, object]]:
+    """The command that reads ``resource``, and its arguments."""
+    if isinstance(resource, Inbox):
+        who = {"from_handle": resource.handle} if identity.operator else {}
+        return BY_NAME["inbox_read"], {"limit": MAX_ITEMS, **who}
+    return BY_NAME["term_read"], {"name": resource.name, "last_n": MAX_ITEMS}
+
+
+def document_of(plain: Mapping[str, Any]) -> str:
+    """The reply of that command as JSON text, with ``more`` where it had to be cut.
+
+    Of records the newest stay, of messages the oldest: those that are to be acknowledged first.
+    """
+    if "messages" in plain:
+        kept = _fitting(plain["messages"])
+        more = {"more": True} if len(kept) < len(plain["messages"]) else {}
+        return json_text({"messages": kept, "next": kept[-1]["id"] if kept else None, **more})
+    kept = _fitting(plain["result"][::-1])[::-1]
+    more = {"more": True} if plain.get("more") or len(kept) < len(plain["result"]) else {}
+    return json_text({"result": kept, **more})
+
+
+def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first of them that fit, as text within JSON."""
+    room = MAX_BYTES
+    for number, item in enumerate(items):
+        room -= len(json.dumps(json_text(item), ensure_ascii=False).encode())
+        if room < 0:
+            return items[:number]
+    return items
+
+
+def json_text(plain: Mapping[str, Any]) -> str:
+    """``plain`` as JSON without blanks."""
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

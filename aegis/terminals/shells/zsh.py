@@ -1,0 +1,57 @@
+"""Zsh as the shell of a terminal: its start-up files, how it is started, what was typed into it.
+
+The hook is ``zsh.zsh`` beside this file; ``zshenv.zsh`` and ``zshrc.zsh`` are what zsh reads in the
+place of the user's files, which they read in turn. All three go into ``.zdotdir`` of the
+terminal's directory. Beside it lie the secret, until zsh has read it, and the texts of typed
+commands, until ``read_typed`` takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.startup import (
+    MAX_TYPED_BYTES,
+    hook,
+    read_once,
+    remove_left,
+    write_private,
+    write_secret,
+)
+
+ZDOTDIR = ".zdotdir"
+"""The directory of our start-up files, as zsh calls it."""
+
+USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
+"""Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
+
+_FILES = {".zshenv": "zshenv.zsh", ".zshrc": "zshrc.zsh", "hook.zsh": "zsh.zsh"}
+
+
+class ZshAdapter(ShellAdapter):
+    """A zsh, 5.1 or newer, with the hook."""
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """``inherited`` with our ZDOTDIR; the user's, if there is one, under another name."""
+        users = {USERS_ZDOTDIR: inherited["ZDOTDIR"]} if "ZDOTDIR" in inherited else {}
+        others = {key: value for key, value in inherited.items() if key != USERS_ZDOTDIR}
+        return {**others, **users, "ZDOTDIR": str(self.directory.absolute() / ZDOTDIR)}
+
+    def read_typed(self, number: int) -> str | None:
+        """The text of the typed command whose start mark had this number, once."""
+        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
+        return None if data is None else data.decode(errors="replace")
+
+
+def prepare(program: str, directory: Path) -> ZshAdapter:
+    """Write the start-up files for one start of ``program``. Raises ``OSError``.
+
+    What an earlier shell left there is removed.
+    """
+    remove_left(directory, ["typed.*"])
+    (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
+    for name, source in _FILES.items():
+        write_private(directory / ZDOTDIR / name, hook(source))
+    return ZshAdapter(secret=write_secret(directory), argv=(program, "-i"), directory=directory)

@@ -1,0 +1,65 @@
+"""What a shell writes, as events in order: one stream, or two where standard error comes apart.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from aegis.terminals.apart import Apart, ErrorText
+from aegis.terminals.osc133 import Event, MarkParser
+
+APART_S = 1.0
+"""How long output waits for what belongs before it on the PTY of standard error."""
+
+
+class Streams:
+    """The parsers of one shell whose marks hold ``secret``; ``apart``: it has two PTYs."""
+
+    def __init__(self, secret: bytes, *, apart: bool) -> None:
+        self._parser = MarkParser(secret)
+        self._apart: Apart | None = None
+        if apart:
+            self._apart, self._error_parser = Apart(), MarkParser(secret)
+        self._waits_until = math.inf
+
+    def feed(self, data: bytes) -> Iterable[Event | ErrorText]:
+        """The PTY gave ``data``: what is to be handled now."""
+        events = self._parser.feed(data)
+        return events if self._apart is None else self._apart.first(events)
+
+    def feed_errors(self, data: bytes) -> Iterable[Event | ErrorText]:
+        """The PTY of standard error gave ``data``: what is to be handled now, of both."""
+        assert self._apart is not None
+        return self._apart.second(self._error_parser.feed(data))
+
+    def submitted(self) -> None:
+        """A submission goes to the shell."""
+        if self._apart is not None:
+            self._apart.submitted()
+
+    def begins_to_wait(self, now: float) -> bool:
+        """Whether something waits that did not before: it is overdue in ``APART_S`` seconds."""
+        if self._apart is None or not self._apart.is_waiting:
+            self._waits_until = math.inf
+            return False
+        if self._waits_until < math.inf:
+            return False
+        self._waits_until = now + APART_S
+        return True
+
+    def overdue(self, now: float) -> Iterable[Event | ErrorText]:
+        """What has waited long enough."""
+        if self._apart is None or now < self._waits_until:
+            return ()
+        self._waits_until = math.inf
+        return self._apart.give_up()
+
+    def close(self) -> Iterable[Event | ErrorText]:
+        """The shell is gone: everything that is left, in parts that were never whole too."""
+        if self._apart is not None:
+            yield from self._apart.second(self._error_parser.close())
+            yield from self._apart.give_up()
+        yield from self._parser.close()

@@ -1,0 +1,1 @@
+"""Workspaces: named directories with shells in them, and commands without a terminal."""

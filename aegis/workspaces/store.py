@@ -1,0 +1,45 @@
+"""The workspaces of a root, in memory and on disk: a change counts once it is synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+import trio
+
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
+from aegis.workspaces.rules import Workspaces, restored
+
+log = structlog.get_logger("aegis.workspaces")
+
+T = TypeVar("T")
+
+
+class WorkspaceStore:
+    """The file at ``path``. ``now`` is what it holds; for one Trio loop.
+
+    Raises ``StorageError`` when it is opened and when a change cannot be written: then nothing has
+    changed.
+    """
+
+    def __init__(self, path: Path, flusher: Flusher) -> None:
+        self._note = Note.open(path, flusher)
+        self.now, damaged = restored(self._note.load())
+        self._writing = trio.Lock()
+        if self._note.damaged or damaged:
+            log.error("workspaces damaged", path=str(path), kept=len(self.now.by_key))
+
+    async def change(self, change: Callable[[Workspaces], tuple[Workspaces, T]]) -> T:
+        """Carry out one change and give what it gives; what it raises changes nothing."""
+        async with self._writing:
+            new, result = change(self.now)
+            await self._note.write_synced(new.stored())
+            self.now = new
+            return result
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._note.close()
