@@ -48,6 +48,11 @@ crash kills="20" random="200" *arguments:
         tests/crash tests/e2e tests/aegis/journal \
         --kills {{ kills }} --random-kills {{ random }} "${@:3}"
 
+# Fuzz the parser of marks, the boundaries and the text cleaner for SECONDS together, guided by what
+# code they reach. Further arguments: --only TARGET, --keep, --add TARGET FILE.
+fuzz seconds="600" *arguments:
+    {{ run }} --group fuzz python -m tests.fuzz.run "$@"
+
 # Speed and memory, as ratios in one run; --check compares with the stored ones.
 bench *arguments:
     {{ run }} python tests/bench/run.py "$@"

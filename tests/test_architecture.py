@@ -152,11 +152,17 @@ ONLY_IN = {
     "cattrs": ("actors.codec*",),
     "re2": ("aegis.terminals.patterns",),
     "tractor": ("actors.nodes*",),
+    "pyte": ("aegis.terminals.screen*",),
+    "avt": ("aegis.terminals.screen*",),
+    "wcwidth": ("aegis.terminals.screen*",),
 }
 """Libraries that only one place may touch."""
 
 ONLY_LAZILY = {
     "tractor": ("actors.nodes*",),
+    "avt": ("aegis.terminals.screen*",),
+    "aegis.terminals.screen.avt_grid": ("aegis*",),
+    "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.errors": ("aegis.cli*",),
 }

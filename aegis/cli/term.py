@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|signal|resize|read|output|wait|subscribe|…|close``."""
+"""Terminals: ``term spawn|list|run|keys|signal|resize|read|screen|output|wait|…|close``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from aegis.cli.broadcast import broadcast
 from aegis.cli.keys import keys_of
 from aegis.cli.output import output, wait
+from aegis.cli.screen import screen
 from aegis.cli.show import (
     EXIT_UNKNOWN,
     cell,
@@ -207,6 +208,7 @@ def _show_records(name: str, reply: Mapping[str, Any]) -> None:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 
 
+term.add_command(screen)
 term.add_command(output)
 term.add_command(wait)
 

@@ -40,6 +40,7 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "term_close": ("not_found", "already_exists", "storage"),
     **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found", "storage")),
     **dict.fromkeys(("term_read", "handoff"), ("not_found", "storage")),
+    "term_screen": ("not_found",),
     **dict.fromkeys(("term_output", "term_wait"), ("not_found", "busy", "storage")),
     **dict.fromkeys(("inbox_read", "inbox_wait", "session_new"), ("storage",)),
 }

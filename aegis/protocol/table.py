@@ -7,7 +7,16 @@ from typing import Any, Literal
 
 import attrs
 
-from aegis.protocol import broadcast, control, daemon, inboxes, output, terminals, workspaces
+from aegis.protocol import (
+    broadcast,
+    control,
+    daemon,
+    inboxes,
+    output,
+    screens,
+    terminals,
+    workspaces,
+)
 from aegis.protocol.command import Command
 
 Owner = Literal["terminal", "terminals", "inboxes", "workspaces", "daemon"]
@@ -88,6 +97,13 @@ COMMANDS: tuple[Entry, ...] = (
         owner="terminal",
         command=terminals.ReadRecords,
         reply=terminals.RecordList,
+        read_only=True,
+    ),
+    Entry(
+        name="term_screen",
+        owner="terminal",
+        command=screens.GetScreen,
+        reply=screens.Screen,
         read_only=True,
     ),
     Entry(

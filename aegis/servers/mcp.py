@@ -64,9 +64,10 @@ Live shared terminals and messages between agents and people.
 
 Terminals are real shells on real PTYs that keep their state between commands: spawn one with \
 aegis_term_spawn, run commands with aegis_term_run and get exit code and output, type into a \
-program with aegis_term_keys, read what was run with aegis_term_read. Others may use the same \
-terminal. A command that outlives its timeout goes on; wait for its end, for a text or for quiet \
-with aegis_term_wait, and read what it prints meanwhile with aegis_term_output.
+program with aegis_term_keys, look at what it draws with aegis_term_screen, read what was run with \
+aegis_term_read. Others may use the same terminal. A command that outlives its timeout goes on; \
+wait for its end, for a text or for quiet with aegis_term_wait, and read what it prints meanwhile \
+with aegis_term_output.
 
 To be woken, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
 returns when a command of somebody else has finished there, or when somebody handed work to you \

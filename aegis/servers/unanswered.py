@@ -30,6 +30,7 @@ REMEDIES = {
     "again",
     "term_resize": AGAIN_DOES_NO_HARM,
     "term_read": CALL_AGAIN,
+    "term_screen": CALL_AGAIN,
     "term_output": CALL_AGAIN,
     "term_wait": CALL_AGAIN,
     "term_subscribe": AGAIN_DOES_NO_HARM,

@@ -25,6 +25,7 @@ from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Ledger
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
@@ -64,6 +65,7 @@ DirectoryMessage = (
     | control.SignalTerminal
     | control.ResizeTerminal
     | api.ReadRecords
+    | GetScreen
     | out.ReadOutput
     | out.WaitTerminal
     | api.Subscribe

@@ -6,6 +6,7 @@ from actors import Actor, Down
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 
 FrontMessage = (
@@ -14,6 +15,7 @@ FrontMessage = (
     | control.SignalTerminal
     | control.ResizeTerminal
     | api.ReadRecords
+    | GetScreen
     | out.ReadOutput
     | out.WaitTerminal
     | out.FollowCommand

@@ -34,7 +34,7 @@ class Line:
     ``sink`` gets every text as soon as it is final.
     """
 
-    __slots__ = ("_cells", "_column", "_length", "_pieces", "_sink")
+    __slots__ = ("_cells", "_column", "_length", "_pieces", "_saved", "_sink")
 
     def __init__(self, sink: Callable[[str], None]) -> None:
         self._sink = sink
@@ -42,6 +42,7 @@ class Line:
         self._length = 0
         self._cells: list[str] | None = None
         self._column = 0
+        self._saved: int | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -60,6 +61,7 @@ class Line:
         self._pieces.clear()
         self._length = 0
         self._cells = None
+        self._saved = None
         if text:
             self._sink(text)
 
@@ -77,12 +79,29 @@ class Line:
     def move_to(self, column: int) -> None:
         """Put the cursor on ``column``, counted from 0."""
         cells = self._as_cells()
-        self._column = max(0, min(column, max(len(cells), MAX_COLUMNS - 1)))
+        # An erased line may leave the cursor further out: from there it goes back step by step.
+        furthest = max(len(cells), MAX_COLUMNS - 1, self._column)
+        self._column = max(0, min(column, furthest))
 
     def move_by(self, columns: int) -> None:
         """Move the cursor to the right, or to the left if ``columns`` is negative."""
         self._as_cells()
         self.move_to(self._column + columns)
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the cursor was saved on this line."""
+        return self._saved is not None
+
+    def save(self) -> None:
+        """Remember where the cursor is, until the line ends."""
+        self._as_cells()
+        self._saved = self._column
+
+    def restore(self) -> None:
+        """Put the cursor where it was saved on this line; else it stays."""
+        if self._saved is not None:
+            self.move_to(self._saved)
 
     def erase(self, mode: int) -> None:
         """Blank the line from the cursor on (0), up to and with it (1), or all of it (2)."""
@@ -133,6 +152,8 @@ class Line:
         self._sink("".join(cells[:end]))
         del cells[:end]
         self._column -= end
+        if self._saved is not None:
+            self._saved = max(0, self._saved - end)
 
     def _as_cells(self) -> list[str]:
         if self._cells is None:

@@ -13,6 +13,7 @@ import attrs
 
 from actors.messages import Request
 from aegis.protocol.output import OutputChunk, Progress
+from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import CommandRecord, Done, Integration, NeedsInput, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
@@ -44,6 +45,11 @@ class TypeKeys(Request[Done]):
 
     keys: str
     writer: str
+
+
+@attrs.frozen(kw_only=True)
+class TakeScreen(Request[Screen]):
+    """Say how the screen looks now."""
 
 
 @attrs.frozen(kw_only=True)

@@ -37,7 +37,7 @@ class Rearming:
 
     def __init__(self, process: PtyProcess, tracker: Tracker, directory: Path) -> None:
         self._process = process
-        self._tracker = tracker
+        self.tracker = tracker
         self._directory = directory
         self._image: ProgramImage | None = None
         self._tried: ProgramImage | None = None
@@ -57,17 +57,17 @@ class Rearming:
             return self._is_replaced(image, front)
         if not front.edits_line:
             return False
-        if self._tracker.phase is Phase.RETURNING:
-            self._tracker.prompt_unseen()
+        if self.tracker.phase is Phase.RETURNING:
+            self.tracker.prompt_unseen()
             return True
-        if self._tracker.phase is not Phase.RUNNING or not self._tracker.is_pasting:
+        if self.tracker.phase is not Phase.RUNNING or not self.tracker.is_pasting:
             return False
         return self._is_unmarked(image)
 
     def _is_another(self, image: ProgramImage) -> bool:
         """Whether it is not the one that was started, or has the hook."""
         if self._image is None:
-            return image.words != self._tracker.words
+            return image.words != self.tracker.words
         return image != self._image
 
     def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:
@@ -77,9 +77,9 @@ class Rearming:
         return self._rearm(name, image)
 
     def _is_unmarked(self, image: ProgramImage) -> bool:
-        answered = self._tracker.editor_answered
+        answered = self.tracker.editor_answered
         if answered is None:
-            self._tracker.probe_editor()
+            self.tracker.probe_editor()
             return True
         name = prompting_shell(image.words)
         if answered or name is None:
@@ -94,7 +94,7 @@ class Rearming:
             log.warning("hook not written", error=str(error))
             return False
         if rearmed is None:
-            self._tracker.fell_back()
+            self.tracker.fell_back()
             return False
-        self._tracker.rearm(rearmed)
+        self.tracker.rearm(rearmed)
         return True

@@ -32,6 +32,7 @@ from aegis.terminals.pty import PtyProcess
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
+from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.adapter import ShellAdapter
@@ -62,6 +63,7 @@ ShellMessage = (
     msg.Introduce
     | msg.Submit
     | msg.TypeKeys
+    | msg.TakeScreen
     | msg.SendSignal
     | msg.SetSize
     | msg.ReportOutput
@@ -100,6 +102,7 @@ class Shell(Actor[ShellMessage]):
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
+        self._screen: LiveScreen | None = None
         self._readers: OutputReaders | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
@@ -122,6 +125,7 @@ class Shell(Actor[ShellMessage]):
             self._files.directory, at_least=History(self._files.ledger).last_cursor()
         )
         self._first_cursor = self._raw_log.position
+        self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
         self._introduce()
@@ -133,6 +137,8 @@ class Shell(Actor[ShellMessage]):
         if self._readers is not None:
             self._readers.close()
         if self._raw_log is not None:
+            if self._screen is not None:
+                self._screen.close()
             self._raw_log.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
@@ -147,6 +153,10 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
+            case msg.TakeScreen():
+                assert self._screen is not None
+                self._screen.request(self.defer(message))
+                self._flush_soon()  # the raw log was opened to be read: let it rest again
             case msg.SendSignal():
                 self._send_signal(message)
             case msg.SetSize(rows=rows, cols=cols):
@@ -275,6 +285,8 @@ class Shell(Actor[ShellMessage]):
 
     def _set_size(self, rows: int, cols: int) -> None:
         self._rows, self._cols = rows, cols
+        if self._screen is not None:
+            self._screen.resize(rows, cols)
         if self._running is not None:
             self._running.resize(rows, cols)
 
@@ -327,14 +339,14 @@ class Shell(Actor[ShellMessage]):
         self, name: str, process: PtyProcess, adapter: ShellAdapter
     ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
+        assert self._screen is not None
+        self._screen.begin_anew()
         assert self._readers is not None
-        observers = (self._readers, self._responder())
+        # The screen comes first: the responder asks it where the cursor was.
+        observers = (self._screen, self._readers, self._responder())
         tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
         rearming = Rearming(process, tracker, self._files.directory)
-        groups, context = self._groups, self.context
-        return tracker, TtyWatch(name, process, tracker, rearming, groups, context, self._tell)
-
-    # What the responder needs.
+        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
 
     def _responder(self) -> Responder:
         return Responder(
@@ -346,7 +358,8 @@ class Shell(Actor[ShellMessage]):
 
     def _cursor_at(self, cursor: int) -> tuple[int, int]:
         """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
-        return 1, 1
+        assert self._screen is not None
+        return self._screen.cursor_position(cursor)
 
     def _answer(self, data: bytes) -> None:
         running = self._running

@@ -27,6 +27,7 @@ from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.resources import Ledger
+from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight
@@ -148,15 +149,11 @@ class Terminal(Front):
                 check_command(message.cmd)
                 self._check_serving()
                 self._runs.add(message, self._next_number(), self.defer(message))
-            case api.SendKeys():
+            case api.SendKeys() | control.SignalTerminal():
                 self._check_serving()
-                keys = msg.TypeKeys(keys=message.keys, writer=writer_tag(message.from_handle))
-                self.pass_on(message, self._shell, keys)
-            case control.SignalTerminal():
-                self._check_serving()
-                name = message.signal.removeprefix("SIG")
-                signal = msg.SendSignal(signal=name, writer=writer_tag(message.from_handle))
-                self.pass_on(message, self._shell, signal)
+                self.pass_on(message, self._shell, _for_shell(message))
+            case GetScreen():
+                self.pass_on(message, self._shell, msg.TakeScreen())
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -436,3 +433,10 @@ class Terminal(Front):
         return self._standing.info(
             self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
         )
+
+
+def _for_shell(request: api.SendKeys | control.SignalTerminal) -> msg.TypeKeys | msg.SendSignal:
+    writer = writer_tag(request.from_handle)
+    if isinstance(request, api.SendKeys):
+        return msg.TypeKeys(keys=request.keys, writer=writer)
+    return msg.SendSignal(signal=request.signal.removeprefix("SIG"), writer=writer)

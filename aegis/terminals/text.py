@@ -5,7 +5,9 @@ r"""From the raw bytes of a PTY to the text that a reader wants (``stdout`` of a
   too, but for TAB and LF; any number of CR before LF goes with it.
 - A line redrawn with CR, BS, ``CSI C D G a` K X P @`` is kept as it looks in the end (``line.py``).
   Movement between lines and the clearing of the screen are ignored: what was said stays said.
-- What is drawn on the alternate screen is dropped.
+- What is drawn on the alternate screen is dropped. So is what is drawn elsewhere between a saved
+  cursor and its return (``ESC 7``, ``CSI H``, a status line, ``ESC 8``: the bar of apt), at most up
+  to the end of that line.
 - Invalid UTF-8 is replaced by U+FFFD; a character cut between chunks is whole.
 
 The result is the same however the stream is cut. Memory is bounded: the unfinished line (see
@@ -44,6 +46,8 @@ _TOKEN = re.compile(
     r"|(?P<line_feed>\n)"
     r"|(?P<carriage_return>\r+)"
     r"|(?P<backspace>\x08+)"
+    r"|(?P<save>\x1b(?:7|\[s))"
+    r"|(?P<restore>\x1b(?:8|\[u))"
     rf"|(?P<csi>\x1b\[{_PARAMETERS}[@-~])"
     r"|(?P<osc>\x1b\])"
     r"|(?P<string>\x1b[PX^_])"
@@ -58,6 +62,9 @@ _OSC_END = re.compile(r"[\x07\x18\x1a]|(?=\x1b)")
 _STRING_END = re.compile(r"[\x18\x1a]|(?=\x1b)")
 
 _ALTERNATE_SCREEN = frozenset({"47", "1047", "1049"})
+
+_JUMPS = frozenset("Hfd")
+"""Finals of the sequences that put the cursor on a row of their own choice."""
 
 _EDITS: Mapping[str, Callable[[Line, int], None]] = {
     "C": lambda line, count: line.move_by(max(1, count)),
@@ -82,6 +89,7 @@ class TextCleaner:
         self._string_end: re.Pattern[str] | None = None
         self._returned = False
         self._alternate = False
+        self._elsewhere = False
 
     @property
     def pending(self) -> str:
@@ -178,7 +186,7 @@ class TextCleaner:
                 case "csi":
                     self._control_sequence(found.group())
                 case "reset":
-                    self._alternate = False
+                    self._alternate = self._elsewhere = False
                 case "dropped":
                     pass
                 case kind if not self._alternate:
@@ -186,17 +194,32 @@ class TextCleaner:
         return len(text)
 
     def _draw(self, kind: str | None, token: str) -> None:
-        if kind == "carriage_return":
-            self._returned = True
-        elif kind == "line_feed":
-            self._returned = False
+        if kind == "line_feed":
+            self._returned = self._elsewhere = False
             self._line.end("\n")
+        elif kind == "restore":
+            self._restore()
+        elif self._elsewhere:
+            return
+        elif kind == "carriage_return":
+            self._returned = True
         else:
             self._return_if_due()
-            if kind == "text":
-                self._line.write(token)
-            else:
-                self._line.move_by(-len(token))
+            self._draw_on_line(kind, token)
+
+    def _draw_on_line(self, kind: str | None, token: str) -> None:
+        if kind == "text":
+            self._line.write(token)
+        elif kind == "save":
+            self._line.save()
+        else:
+            self._line.move_by(-len(token))
+
+    def _restore(self) -> None:
+        """The cursor is back where it was saved, if that was on this line."""
+        if self._line.is_saved:
+            self._returned = self._elsewhere = False
+            self._line.restore()
 
     def _return_if_due(self) -> None:
         """Carry out a CR only now that it turned out to be more than a part of a line's end."""
@@ -210,12 +233,18 @@ class TextCleaner:
             if not _ALTERNATE_SCREEN.isdisjoint(parameters[1:].split(";")):
                 self._alternate = final == "h"
             return
-        edit = _EDITS.get(final)
+        if not self._alternate and not self._elsewhere:
+            self._edit(final, parameters)
+
+    def _edit(self, final: str, parameters: str) -> None:
         first = parameters.partition(";")[0]
-        if edit is None or self._alternate or not (first.isdigit() or not parameters):
+        if not first.isdigit() and parameters:
             return
-        self._return_if_due()
-        edit(self._line, int(first or "0"))
+        if final in _JUMPS:
+            self._elsewhere = self._line.is_saved
+        elif final in _EDITS:
+            self._return_if_due()
+            _EDITS[final](self._line, int(first or "0"))
 
 
 def _has_control(text: str) -> bool:

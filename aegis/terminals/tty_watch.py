@@ -16,7 +16,6 @@ from aegis.terminals.foreground import look_in_front
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.pty import PtyProcess
 from aegis.terminals.rearming import Rearming
-from aegis.terminals.tracker import Tracker
 from aegis.terminals.waiting import needs_input, next_look_after
 
 
@@ -31,7 +30,6 @@ class TtyWatch:
         self,
         name: str,
         process: PtyProcess,
-        tracker: Tracker,
         rearming: Rearming,
         groups: GroupScan,
         context: Context,
@@ -39,7 +37,7 @@ class TtyWatch:
     ) -> None:
         self._name = name
         self._process = process
-        self._tracker = tracker
+        self._tracker = rearming.tracker
         self.rearming = rearming
         self._groups = groups
         self._context = context

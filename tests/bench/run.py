@@ -25,7 +25,18 @@ from tests.bench.table import Row, ratios, regressions, render
 
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "baseline.json"
-NAMES = ("run", "mcp", "throughput", "start", "actors", "journal", "acks", "inboxes", "text")
+NAMES = (
+    "run",
+    "mcp",
+    "throughput",
+    "start",
+    "actors",
+    "journal",
+    "acks",
+    "inboxes",
+    "text",
+    "screen",
+)
 
 
 def measured(name: str) -> list[Row]:

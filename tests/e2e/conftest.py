@@ -71,7 +71,8 @@ def new_terminal(daemon: DaemonProcess, tmp_path: Path, shell: str) -> Iterator[
 
     def spawn(startup: str | None = None, **arguments: object) -> LiveTerminal:
         name = f"t{next(_numbers)}"
-        arguments.setdefault("shell", shell)
+        if shell != "bash":  # which the daemon takes by itself
+            arguments.setdefault("shell", shell)
         if startup is not None:
             home = tmp_path / f"home-{name}"
             home.mkdir()

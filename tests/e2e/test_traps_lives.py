@@ -92,6 +92,7 @@ def test_trap_18_a_bad_name_is_refused_with_the_rule(daemon: DaemonProcess, name
         "term_run": {"cmd": "true"},
         "term_keys": {"keys": "x"},
         "term_read": {},
+        "term_screen": {},
         "term_subscribe": {},
         "term_close": {"purge": True},
     }
@@ -210,6 +211,7 @@ def test_trap_21_reading_a_senseless_number_of_records_is_refused(
         ("term_run", {"cmd": "true"}),
         ("term_keys", {"keys": "x"}),
         ("term_read", {}),
+        ("term_screen", {}),
         ("term_subscribe", {}),
         ("term_unsubscribe", {}),
         ("term_close", {}),

@@ -264,6 +264,39 @@ def test_a_bad_argument_is_told_without_the_name_of_the_tool(
     assert server.arguments()["cols"] == 1
 
 
+SCREEN = {
+    "rows": 3,
+    "cols": 20,
+    "cursor": {"row": 1, "col": 4, "visible": True},
+    "title": "",
+    "alternate": False,
+    "partial": False,
+    "lines": ["$ ls", "a\tb\x1b[2J", ""],
+}
+
+
+def test_screen_prints_the_lines_escaped(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_screen"] = SCREEN
+    result = invoke("term", "screen", "build")
+    assert server.arguments() == {"name": "build"}
+    assert result.stdout == "$ ls\na\\tb\\x1b[2J\n\n"
+    assert result.stderr == "↳ 20x3 · cursor 2,5\n"
+
+
+def test_screen_tells_what_is_to_be_known_of_it(server: LineServer, invoke: Invoke) -> None:
+    server.answers["term_screen"] = {
+        **SCREEN,
+        "cursor": {"row": 0, "col": 0, "visible": False},
+        "title": "vim\x07",
+        "alternate": True,
+        "partial": True,
+    }
+    result = invoke("term", "screen", "build")
+    assert result.stderr == (
+        "↳ 20x3 · cursor 1,1 (hidden) · vim\\x07 · alternate screen · partial\n"
+    )
+
+
 @pytest.mark.parametrize("given", ["INT", "int", "sigint"])
 def test_a_signal_is_sent_by_its_name_in_capitals(
     server: LineServer, invoke: Invoke, given: str

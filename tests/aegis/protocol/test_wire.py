@@ -92,6 +92,7 @@ BAD: list[tuple[str, Any, str]] = [
         {"name": "a", "last_n": 1, "since_seq": 1},
         "give last_n or since_seq, not both",
     ),
+    ("term_screen", {}, NO_NAME),
     ("term_subscribe", {"name": 7}, "name must be text, not 7"),
     (
         "term_subscribe",

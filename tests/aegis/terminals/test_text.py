@@ -49,7 +49,7 @@ SEQUENCES: dict[str, tuple[str, str]] = {
     "DCS": ("\x1bP1$r0m\x1b\\a\x1bP+q\x07544e\x1b\\b", "ab"),
     "APC, PM, SOS": ("\x1b_a\x1b\\1\x1b^b\x1b\\2\x1bXc\x1b\\3", "123"),
     "charsets": ("\x1b(Ba\x1b)0b\x1b%Gc\x1b#8d", "abcd"),
-    "two characters": ("\x1b7a\x1b8b\x1b=c\x1b>d\x1bMe\x1bcf", "abcdef"),
+    "two characters": ("\x1bDa\x1bEb\x1b=c\x1b>d\x1bMe\x1bcf", "abcdef"),
     "a lone ESC": ("a\x1b\r\nb\x1b", "a\nb"),
     "ESC ESC": ("\x1b\x1b[31ma\x1b\x1b\x1bcb", "ab"),
     "ESC before a colour": ("\x1b\x1b[0m[31ma", "[31ma"),
@@ -108,6 +108,19 @@ REDRAWN: dict[str, tuple[str, str]] = {
     "wide over narrow": ("abcd\r日\r\n", "日cd\n"),
     "wide over halves of wide": ("日本語\x1b[2G本\r\n", " 本 語\n"),
     "delete half of a wide one": ("日本a\x1b[2G\x1b[P", " 本a"),
+    "saved and restored": ("ab\x1b7cd\x1b8X", "abXd"),
+    "saved and restored by CSI": ("ab\x1b[scd\x1b[uX\x1b[1u", "abXd"),
+    "saved after CR": ("abc\r\x1b7\x1b[2Cx\x1b8y", "ybx"),
+    "restored after CR": ("ab\x1b7cd\r\x1b8X", "abXd"),
+    "saved on another line": ("ab\x1b7\r\ncd\x1b8X", "ab\ncdX"),
+    "restored without being saved": ("ab\x1b8X", "abX"),
+    "margins are not saved": ("ab\x1b[1;9scd\x1b[uX", "abcdX"),
+    "a status line": ("ab\x1b7\x1b[24;0f[##  ]\x1b[K\r\b!\x1b8cd\r\n", "abcd\n"),
+    "a status line, by row": ("ab\x1b[s\x1b[24d50 %\x1b[ucd\r\n", "abcd\n"),
+    "two status lines": ("\x1b7\x1b[9H1\x1b8\x1b7\x1b[9H2\x1b8x", "x"),
+    "a status line that never ends": ("ab\x1b7\x1b[24Hgone\r\ncd\x1b8e\r\n", "ab\ncde\n"),
+    "a status line ended by reset": ("ab\x1b7\x1b[24Hgone\x1bccd", "abcd"),
+    "a jump before the cursor is saved": ("ab\x1b[24H\x1b7cd\x1b8e", "abed"),
     "combining": ("e\u0301x\by\r\n", "e\u0301y\n"),
     "combining on a wide one": ("日\u3099x\by\r\n", "日\u3099y\n"),
     "combining without a base": ("ab\r\u0301x", "\u0301x"),
@@ -194,6 +207,11 @@ def test_a_jump_goes_no_further_than_the_widest_terminal() -> None:
     assert clean(b"\x1b[999999999Gx") == " " * (MAX_COLUMNS - 1) + "x"
 
 
+def test_a_cursor_far_out_on_an_erased_line_goes_back_step_by_step() -> None:
+    drawn = b"\x1b[999C  \x1b[1K\b\bx"
+    assert clean(drawn) == clean(*bytewise(drawn)) == " " * (MAX_COLUMNS - 1) + "x"
+
+
 def test_within_a_longer_line_a_jump_goes_to_its_end() -> None:
     line = b"a" * (MAX_COLUMNS + 500)
     assert clean(line, b"\r\x1b[9999Cx") == line.decode() + "x"
@@ -255,6 +273,11 @@ RAW_PIECES = st.sampled_from(
         b"\x1b[2P",
         b"\x1b[2@",
         b"\x1b[2X",
+        b"\x1b7",
+        b"\x1b8",
+        b"\x1b[s",
+        b"\x1b[u",
+        b"\x1b[24;0f",
         b"\x1b[?1049h",
         b"\x1b[?1049l",
         b"\x1b[" + b"1" * 127,
@@ -304,10 +327,13 @@ def cleaned_lines(data: bytes) -> list[str]:
 COUNTS = st.sampled_from(["", "0", "1", "2", "3", "7"])
 EDITS = st.builds(lambda count, final: f"\x1b[{count}{final}", COUNTS, st.sampled_from("CDGPX@"))
 ERASES = st.sampled_from(["\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K"])
+SAVED = st.sampled_from(
+    ["\x1b7ab\x1b8", "\x1b7\x1b[4Cx\x1b8", "\x1b7\rab\x1b8", "\x1b7\x1b[K\x1b8"]
+)
 DRAWN = st.sampled_from(["a", "bc", "def ghi", "e\u0301", "\r", "\b", "\r\n", "\x1b[1;32m", "\t"])
 
 
-@given(st.lists(DRAWN | EDITS | ERASES, max_size=25).map("".join))
+@given(st.lists(DRAWN | EDITS | ERASES | SAVED, max_size=25).map("".join))
 def test_each_line_ends_as_a_terminal_emulator_shows_it(drawn: str) -> None:
     data = drawn.encode()
     assert cleaned_lines(data) == emulated(data)

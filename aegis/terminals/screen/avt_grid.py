@@ -1,0 +1,106 @@
+"""A grid on ``avt``, asciinema's emulator written in Rust (the package ``pyavt``, optional).
+
+It is some twenty times faster than pyte, and wrong about width: it gives a column of its own to a
+mark that joins another character, and to some characters other than ``wcwidth`` says. So such a
+character goes in as a stand-in of the right width, and comes out as itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from aegis.terminals.screen.widths import BEYOND_LATIN, MAX_MARKS, clusters_of, width_of
+
+_TEXTS = re.compile(r"(\x1b(?:\[[!?]?[0-9;]*[@-~]|#?[0-~])|[\x00-\x1a\x1c-\x1f]+)")
+_MOVES_ROWS = re.compile(r"(\x1b\[[0-9;]*[LM])")
+_NARROW, _WIDE = 0x100000, 0x3E000
+"""Where the stand-ins begin: private ones of one column, unassigned ideographs of two."""
+MAX_STAND_INS = 4096
+"""How many there may be on one grid; what comes later is a question mark."""
+
+
+class AvtGrid:
+    """A ``Grid`` of ``rows`` by ``cols``. The package must be there."""
+
+    def __init__(self, rows: int, cols: int) -> None:
+        from avt import Vt  # type: ignore[attr-defined]
+
+        self._vt = Vt(cols, rows, 0)
+        self._cols = cols
+        self._stand_ins: dict[str, str] = {}
+        self._meanings: dict[int, str] = {}
+
+    def write(self, passage: str) -> None:
+        """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
+        if "L" in passage or "M" in passage:
+            passage = _MOVES_ROWS.sub("\\1\r", passage)
+        if BEYOND_LATIN.search(passage) is None:
+            self._vt.feed_str(passage)
+            return
+        for piece in _TEXTS.split(passage):
+            self._write_text(piece)
+
+    def cursor(self) -> tuple[int, int]:
+        """Row and column from 0."""
+        cursor = self._vt.cursor
+        return cursor.row, min(cursor.col, self._cols - 1)
+
+    def lines(self) -> list[str]:
+        """The text of each row."""
+        lines = [line.text for line in self._vt.view()]
+        return [line.translate(self._meanings) for line in lines] if self._meanings else lines
+
+    def _write_text(self, piece: str) -> None:
+        """One run of text, one control or one sequence."""
+        if piece.isascii():
+            self._vt.feed_str(piece)
+            return
+        first, *clusters = clusters_of(piece)
+        if width_of(first[0]) == 0:
+            self._join(first)
+        else:
+            clusters.insert(0, first)
+        self._vt.feed_str("".join(map(self._as_fed, clusters)))
+
+    def _join(self, marks: str) -> None:
+        """Marks join the character before the cursor, if there is one."""
+        column = self._vt.cursor.col
+        if column == 0:
+            return
+        line = self._vt[self._vt.cursor.row]
+        start = column - 1 if line[column - 1].width or column == 1 else column - 2
+        before = line[start]
+        joined = (before.char.translate(self._meanings) + marks)[: MAX_MARKS + 1]
+        self._vt.feed_str(f"\x1b[{start + 1}G{self._stand_in(joined, before.width)}")
+        if start + before.width != column:  # the cursor stood on the second half
+            self._vt.feed_str(f"\x1b[{column + 1}G")
+
+    def _as_fed(self, cluster: str) -> str:
+        if len(cluster) == 1 and _is_judged_right(cluster):
+            return cluster
+        return self._stand_in(cluster, width_of(cluster[0]))
+
+    def _stand_in(self, cluster: str, width: int) -> str:
+        known = self._stand_ins.get(cluster)
+        if known is None:
+            count = len(self._stand_ins)
+            if count >= MAX_STAND_INS:
+                return "??"[:width]
+            code = (_WIDE if width == 2 else _NARROW) + count
+            known = self._stand_ins[cluster] = chr(code)
+            self._meanings[code] = cluster
+        return known
+
+
+@lru_cache(maxsize=4096)
+def _is_judged_right(char: str) -> bool:
+    """Whether avt gives a character its width; the stand-ins themselves stand for others."""
+    from avt import Vt  # type: ignore[attr-defined]
+
+    code = ord(char)
+    if any(0 <= code - first < MAX_STAND_INS for first in (_NARROW, _WIDE)):
+        return False
+    scratch = Vt(8, 1, 0)
+    scratch.feed_str(char)
+    return bool(scratch.cursor.col == width_of(char))
