@@ -82,6 +82,11 @@ class AcceptedLine:
 
 
 @attrs.frozen
+class OutputEnded:
+    """The open command has printed all it had to; how it ended is told with the prompt."""
+
+
+@attrs.frozen
 class Secondary:
     """The shell waits for more input at a secondary prompt; ``submitted``: of our text."""
 
@@ -95,13 +100,27 @@ class Prompted:
 
 @attrs.frozen
 class LineReport:
-    """The answer to the probe key: the line at the prompt holds ``length`` characters."""
+    """The answer to the probe key: the line at the prompt holds ``length`` characters.
+
+    ``rearmed``: the prompts had lost their marks, and have them again. ``at_prompt`` is False while
+    a command runs: then a line editor that the command itself uses has answered.
+    """
 
     length: int
+    rearmed: bool = False
+    at_prompt: bool = True
 
 
 Happening: TypeAlias = (
-    Started | Ended | NothingRan | SubmissionLost | AcceptedLine | Secondary | Prompted | LineReport
+    Started
+    | Ended
+    | NothingRan
+    | SubmissionLost
+    | AcceptedLine
+    | OutputEnded
+    | Secondary
+    | Prompted
+    | LineReport
 )
 
 
@@ -118,10 +137,12 @@ class Boundaries:
     """The state machine of one shell.
 
     ``phase`` is where the shell stands. ``skipped`` counts numbers that were jumped over: marks
-    that never came.
+    that never came. Where the hook does not tell the beginning of a typed command (``tells_starts``
+    is false) its Enter is taken for that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, tells_starts: bool = True) -> None:
+        self._tells_starts = tells_starts
         self.phase = Phase.STARTING
         self.skipped = 0
         self._keys = Keystrokes()
@@ -168,10 +189,32 @@ class Boundaries:
         self._keys.probed()
         self._probed_submission = self._submission
 
-    def keys(self, writer: str, data: bytes) -> None:
+    def keys(self, writer: str, data: bytes) -> list[Happening]:
         """These bytes of ``writer`` go to the PTY now."""
         reading = self._open is None and self.phase is not Phase.STARTING
         self._keys.sent(writer, data, at_prompt=reading or self.phase is Phase.SECONDARY)
+        if self._tells_starts or self.phase is not Phase.PROMPT:
+            return []
+        who = self._keys.take_line()
+        return [] if who is None else self._line_begins(who)
+
+    def _line_begins(self, writer: str) -> list[Happening]:
+        """A typed line is taken for a command, before the shell has read it."""
+        self.phase = Phase.RUNNING
+        self._open, self._open_is_ours = self._number, False
+        self._keys.command_began()
+        return [Started(submitted=False, writer=writer)]
+
+    def prompt_unseen(self) -> list[Happening]:
+        """The prompt stands though nothing was printed: what the shell draws goes elsewhere."""
+        return self._prompted() if self.phase is Phase.RETURNING else []
+
+    def replaced(self) -> list[Happening]:
+        """The shell that ran the open command is gone; another one has its place."""
+        if self._open is None:
+            return []
+        self._open = None
+        return [Ended(exit=None, lost=True)]
 
     def mark(self, mark: Mark) -> list[Happening]:
         """What a mark of our own hook says, in order."""
@@ -222,6 +265,8 @@ class Boundaries:
         if self._open is not None:
             happenings.append(Ended(exit=mark.exit, history=mark.history))
             self._open = None
+            if not self._tells_starts and self.phase is Phase.SECONDARY:
+                self._keys.take_line_end()
         elif self.phase is not Phase.STARTING:
             happenings.append(self._nothing_ran(mark))
         self._last_exit = mark.exit or 0
@@ -268,8 +313,10 @@ class Boundaries:
     def _other_prompt(self, mark: Mark) -> list[Happening]:
         if mark.params.get("k") == "s":
             return [self._secondary_prompt(mark)]
+        if mark.params.get("k") == "e" and self._open is not None:
+            return [OutputEnded()]
         if mark.params.get("k") == "l" and mark.length is not None:
-            return self._line_report(mark.length)
+            return self._line_report(mark.length, rearmed=mark.params.get("r") == "1")
         return []
 
     def _secondary_prompt(self, mark: Mark) -> Secondary:
@@ -280,9 +327,14 @@ class Boundaries:
         self._let_go = False
         return Secondary(submitted=ours)
 
-    def _line_report(self, length: int) -> list[Happening]:
+    def _line_report(self, length: int, *, rearmed: bool) -> list[Happening]:
+        if self.phase is Phase.RUNNING:
+            lost = self.replaced() if rearmed else []
+            if lost:
+                self.phase = Phase.RETURNING
+            return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
         self._keys.line_reported(length)
-        report = LineReport(length)
+        report = LineReport(length, rearmed=rearmed)
         if not (self.phase is Phase.SUBMITTED and self._probed_submission):
             return [report]
         self._submission = False

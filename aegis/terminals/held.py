@@ -9,6 +9,18 @@ from collections.abc import Callable
 
 import attrs
 
+READING_S = 1.0
+READING_BYTES_PER_S = 50_000
+"""How long the shell may take to read a submission before keys are no longer held back for it.
+
+Readline on a slow machine takes a fifth of that.
+"""
+
+
+def reading_s(size: int) -> float:
+    """How long the shell may take to read so many bytes, in seconds."""
+    return READING_S + size / READING_BYTES_PER_S
+
 
 @attrs.frozen
 class _Held:

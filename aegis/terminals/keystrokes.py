@@ -22,6 +22,7 @@ _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|[^\r\n\x03\x1b]+|\x1b")
 class _LineEnd:
     writer: str
     interrupt: bool
+    is_empty: bool
 
 
 class Keystrokes:
@@ -73,7 +74,8 @@ class Keystrokes:
                 self._enters_ahead = [*self._enters_ahead, writer][-MAX_LINE_ENDS:]
         elif is_enter or token == b"\x03":
             self._in_paste = False
-            self._ends = [*self._ends, _LineEnd(writer, interrupt=not is_enter)][-MAX_LINE_ENDS:]
+            end = _LineEnd(writer, interrupt=not is_enter, is_empty=self._tail is None)
+            self._ends = [*self._ends, end][-MAX_LINE_ENDS:]
             self._tail = None
         else:
             self._tail = writer
@@ -92,6 +94,12 @@ class Keystrokes:
             return self._enters_ahead.pop(0)
         writer, self._tail = self._tail, None
         return writer
+
+    def take_line(self) -> str | None:
+        """Whose line the shell reads next, if it was ended by an Enter and is not empty."""
+        if not self._ends or self._ends[0].interrupt or self._ends[0].is_empty:
+            return None
+        return self._ends.pop(0).writer
 
     def take_line_end(self) -> None:
         """A typed line was dropped, or ran nothing."""

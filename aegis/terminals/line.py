@@ -78,6 +78,8 @@ class Line:
 
     def move_to(self, column: int) -> None:
         """Put the cursor on ``column``, counted from 0."""
+        if column <= 0 and self._cells is None and not self._length:
+            return  # it is there: a line that begins with CR still only grows
         cells = self._as_cells()
         # An erased line may leave the cursor further out: from there it goes back step by step.
         furthest = max(len(cells), MAX_COLUMNS - 1, self._column)

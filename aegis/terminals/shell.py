@@ -7,7 +7,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -15,7 +14,7 @@ import trio
 
 from actors import Actor
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import OsDisk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
@@ -27,17 +26,22 @@ from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.output import OutputReaders
+from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.pty import PtyProcess
+from aegis.terminals.rearming import Rearming
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_message import ShellMessage
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
-from aegis.terminals.tracker import OutputObserver, Tracker
-from aegis.terminals.whereabouts import directory_of
+from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
+from aegis.terminals.whereabouts import directory_of, first_directory
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -47,9 +51,6 @@ FLUSH_S = 0.1
 REST_S = 1.0
 """After so long without output the raw log's file is closed until there is more."""
 
-MAX_OUTGOING_BYTES = 1024 * 1024
-"""Bytes that may wait for a program to read them."""
-
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
 
@@ -58,24 +59,6 @@ MAX_UNREAD_ANSWERS_BYTES = 4096
 
 RETRY_START_S = 1.0
 """Seconds before a shell that the disk or the system refused is tried again."""
-
-ShellMessage = (
-    msg.Introduce
-    | msg.Submit
-    | msg.TypeKeys
-    | msg.TakeScreen
-    | msg.SendSignal
-    | msg.SetSize
-    | msg.ReportOutput
-    | msg.FetchOutput
-    | msg.FetchLine
-    | msg.FetchPrinted
-    | msg.CommandRecorded
-    | msg.EndShell
-    | msg.FlushRawLog
-    | msg.RestRawLog
-    | msg.LookAgain
-)
 
 
 class Shell(Actor[ShellMessage]):
@@ -88,6 +71,7 @@ class Shell(Actor[ShellMessage]):
         files: TerminalFiles,
         file_limit: int,
         scan: ProcessScan,
+        groups: GroupScan,
     ) -> None:
         self._settings = settings
         self._files = files
@@ -95,6 +79,7 @@ class Shell(Actor[ShellMessage]):
         self._starter = Starter(
             settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner
         )
+        self._groups = groups
         self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
@@ -125,6 +110,7 @@ class Shell(Actor[ShellMessage]):
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._readers = self._new_readers(self._raw_log)
         self._running = await self._start()
+        self._running.tracker.greeting.send()
         self._introduce()
         self.context.start_soon(self._keep_running)
 
@@ -168,10 +154,12 @@ class Shell(Actor[ShellMessage]):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain():
+            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain() | msg.LookAtTty():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain) -> None:
+    def _timer_rang(
+        self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain | msg.LookAtTty
+    ) -> None:
         assert self._raw_log is not None
         match message:
             case msg.FlushRawLog():
@@ -184,6 +172,9 @@ class Shell(Actor[ShellMessage]):
             case msg.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
+            case msg.LookAtTty(shell=name):
+                if self._running is not None and self._running.name == name:
+                    self._running.watch.rang()
 
     # What is read as it comes.
 
@@ -212,12 +203,21 @@ class Shell(Actor[ShellMessage]):
         """Let the tracker look again then whether it still waits."""
         self.context.after(seconds, msg.LookAgain())
 
+    def hook_answered(self) -> None:
+        """Remember which program it is that has the hook."""
+        if self._running is not None:
+            self._running.watch.rearming.answered()
+
     def working_directory(self) -> str | None:
         """Where the shell is now; the last that was known if that cannot be told."""
         running = self._running
         if running is not None:
             self._cwd = directory_of(running.process.pid) or self._cwd
         return self._cwd
+
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        return self._running is not None and self._running.is_in_front
 
     # Requests of the front.
 
@@ -234,12 +234,13 @@ class Shell(Actor[ShellMessage]):
                 shells=tuple(self._shells),
                 shell=self._shells[-1],
                 pid=None if running is None else running.process.pid,
-                integration="osc133",
+                integration="osc133" if tracker is None else tracker.adapter.integration,
                 was_prompted=tracker is not None and tracker.was_prompted,
                 at_prompt=tracker is not None and tracker.at_prompt,
                 cwd=None if tracker is None else tracker.cwd,
                 typing=None if tracker is None else tracker.typing,
                 submitted=None if tracker is None else tracker.submitted,
+                needs_input=None if running is None else running.watch.needs_input,
                 failure=self._failure,
                 ending=self._ending,
                 news=self._news.all(),
@@ -257,13 +258,9 @@ class Shell(Actor[ShellMessage]):
                 f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
             )
         data = request.keys.encode("utf-8", "surrogatepass")
-        waiting = running.outgoing_size + running.tracker.held_bytes
-        if waiting + len(data) > MAX_OUTGOING_BYTES:
-            raise Busy(
-                f"the program on terminal {self._settings.name!r} does not read its input: "
-                f"{waiting} bytes wait already; nothing of yours was sent"
-            )
+        running.check_keys(self._settings.name, data)
         running.tracker.keys(request.writer, data)
+        running.watch.stirred()
         self.reply(request, Done())
 
     def _send_signal(self, request: msg.SendSignal) -> None:
@@ -316,38 +313,38 @@ class Shell(Actor[ShellMessage]):
             if self._ending is None:
                 self._running = await self._start_fresh(ended)
                 self._tell_started()
+                if self._running is not None:
+                    self._running.tracker.greeting.send()
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        self._cwd = _first_directory(self._cwd, self._settings.root)
-        running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
+        self._cwd = first_directory(self._cwd, self._settings.root)
+        running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 
-    def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
+    def _follow(
+        self, name: str, process: PtyProcess, adapter: ShellAdapter
+    ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._screen is not None
         self._screen.begin_anew()
         assert self._readers is not None
         # The screen comes first: the responder asks it where the cursor was.
-        observers: list[OutputObserver] = [self._screen, self._readers, self._responder()]
-        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
-
-    # What the responder needs.
+        observers = (self._screen, self._readers, self._responder())
+        tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        rearming = Rearming(process, tracker, self._files.directory)
+        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
 
     def _responder(self) -> Responder:
+        assert self._screen is not None
         return Responder(
             size=lambda: (self._rows, self._cols),
-            cursor_at=self._cursor_at,
+            cursor_at=self._screen.cursor_position,
             send=self._answer,
             moved=self._moved,
         )
-
-    def _cursor_at(self, cursor: int) -> tuple[int, int]:
-        """Where the cursor was, both from 1, when output had come to the offset ``cursor``."""
-        assert self._screen is not None
-        return self._screen.cursor_position(cursor)
 
     def _answer(self, data: bytes) -> None:
         running = self._running
@@ -403,7 +400,7 @@ class Shell(Actor[ShellMessage]):
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
-                    integration="osc133",
+                    integration=running.tracker.adapter.integration,
                     first_cursor=self._raw_log.position,
                 )
             )
@@ -434,8 +431,3 @@ class Shell(Actor[ShellMessage]):
                 self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", terminal=self._settings.name, error=str(error))
-
-
-def _first_directory(wanted: str, otherwise: str) -> str:
-    """``wanted``, unless it was removed meanwhile."""
-    return wanted if Path(wanted).is_dir() else otherwise

@@ -17,23 +17,20 @@ from aegis.terminals.shells.choice import can_separate, is_supported
 
 
 def find_shell(asked: str | None) -> str:
-    """The path of the shell to start: ``asked``, else $SHELL if there is a hook for it, else bash.
+    """The path of the shell to start: ``asked``, else $SHELL, else bash.
 
-    Raises ``InvalidRequest`` if there is none, or if it is a shell without a hook.
+    Any program may be asked for. A $SHELL that keeps no marks (``is_supported``) is left for bash.
+    Raises ``InvalidRequest`` if there is no such program.
     """
     default = os.environ.get("SHELL", "")
     wanted = (default if is_supported(default) else "bash") if asked is None else asked
     path = shutil.which(wanted)
+    if path is None and asked is None:
+        path = shutil.which("bash")
     if path is None:
         raise InvalidRequest(
             f"aegis_term_spawn: shell {shorten(wanted)!r} is no executable program; give the path "
             "of a shell, or leave it out for bash"
-        )
-    if not is_supported(path):
-        raise InvalidRequest(
-            f"aegis_term_spawn: shell {shorten(wanted)!r} is not supported yet: this version runs "
-            "bash (4.4 or newer) and zsh (5.1 or newer); leave shell out, or start the other shell "
-            "inside a terminal"
         )
     return str(Path(path).absolute())
 

@@ -206,6 +206,11 @@ class Terminal(Front):
                     self._flight.moved(message.cwd)
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
+            case msg.NeedsInputChanged(needs_input=needs):
+                self._runs.needs_input(needs)
+                self._waits.needs_input(needs)
+            case msg.IntegrationChanged(integration=integration):
+                self._standing.integration = integration
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):
@@ -239,6 +244,7 @@ class Terminal(Front):
             self._hear_again(news)
         self._answer_early()
         self._standing.introduced(news)
+        self._waits.needs_input(news.needs_input)
         self._flight.shell, self._flight.cursor = news.shell, news.cursor
         if self._standing.ending is not None and news.ending is None:
             self._shell.tell(msg.EndShell(end=self._standing.ending))

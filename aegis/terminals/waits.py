@@ -229,16 +229,19 @@ class Waits:
 
     async def _look(self, wait: _Wait) -> WaitReason:
         """Look at the output until something in it ends the wait."""
-        idle_s = wait.request.idle_s
+        quiet_s = math.inf if wait.request.idle_s is None else wait.request.idle_s
         if not wait.has_condition:
             await trio.sleep_forever()
         if wait.search is not None and wait.cursor is None:
             wait.cursor = (await self._fetch(None, 0.0)).next_cursor
         while not wait.reply.is_settled:
             cursor = wait.cursor if wait.search is not None else None
-            chunk = await self._fetch(cursor, math.inf if idle_s is None else idle_s)
+            asked_at = trio.current_time()
+            chunk = await self._fetch(cursor, quiet_s)
             if chunk.next_cursor == chunk.cursor:
-                return "idle"
+                if trio.current_time() - asked_at >= quiet_s:
+                    return "idle"
+                await trio.sleep_forever()  # the terminal has ended: its front says so in a moment
             if await self._matches(wait, chunk):
                 return "matched"
         return "timeout"

@@ -36,6 +36,9 @@ NAMES = (
     "inboxes",
     "text",
     "screen",
+    "beside",
+    "many",
+    "peers",
 )
 
 

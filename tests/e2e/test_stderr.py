@@ -36,7 +36,7 @@ def outcome(record: dict[str, Any]) -> tuple[int | None, str, str]:
         ("cat >&2 <<'X'\na\tb!\nX\necho after", 0, "after\n", "a\tb!\n"),
         ("{ echo sub; echo suberr >&2; } | cat", 0, "sub\n", "suberr\n"),
         ("bash -c 'echo child >&2; exit 4'", 4, "", "child\n"),
-        ("echo half >&2 | wc -l", 0, "0\n", "half\n"),
+        ("(echo half >&2) | wc -l", 0, "0\n", "half\n"),
         ("if [[ -t 0 && -t 1 && -t 2 ]]; then echo all; fi", 0, "all\n", ""),
         ("echo to the file 2>/dev/null >&2", 0, "", ""),
         ("printf '\\e[31mred\\e[0m\\nover\\rOVER\\n' >&2", 0, "", "red\nOVER\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import socket
 from pathlib import Path
 
@@ -80,6 +81,17 @@ def test_trap_27_what_a_program_asks_is_answered_once_and_in_order(
         "\x1b[8;24;80t",
         "",
     ]
+
+
+def test_trap_27_the_cursor_is_where_it_was_when_the_program_asked(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    """How programs find out the size: to the far corner, ask, and back, in one write."""
+    far_corner = "\x1b7\x1b[999;999H\x1b[6n\x1b8"
+    answers = ask(terminal, tmp_path, "\x1b[2J\x1b[5;7H\x1b[6n", far_corner, "\x1b[?6n")
+    assert answers == ["\x1b[5;7R", "\x1b[24;80R", "\x1b[?5;7R"]
+    terminal.daemon.call("term_resize", name=terminal.name, cols=100, rows=30)
+    assert ask(terminal, tmp_path, far_corner) == ["\x1b[30;100R"]
 
 
 def test_trap_27_a_shell_script_that_asks_for_the_cursor_goes_on(terminal: LiveTerminal) -> None:
@@ -159,3 +171,14 @@ def test_a_prompt_that_reports_a_wrong_directory_does_not_move_the_shell(
     terminal = new_terminal(bashrc.replace('\\"', '"'), cwd=str(tmp_path))
     assert terminal.run("true")["cwd"] == str(tmp_path)
     assert terminal.described()["cwd"] == str(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed")
+def test_trap_27_vim_hears_what_it_asks_as_it_starts(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    heard = tmp_path / "heard"
+    on_answer = f"autocmd TermResponse * call writefile([v:termresponse], '{heard}') | quit!"
+    record = terminal.run(f'vim -N -u NONE -i NONE -c "{on_answer}"')
+    assert (record["exit"], record["end"]) == (0, "exited")
+    assert heard.read_text() == "\x1b[>1;10;0c\n"

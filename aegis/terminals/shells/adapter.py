@@ -8,16 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 
 from aegis.protocol.terminals import Integration
+from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.submission import (
     APART_KEY,
     INTERRUPT_LINE,
     PROBE_KEY,
     encode_submission,
 )
+
+PROBE_S = 0.5
+"""A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
+
+REARM_S = 5.0
+"""A hook that was read again answers within milliseconds, or it was not read."""
+
+
+@attrs.frozen(kw_only=True)
+class Rearmed:
+    """How a shell that runs already gets its hook: ``keys`` are typed at its prompt.
+
+    They make it read the files that ``adapter`` tells of; its first mark carries the new secret.
+    """
+
+    adapter: ShellAdapter
+    keys: bytes
 
 
 @attrs.frozen(kw_only=True)
@@ -37,14 +56,30 @@ class ShellAdapter:
     directory: Path
     error_tty: str | None = None
 
+    tells_starts: ClassVar[bool] = True
+    """Whether the hook tells where a typed command begins; else its Enter is taken for that."""
+
+    types_probe: ClassVar[bool] = False
+    """Whether the probe key is a line that a program in front would read as its input."""
+
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The environment to start it in, where ``inherited`` is that of every shell here."""
         return {**inherited, **self.env}
 
     @property
+    def greeting(self) -> bytes:
+        """What is typed to a shell that reads no file of ours, until it has shown a prompt."""
+        return b""
+
+    @property
     def probe_key(self) -> bytes:
         """Asks the hook how long the line is (``133;P;k=l``), and changes nothing."""
         return PROBE_KEY
+
+    @property
+    def probe_delay_s(self) -> float:
+        """How long a Ctrl-C must be left alone before the probe key follows it."""
+        return 0.0
 
     @property
     def interrupt_line(self) -> bytes:
@@ -61,3 +96,11 @@ class ShellAdapter:
     def read_typed(self, number: int) -> str | None:
         """The text that the hook kept of a typed command under ``number``, once."""
         return None
+
+    def split_echo(self, printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
+        """A typed command's text, if it is in what was printed, and its output without it."""
+        return None, printed
+
+    def is_incomplete(self, exit_code: int | None, text: str) -> bool:
+        """Whether a submission that ended so, and printed ``text``, was not read to its end."""
+        return False

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import attrs
 
-from aegis.terminals.shells import bash, zsh
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells import bash, fallback, fish, zsh
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 
 _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
     "bash": bash.prepare,
+    "fish": fish.prepare,
     "zsh": zsh.prepare,
 }
+
+_POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
+
+_REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {"bash": bash.rearm}
+"""The kinds whose hook can be given to a shell that runs already."""
 
 _APART = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
@@ -25,6 +31,15 @@ ERROR_TTY_FILE = "init.stderr"
 def is_supported(program: str) -> bool:
     """Whether there is a hook for this program."""
     return Path(program).name in _KINDS
+
+
+def rearm_shell(name: str, words: tuple[str, ...], directory: Path) -> Rearmed | None:
+    """How a shell of this name, which stands at its prompt, gets its hook; None if it cannot.
+
+    ``words`` are those that it was started with. Raises ``OSError``.
+    """
+    rearm = _REARM.get(name)
+    return None if rearm is None else rearm(words, directory)
 
 
 def can_separate(program: str) -> bool:
@@ -42,5 +57,10 @@ def prepare_shell(program: str, directory: Path, error_tty: str | None) -> Shell
     path.unlink(missing_ok=True)
     if error_tty is not None:
         path.write_text(f"{error_tty}\n", encoding="utf-8")
-    adapter = _KINDS[Path(program).name](program, directory)
+    adapter = _preparation(Path(program).name)(program, directory)
     return attrs.evolve(adapter, error_tty=error_tty)
+
+
+def _preparation(name: str) -> Callable[[str, Path], ShellAdapter]:
+    otherwise = fallback.prepare_posix if name in _POSIX else fallback.prepare_other
+    return _KINDS.get(name, otherwise)

@@ -17,9 +17,14 @@ MAX_TYPED_BYTES = 1 << 20
 _SECRET_BYTES = 18
 
 
+def new_secret() -> bytes:
+    """What the marks of one shell carry."""
+    return secrets.token_urlsafe(_SECRET_BYTES).encode()
+
+
 def write_secret(directory: Path) -> bytes:
     """Put a new secret where a hook reads it, once. Raises ``OSError``."""
-    secret = secrets.token_urlsafe(_SECRET_BYTES).encode()
+    secret = new_secret()
     write_private(directory / SECRET_FILE, secret + b"\n")
     return secret
 

@@ -23,6 +23,7 @@ from aegis.terminals.boundaries import (
     Happening,
     LineReport,
     NothingRan,
+    OutputEnded,
     Phase,
     Prompted,
     Started,
@@ -66,6 +67,7 @@ class LiveShell:
         self._parser = MarkParser(adapter.secret)
         self.output = ""
         self._output = b""
+        self._output_has_ended = False
         self._grew = trio.Event()
         self._send, self._receive = trio.open_memory_channel[Happening](100_000)
 
@@ -92,11 +94,18 @@ class LiveShell:
         for happening in happenings:
             if isinstance(happening, Started | AcceptedLine):
                 self._output = b""
-            if isinstance(happening, Ended | NothingRan):
-                self.output = re.sub("\r+\n", "\n", self._output.decode()).lstrip("\r")
+            if isinstance(happening, Started | Prompted):
+                self._output_has_ended = False
+            if isinstance(happening, Ended | NothingRan | OutputEnded):
+                if not self._output_has_ended:
+                    self.output = self._read_output()
+                self._output_has_ended = isinstance(happening, OutputEnded)
             if isinstance(happening, NothingRan):
                 self.output = self.output.removeprefix("\n")  # the line editor's own
             self._send.send_nowait(happening)
+
+    def _read_output(self) -> str:
+        return re.sub("\r+\n", "\n", self._output.decode()).lstrip("\r")
 
     async def expect(self, *kinds: type[T]) -> T:
         """The next happening of one of these kinds; others before it are passed over."""
@@ -140,10 +149,12 @@ class LiveShell:
     async def settle(self) -> None:
         """What an owner does before it submits after uncertain keys."""
         while not self.boundaries.can_submit():
+            await trio.sleep(self.adapter.probe_delay_s)
             if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
                 self.boundaries.probed()
                 await self._write(self.adapter.probe_key)
-            await self.expect(Prompted, LineReport)
+            if not self.boundaries.can_submit():
+                await self.expect(Prompted, LineReport)
         self.happened_so_far()
 
     async def interrupt(self) -> None:

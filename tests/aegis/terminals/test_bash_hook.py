@@ -14,6 +14,7 @@ import pytest
 from aegis.terminals.boundaries import (
     Ended,
     NothingRan,
+    Phase,
     Prompted,
     Secondary,
     Started,
@@ -415,3 +416,10 @@ def test_a_text_beyond_the_limit_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "typed.8").write_text("no entry")
     assert bash.read_typed(tmp_path, 8) is None
     assert not list(tmp_path.glob("typed.*"))
+
+
+async def test_a_bash_that_is_too_old_says_so_and_ends(start_bash: StartBash) -> None:
+    shell = await start_bash(hook=lambda text: text.replace("< 404", "< 9999"), prompt=False)
+    await shell.seen("a terminal needs bash 4.4 or newer, this is ")
+    assert await shell.process.wait() == 1
+    assert shell.boundaries.phase is Phase.STARTING

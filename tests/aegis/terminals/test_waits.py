@@ -244,6 +244,16 @@ async def test_the_end_waits_until_everybody_is_answered(bench: Bench) -> None:
     assert {(await wait.wait()).reason for wait in waits} == {"matched"}
 
 
+async def test_output_that_has_ended_is_not_quiet(bench: Bench) -> None:
+    waits = [bench.wait(pattern="never"), bench.wait(idle_s=100)]
+    await trio.testing.wait_all_tasks_blocked()
+    bench.shell.readers.end()
+    await trio.testing.wait_all_tasks_blocked()
+    assert not any(wait.is_settled for wait in waits)
+    await bench.waits.end()
+    assert {(await wait.wait()).reason for wait in waits} == {"closed"}
+
+
 async def test_what_is_wrong_is_told_at_once(bench: Bench) -> None:
     with pytest.raises(InvalidRequest, match="regular expression"):
         await bench.wait(pattern="(").wait()

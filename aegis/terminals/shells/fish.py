@@ -1,0 +1,79 @@
+"""Fish as the shell of a terminal. The hook itself is ``fish.fish`` beside this file.
+
+A command does not go through the PTY: fish's own way with a paste takes blanks away and escapes
+inside quotes. Its text is put into a file of mode 0600, and the submit key makes the hook read it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.startup import (
+    MAX_TYPED_BYTES,
+    hook,
+    read_once,
+    remove_left,
+    write_private,
+    write_secret,
+)
+from aegis.terminals.submission import check_command
+
+INIT_FILE = "init.fish"
+SUBMISSION_FILE = "submission"
+
+_SUBMIT_KEY = b"\x1e"
+_PROBE_KEY = b"\x1d"
+
+_INTERRUPT_S = 0.2
+"""In this time fish has dropped a line, and said so: then the probe need not be sent at all."""
+
+
+class FishAdapter(ShellAdapter):
+    """A fish, 3.4 or newer, with the hook."""
+
+    @property
+    def probe_key(self) -> bytes:
+        """Asks the hook how long the line is."""
+        return _PROBE_KEY
+
+    @property
+    def probe_delay_s(self) -> float:
+        """Fish forgets a Ctrl-C when another key follows it at once."""
+        return _INTERRUPT_S
+
+    @property
+    def interrupt_line(self) -> bytes:
+        """Drops a text that the hook has read, and found to be incomplete."""
+        return _SUBMIT_KEY
+
+    def encode(self, cmd: str) -> bytes:
+        """Put ``cmd`` where the hook reads it; gives the key that makes it do so.
+
+        Raises ``InvalidRequest`` for what no shell can read, and ``OSError``.
+        """
+        check_command(cmd)
+        write_private(self.directory / SUBMISSION_FILE, b"." + cmd.encode())
+        return _SUBMIT_KEY
+
+    def read_typed(self, number: int) -> str | None:
+        """The text of the typed command with this number, once."""
+        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
+        return None if data is None else data.decode(errors="replace")
+
+
+def prepare(program: str, directory: Path) -> FishAdapter:
+    """Write the start-up files for one start of ``program``. Raises ``OSError``."""
+    remove_left(directory, ["typed.*", SUBMISSION_FILE])
+    write_private(directory / INIT_FILE, hook("fish.fish"))
+    return FishAdapter(
+        secret=write_secret(directory),
+        argv=(program, "-i", "--init-command", f"source {_quoted(directory.absolute())}"),
+        directory=directory,
+    )
+
+
+def _quoted(directory: Path) -> str:
+    """The path of the hook as a word of fish."""
+    path = str(directory / INIT_FILE)
+    return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"
