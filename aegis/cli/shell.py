@@ -86,7 +86,7 @@ def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool
 @click.argument("signal", metavar="SIGNAL")
 @verb
 def signal(daemon: Daemon, shell: str, signal: str) -> None:
-    """Send SIGNAL (INT, TERM, HUP, KILL …) to the program in front in SHELL."""
+    """Send SIGNAL (INT, TERM, KILL …) to what runs in front in SHELL."""
     reply = daemon.call("shell_signal", shell=shell, signal=signal)
     daemon.show(reply, lambda: None)
 
