@@ -51,7 +51,10 @@ def _shown(info: Mapping[str, Any]) -> str:
 @click.argument("shell")
 @verb
 def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
-    """Show what SHELL printed; the last line on standard error tells where to read on."""
+    """Show what SHELL printed.
+
+    The last line, on standard error, tells where to read on.
+    """
     reply = daemon.call("shell_read", shell=shell, plain=plain or None, **options)
     daemon.show(reply, lambda: _show_output(reply))
 

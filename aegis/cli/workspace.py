@@ -91,7 +91,8 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     """Run COMMAND in the workspace NAME, without a terminal.
 
     One word is text for bash (`exec demo 'make && ls'`); several are one command, each word kept
-    whole. Exits with the exit code of the command, and with 125 when there is no exit code: the call failed, or time ran out.
+    whole. Exits with the exit code of the command, and with 125 when there is none: the call
+    failed, or time ran out.
     """
     if command[0].startswith("-"):
         raise click.UsageError("options stand before the workspace's name")
