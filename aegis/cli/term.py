@@ -144,7 +144,8 @@ def _why_unknown(record: Mapping[str, Any]) -> str:
     if record["end"] is not None:
         return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
     if needs is not None:
-        return f"{command} goes on: {needs['program']} waits for {needs['kind']}"
+        what = "a secret" if needs["kind"] == "secret" else "input"
+        return f"{command} goes on: {needs['program']} waits for {what}"
     return f"{command} goes on: the time for the call ran out"
 
 

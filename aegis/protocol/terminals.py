@@ -50,7 +50,8 @@ class CommandRecord:
     clock. ``exit`` is null when it is not known; a shell reports death by a signal as 128+n.
     ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
     before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
-    offsets since the terminal's first spawn. ``end`` says why the record ended; null: not yet.
+    offsets since the terminal's first spawn. ``needs_input`` is there only while the command waits.
+    ``end`` says why the record ended; null: not yet.
     """
 
     seq: int
@@ -211,10 +212,11 @@ class RunCommand(OnTerminal[CommandRecord]):
     """Run a command on a terminal and wait until it ends; get its exit code and output.
 
     The shell gets exactly the text given; several lines are one command. Commands on one terminal
-    run one at a time, first come first served. If ``timeout`` passes while the command runs, you
-    get the record so far with ``timed_out``: it keeps running, and its record is completed when
-    it ends. If it passes while somebody else's command holds the terminal, the call fails and
-    nothing was typed.
+    run one at a time, first come first served. If the command waits for input you get the record so
+    far at once, with ``needs_input``; answer with aegis_term_keys. If ``timeout`` passes while it
+    runs you get it with ``timed_out``. Either way it keeps running, and its record is completed
+    when it ends. If the timeout passes while somebody else's command holds the terminal, the call
+    fails and nothing was typed.
     """
 
     cmd: str = attrs.field(

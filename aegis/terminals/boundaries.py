@@ -100,9 +100,15 @@ class Prompted:
 
 @attrs.frozen
 class LineReport:
-    """The answer to the probe key: the line at the prompt holds ``length`` characters."""
+    """The answer to the probe key: the line at the prompt holds ``length`` characters.
+
+    ``rearmed``: the prompts had lost their marks, and have them again. ``at_prompt`` is False while
+    a command runs: then a line editor that the command itself uses has answered.
+    """
 
     length: int
+    rearmed: bool = False
+    at_prompt: bool = True
 
 
 Happening: TypeAlias = (
@@ -198,6 +204,17 @@ class Boundaries:
         self._open, self._open_is_ours = self._number, False
         self._keys.command_began()
         return [Started(submitted=False, writer=writer)]
+
+    def prompt_unseen(self) -> list[Happening]:
+        """The prompt stands though nothing was printed: what the shell draws goes elsewhere."""
+        return self._prompted() if self.phase is Phase.RETURNING else []
+
+    def replaced(self) -> list[Happening]:
+        """The shell that ran the open command is gone; another one has its place."""
+        if self._open is None:
+            return []
+        self._open = None
+        return [Ended(exit=None, lost=True)]
 
     def mark(self, mark: Mark) -> list[Happening]:
         """What a mark of our own hook says, in order."""
@@ -299,7 +316,7 @@ class Boundaries:
         if mark.params.get("k") == "e" and self._open is not None:
             return [OutputEnded()]
         if mark.params.get("k") == "l" and mark.length is not None:
-            return self._line_report(mark.length)
+            return self._line_report(mark.length, rearmed=mark.params.get("r") == "1")
         return []
 
     def _secondary_prompt(self, mark: Mark) -> Secondary:
@@ -310,9 +327,14 @@ class Boundaries:
         self._let_go = False
         return Secondary(submitted=ours)
 
-    def _line_report(self, length: int) -> list[Happening]:
+    def _line_report(self, length: int, *, rearmed: bool) -> list[Happening]:
+        if self.phase is Phase.RUNNING:
+            lost = self.replaced() if rearmed else []
+            if lost:
+                self.phase = Phase.RETURNING
+            return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
         self._keys.line_reported(length)
-        report = LineReport(length)
+        report = LineReport(length, rearmed=rearmed)
         if not (self.phase is Phase.SUBMITTED and self._probed_submission):
             return [report]
         self._submission = False

@@ -143,6 +143,20 @@ def _with_errors(output: CapturedOutput, errors: CapturedOutput) -> CapturedOutp
     return attrs.evolve(output, errors=errors.text, truncated=truncated)
 
 
+def without_last_line(output: CapturedOutput) -> CapturedOutput:
+    """``output`` up to its last line feed."""
+    kept = output.text[: output.text.rfind("\n") + 1]
+    dropped = len(output.text.encode()) - len(kept.encode())
+    return attrs.evolve(output, text=kept, total_bytes=output.total_bytes - dropped)
+
+
+def without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
+    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
+    if not output.text.startswith("\n"):
+        return output
+    return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)
+
+
 def _end_at_line(data: bytes) -> bytes:
     """``data`` up to its last line's end if that is near, else without a torn character."""
     line_end = data.rfind(b"\n", len(data) - _LINE_SEARCH) + 1

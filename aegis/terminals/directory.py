@@ -34,6 +34,7 @@ from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.history import History
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.process_groups import GroupScan, look_at_groups
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.reaper import look_at_all
 from aegis.terminals.spawning import check_descriptors
@@ -106,6 +107,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._shell_file_limit = shell_file_limit
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(look_at_all)
+        self._groups = GroupScan(look_at_groups)
         self._ending = False
 
     async def setup(self) -> None:
@@ -130,6 +132,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 flusher=self._flusher,
                 inboxes=inboxes,
                 scan=self._scan,
+                groups=self._groups,
                 shell_file_limit=self._shell_file_limit,
             ),
             workspace=self._workspace,

@@ -182,6 +182,14 @@ class Flight:
         """The caller's time is up: the command goes on without one. Raises ``StorageError``."""
         assert self.command is not None
         self.command = attrs.evolve(self.command, timed_out=True)
+        return self.leave_running()
+
+    def leave_running(self) -> InFlight:
+        """Its caller gets an answer now: the command goes on without one. Raises ``StorageError``.
+
+        The note is written as it stands: what the caller is shown must be in it.
+        """
+        assert self.command is not None
         self.call = None
         self._write(self.command)
         return self.command

@@ -32,6 +32,8 @@ FrontMessage = (
     | msg.Prompted
     | msg.DirectoryChanged
     | msg.TypingChanged
+    | msg.NeedsInputChanged
+    | msg.IntegrationChanged
     | msg.SubmissionRefused
     | msg.SubmissionFailed
     | msg.CommandStarted

@@ -14,7 +14,7 @@ import attrs
 from actors.messages import Request
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.screens import Screen
-from aegis.protocol.terminals import CommandRecord, Done, Integration, TerminalInfo
+from aegis.protocol.terminals import CommandRecord, Done, Integration, NeedsInput, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
 
 WhyEnded = Literal["closed", "killed_by_restart"]
@@ -144,6 +144,13 @@ class LookAgain:
     """A probe or a submission may have been read by a program meanwhile: the shell's timer."""
 
 
+@attrs.frozen(kw_only=True)
+class LookAtTty:
+    """The command on ``shell`` may have been quiet for a while: a timer."""
+
+    shell: str
+
+
 # From the shell to the front.
 
 
@@ -177,6 +184,23 @@ class TypingChanged:
     """``who`` has a half-typed line at the prompt; None: nobody."""
 
     who: str | None
+
+
+@attrs.frozen(kw_only=True)
+class NeedsInputChanged:
+    """The command that runs waits for input; None: for none (any more), as far as is known.
+
+    Output or keys end it until the command is quiet again.
+    """
+
+    needs_input: NeedsInput | None
+
+
+@attrs.frozen(kw_only=True)
+class IntegrationChanged:
+    """How commands are followed on the running shell is different from now on."""
+
+    integration: Integration
 
 
 @attrs.frozen(kw_only=True)
@@ -304,8 +328,8 @@ class Introduction:
     ``cursor`` now. ``shells`` are the names of its shells and ``shell`` the newest of them, ``pid``
     is None while none runs. ``was_prompted``: the running one has shown a prompt,
     ``at_prompt``: it stands there now. ``submitted`` is the call whose text is with the shell and
-    did not begin yet. ``ending``: no further shell is to come. ``news`` is what may not be in the
-    ledger yet, oldest first.
+    did not begin yet. ``needs_input`` is what the running command waits for. ``ending``: no further
+    shell is to come. ``news`` is what may not be in the ledger yet, oldest first.
     """
 
     life: int
@@ -320,6 +344,7 @@ class Introduction:
     cwd: str | None
     typing: str | None
     submitted: int | None
+    needs_input: NeedsInput | None
     failure: str
     ending: WhyEnded | None
     news: tuple[CommandNews, ...]

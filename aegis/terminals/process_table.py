@@ -13,7 +13,8 @@ COOKIE_VARIABLE = "AEGIS_TERMINAL"
 
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
-_STATE, _PARENT, _SESSION, _THREADS, _START_TIME = 0, 1, 3, 17, 19
+_STATE, _PARENT, _GROUP, _SESSION, _THREADS, _START_TIME = 0, 1, 2, 3, 17, 19
+_ARGUMENTS = 45
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
 
@@ -55,6 +56,25 @@ def parse_stat(stat: bytes) -> ProcessInfo:
         start_time=int(fields[_START_TIME]),
         parent=int(fields[_PARENT]),
     )
+
+
+def group_of(stat: bytes) -> int:
+    """The process group in a ``stat`` file, quickly. Raises ``ValueError`` if it is none."""
+    fields = stat[stat.rfind(b")") + 1 :].split(None, _GROUP + 1)
+    if len(fields) <= _GROUP:
+        raise ValueError("a process's stat file must hold its process group")
+    return int(fields[_GROUP])
+
+
+def arguments_place(stat: bytes) -> int:
+    """Where a process's arguments lie in its memory: another place after each exec.
+
+    0 if that is hidden. Raises ``ValueError`` if it is no ``stat`` file.
+    """
+    fields = stat[stat.rfind(b")") + 1 :].split()
+    if len(fields) <= _ARGUMENTS:
+        raise ValueError("a process's stat file must hold the place of its arguments")
+    return int(fields[_ARGUMENTS])
 
 
 def line_of(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:

@@ -22,9 +22,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+import attrs
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.terminals.line_length import LineEnds
 
 READ_BUDGET_BYTES = 16_384
 """What one read takes at most before other tasks have their turn (measured: more starves them)."""
@@ -58,10 +60,19 @@ async def open_pty_process(
             os.set_blocking(master, False)
             _set_size(slave, rows, cols)
             process = await _start([*starter, *argv], cwd, env, slave)
+            name = _name(slave)
         finally:
             os.close(slave)
         undo.pop_all()
-    return PtyProcess(process, master)
+    return PtyProcess(process, master, name)
+
+
+def _name(slave: int) -> str:
+    """The path of a tty; empty where it has none, as in some containers."""
+    try:
+        return os.ttyname(slave)
+    except OSError:
+        return ""
 
 
 def _open_pair() -> tuple[int, int]:
@@ -126,6 +137,33 @@ def _reason(error: OSError) -> str:
 
 def _set_size(descriptor: int, rows: int, cols: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+@attrs.frozen(kw_only=True)
+class LineDiscipline:
+    """The tty called ``name``: whether it collects lines, and echoes what is typed.
+
+    ``line_ends`` counts while it collects lines.
+    """
+
+    name: str
+    is_canonical: bool
+    echoes: bool
+    line_ends: LineEnds
+
+
+def _line_ends(attributes: termios._AttrReturn) -> LineEnds:
+    characters: list[bytes] = attributes[_CONTROL_CHARACTERS]
+    end = [characters[which] for which in (termios.VEOF, termios.VEOL, termios.VEOL2)]
+    drop = [characters[termios.VKILL]]
+    if attributes[_INPUT_FLAGS] & termios.ICRNL:
+        end.append(b"\r")
+    if attributes[_LOCAL_FLAGS] & termios.ISIG:
+        drop += [characters[which] for which in (termios.VINTR, termios.VQUIT, termios.VSUSP)]
+    # A NUL switches a character off.
+    return LineEnds(
+        end=b"\n" + b"".join(end).replace(b"\0", b""), drop=b"".join(drop).replace(b"\0", b"")
+    )
 
 
 class PtyMaster:
@@ -218,11 +256,15 @@ def open_error_pty(rows: int, cols: int) -> ErrorPty:
 
 
 class PtyProcess(PtyMaster):
-    """A process and the master of its PTY. ``pid`` is also its session and first group."""
+    """A process and the master of its PTY. ``pid`` is also its session and first group.
 
-    def __init__(self, process: trio.Process, master: int) -> None:
+    ``slave_name`` is the path of the other end, empty if it has none.
+    """
+
+    def __init__(self, process: trio.Process, master: int, slave_name: str) -> None:
         super().__init__(master)
         self._process = process
+        self.slave_name = slave_name
 
     @property
     def pid(self) -> int:
@@ -280,6 +322,22 @@ class PtyProcess(PtyMaster):
     def echo_is_on(self) -> bool:
         """Whether the tty echoes what is typed. Off and canonical: a secret is asked for."""
         return bool(self._attributes()[_LOCAL_FLAGS] & termios.ECHO)
+
+    def line_discipline(self) -> LineDiscipline | None:
+        """How the tty takes keys now; None once it is closed."""
+        if self._master < 0:
+            return None
+        try:
+            attributes = self._attributes()
+        except termios.error:
+            return None
+        local = attributes[_LOCAL_FLAGS]
+        return LineDiscipline(
+            name=self.slave_name,
+            is_canonical=bool(local & termios.ICANON),
+            echoes=bool(local & termios.ECHO),
+            line_ends=_line_ends(attributes),
+        )
 
     def start_character(self) -> bytes:
         """What makes the tty go on after a Ctrl-S; empty if it has no flow control.

@@ -9,7 +9,7 @@ import attrs
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
-from aegis.protocol.terminals import CommandRecord, End
+from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 
 
@@ -124,9 +124,14 @@ def outcome_of(
     )
 
 
-def unfinished_record(command: InFlight, output: CapturedOutput, raw_end: int) -> CommandRecord:
-    """The record of a command that still runs, for a caller whose time is up."""
-    return _record(command, output, raw_end=raw_end, timed_out=True)
+def unfinished_record(
+    command: InFlight, output: CapturedOutput, raw_end: int, needs: NeedsInput | None = None
+) -> CommandRecord:
+    """The record of a command that still runs, for a caller whose time is up or who is needed.
+
+    ``needs`` is what it waits for: known only while it runs, so no final record has it.
+    """
+    return _record(command, output, raw_end=raw_end, timed_out=command.timed_out, needs_input=needs)
 
 
 def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) -> CommandRecord:
@@ -171,6 +176,7 @@ def _record(
     exit_code: int | None = None,
     finished_at: str | None = None,
     duration_s: float | None = None,
+    needs_input: NeedsInput | None = None,
 ) -> CommandRecord:
     return CommandRecord(
         seq=command.seq,
@@ -189,7 +195,7 @@ def _record(
         truncated=output.truncated,
         raw_start=command.raw_start,
         raw_end=raw_end,
-        needs_input=None,
+        needs_input=needs_input,
         end=end,
     )
 

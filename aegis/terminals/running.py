@@ -7,8 +7,15 @@ from collections.abc import Callable
 
 import trio
 
+from aegis.errors import Busy, InvalidRequest
+from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.terminals.pty import ErrorPty, PtyProcess
+from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
+
+MAX_OUTGOING_BYTES = 1024 * 1024
+"""Bytes that may wait for a program to read them."""
 
 DRAIN_S = 0.2
 """How long output is still read when the shell has ended but something holds the PTY open."""
@@ -29,6 +36,7 @@ class RunningShell:
         process: PtyProcess,
         cookie: str,
         tracker: Tracker,
+        watch: TtyWatch,
         errors: ErrorPty | None = None,
     ) -> None:
         self.errors = errors
@@ -36,7 +44,10 @@ class RunningShell:
         self.process = process
         self.cookie = cookie
         self.tracker = tracker
+        self.watch = watch
         self.outgoing_size = 0
+        self._line = LineInHand()
+        self._line_group: int | None = None
         self._outgoing: list[bytes] = []
         self._start_writing: Callable[[], object] | None = None
         self._is_writing = False
@@ -62,6 +73,28 @@ class RunningShell:
         if self._outgoing and not self._is_writing and self._start_writing is not None:
             self._is_writing = True
             self._start_writing()
+
+    def check_keys(self, terminal: str, data: bytes) -> None:
+        """Raise ``Busy`` or ``InvalidRequest`` for keys that would not arrive whole.
+
+        Otherwise they count as sent.
+        """
+        waiting = self.outgoing_size + self.tracker.held_bytes
+        if waiting + len(data) > MAX_OUTGOING_BYTES:
+            raise Busy(not_read(terminal, waiting))
+        tty = self.process.line_discipline()
+        if tty is None:
+            return
+        group = self.process.foreground_pgrp()
+        if not tty.is_canonical or group != self._line_group:
+            self._line.reset()
+        self._line_group = group
+        if not tty.is_canonical:
+            return
+        longest = self._line.longest(data, tty.line_ends)
+        if longest > MAX_LINE_BYTES:
+            raise InvalidRequest(line_too_long(terminal, longest))
+        self._line.sent(data, tty.line_ends)
 
     async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
         """Read and write until the process has ended; gives its status.
@@ -110,6 +143,7 @@ class RunningShell:
         with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
             while data := await self.process.read():
                 self.tracker.feed(data)
+                self.watch.stirred()
                 on_output()
         self._reached_end.set()
 

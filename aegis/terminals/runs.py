@@ -1,7 +1,7 @@
 """``Runs``: the calls of ``run`` on one terminal, from the queue to the shell and to their answer.
 
-A call whose time is up is answered with the record so far, if its command was typed. What comes
-after that, the end of the command, is the front's.
+A call whose time is up is answered with the record so far, if its command was typed, and one whose
+command waits for input at once. What comes after that, the end of the command, is the front's.
 """
 
 from __future__ import annotations
@@ -119,8 +119,17 @@ class Runs:
             submitted.is_late = True
             self._shell.tell(msg.ReportOutput(call=number))
 
+    def needs_input(self, needs: api.NeedsInput | None) -> None:
+        """The command that runs waits for input: its caller gets the record so far, now."""
+        self._standing.needs_input = needs
+        call = self._flight.call
+        if call is not None and not call.is_late:
+            if needs is not None and call.needs_input is None:
+                self._shell.tell(msg.ReportOutput(call=call.number))
+            call.needs_input = needs
+
     def output_so_far(self, news: msg.OutputSoFar) -> None:
-        """What the command of a call whose time is up has printed."""
+        """What the command of a call has printed that is to be answered before its end."""
         call = self._flight.submitted
         if call is None or call.number != news.call:
             return
@@ -128,15 +137,27 @@ class Runs:
             call.settle(typed_behind(self._name, call.timeout_s, call.cmd))
             return
         try:
-            command = self._flight.mark_timed_out()
+            if call.is_late:
+                command = self._flight.mark_timed_out()
+            elif call.needs_input is not None:
+                command = self._flight.leave_running()
+            else:
+                return  # it waits no more
         except StorageError as error:
             call.settle(error)
         else:
-            record = unfinished_record(command, news.output, news.raw_end)
+            record = unfinished_record(command, news.output, news.raw_end, call.needs_input)
             self._start_soon(self._answer_synced, call, record)
 
     def _why_not_typed(self, call: Call) -> AegisError:
-        return not_typed(self._name, call.timeout_s, self._flight.command, self._standing.typing)
+        standing = self._standing
+        return not_typed(
+            self._name,
+            call.timeout_s,
+            self._flight.command,
+            standing.typing,
+            standing.needs_input,
+        )
 
     async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:
         """Before a record is shown its note is synced."""

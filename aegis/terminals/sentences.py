@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
 from aegis.names import shorten
+from aegis.protocol.terminals import NeedsInput
+from aegis.terminals.line_length import MAX_LINE_BYTES
 from aegis.terminals.record import InFlight
 
 SPAWN_ANEW = "close it and spawn it anew"
 """What to do about a terminal that has failed."""
 
+_WAITS = {"input": "input", "secret": "a secret"}
+
 
 def not_typed(
-    terminal: str, timeout_s: float, running: InFlight | None, typing: str | None
+    terminal: str,
+    timeout_s: float,
+    running: InFlight | None,
+    typing: str | None,
+    needs: NeedsInput | None = None,
 ) -> AegisError:
-    """Why a command was not typed within its time: who has the terminal, or nobody answers."""
+    """Why a command was not typed within its time: who has the terminal, or nobody answers.
+
+    ``needs`` is what the running command waits for.
+    """
     within = f"within {timeout_s:g} s"
     if running is not None:
+        waits = (
+            "" if needs is None else f", and {needs.program!r} in it waits for {_WAITS[needs.kind]}"
+        )
+        remedy = "Wait for it" if needs is None else "Answer it with aegis_term_keys"
         return Busy(
             f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)} "
-            f"(seq {running.seq}); your command was not typed {within}. Wait for it, or use "
+            f"(seq {running.seq}){waits}; your command was not typed {within}. {remedy}, or use "
             "another terminal"
         )
     if typing is not None:
@@ -28,6 +43,23 @@ def not_typed(
         )
     return Unavailable(
         f"the shell of terminal {terminal!r} showed no prompt {within}; your command was not typed"
+    )
+
+
+def not_read(terminal: str, waiting: int) -> str:
+    """Why keys were refused while ``waiting`` bytes of earlier ones are not read."""
+    return (
+        f"the program on terminal {terminal!r} does not read its input: {waiting} bytes wait "
+        "already; nothing of yours was sent"
+    )
+
+
+def line_too_long(terminal: str, length: int) -> str:
+    """Why keys were refused that hold a line of ``length`` bytes."""
+    return (
+        f"the program in front of terminal {terminal!r} reads whole lines, and the system cuts a "
+        f"line after {MAX_LINE_BYTES} bytes: one of yours would have {length}; nothing was sent. "
+        "Send shorter lines, or give the text in a file"
     )
 
 

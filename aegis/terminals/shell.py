@@ -7,7 +7,6 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -15,7 +14,7 @@ import trio
 
 from actors import Actor
 from aegis.clock import utc_now
-from aegis.errors import AegisError, Busy, StorageError, Unavailable
+from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import OsDisk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
@@ -26,19 +25,23 @@ from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
-from aegis.terminals.observer import OutputObserver
 from aegis.terminals.output import OutputReaders
+from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.pty import PtyProcess
+from aegis.terminals.rearming import Rearming
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell_message import ShellMessage
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
-from aegis.terminals.whereabouts import directory_of
+from aegis.terminals.tty_watch import TtyWatch
+from aegis.terminals.whereabouts import directory_of, first_directory
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -48,9 +51,6 @@ FLUSH_S = 0.1
 REST_S = 1.0
 """After so long without output the raw log's file is closed until there is more."""
 
-MAX_OUTGOING_BYTES = 1024 * 1024
-"""Bytes that may wait for a program to read them."""
-
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
 """Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
 
@@ -59,24 +59,6 @@ MAX_UNREAD_ANSWERS_BYTES = 4096
 
 RETRY_START_S = 1.0
 """Seconds before a shell that the disk or the system refused is tried again."""
-
-ShellMessage = (
-    msg.Introduce
-    | msg.Submit
-    | msg.TypeKeys
-    | msg.TakeScreen
-    | msg.SendSignal
-    | msg.SetSize
-    | msg.ReportOutput
-    | msg.FetchOutput
-    | msg.FetchLine
-    | msg.FetchPrinted
-    | msg.CommandRecorded
-    | msg.EndShell
-    | msg.FlushRawLog
-    | msg.RestRawLog
-    | msg.LookAgain
-)
 
 
 class Shell(Actor[ShellMessage]):
@@ -89,6 +71,7 @@ class Shell(Actor[ShellMessage]):
         files: TerminalFiles,
         file_limit: int,
         scan: ProcessScan,
+        groups: GroupScan,
     ) -> None:
         self._settings = settings
         self._files = files
@@ -96,6 +79,7 @@ class Shell(Actor[ShellMessage]):
         self._starter = Starter(
             settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner
         )
+        self._groups = groups
         self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
@@ -170,10 +154,12 @@ class Shell(Actor[ShellMessage]):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain():
+            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain() | msg.LookAtTty():
                 self._timer_rang(message)
 
-    def _timer_rang(self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain) -> None:
+    def _timer_rang(
+        self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain | msg.LookAtTty
+    ) -> None:
         assert self._raw_log is not None
         match message:
             case msg.FlushRawLog():
@@ -186,6 +172,9 @@ class Shell(Actor[ShellMessage]):
             case msg.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
+            case msg.LookAtTty(shell=name):
+                if self._running is not None and self._running.name == name:
+                    self._running.watch.rang()
 
     # What is read as it comes.
 
@@ -213,6 +202,11 @@ class Shell(Actor[ShellMessage]):
     def look_again_after(self, seconds: float) -> None:
         """Let the tracker look again then whether it still waits."""
         self.context.after(seconds, msg.LookAgain())
+
+    def hook_answered(self) -> None:
+        """Remember which program it is that has the hook."""
+        if self._running is not None:
+            self._running.watch.rearming.answered()
 
     def working_directory(self) -> str | None:
         """Where the shell is now; the last that was known if that cannot be told."""
@@ -246,6 +240,7 @@ class Shell(Actor[ShellMessage]):
                 cwd=None if tracker is None else tracker.cwd,
                 typing=None if tracker is None else tracker.typing,
                 submitted=None if tracker is None else tracker.submitted,
+                needs_input=None if running is None else running.watch.needs_input,
                 failure=self._failure,
                 ending=self._ending,
                 news=self._news.all(),
@@ -263,13 +258,9 @@ class Shell(Actor[ShellMessage]):
                 f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
             )
         data = request.keys.encode("utf-8", "surrogatepass")
-        waiting = running.outgoing_size + running.tracker.held_bytes
-        if waiting + len(data) > MAX_OUTGOING_BYTES:
-            raise Busy(
-                f"the program on terminal {self._settings.name!r} does not read its input: "
-                f"{waiting} bytes wait already; nothing of yours was sent"
-            )
+        running.check_keys(self._settings.name, data)
         running.tracker.keys(request.writer, data)
+        running.watch.stirred()
         self.reply(request, Done())
 
     def _send_signal(self, request: msg.SendSignal) -> None:
@@ -327,22 +318,24 @@ class Shell(Actor[ShellMessage]):
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        self._cwd = _first_directory(self._cwd, self._settings.root)
-        running = await self._starter.start(self._cwd, self._rows, self._cols, self._tracker)
+        self._cwd = first_directory(self._cwd, self._settings.root)
+        running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""
         return running
 
-    def _tracker(self, name: str, adapter: ShellAdapter) -> Tracker:
+    def _follow(
+        self, name: str, process: PtyProcess, adapter: ShellAdapter
+    ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._screen is not None
         self._screen.begin_anew()
         assert self._readers is not None
         # The screen comes first: the responder asks it where the cursor was.
-        observers: list[OutputObserver] = [self._screen, self._readers, self._responder()]
-        return Tracker(name, adapter, self._raw_log, self, self._tell, observers)
-
-    # What the responder needs.
+        observers = (self._screen, self._readers, self._responder())
+        tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        rearming = Rearming(process, tracker, self._files.directory)
+        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
 
     def _responder(self) -> Responder:
         assert self._screen is not None
@@ -438,8 +431,3 @@ class Shell(Actor[ShellMessage]):
                 self._raw_log.flush()
         except StorageError as error:
             log.warning("raw log not written", terminal=self._settings.name, error=str(error))
-
-
-def _first_directory(wanted: str, otherwise: str) -> str:
-    """``wanted``, unless it was removed meanwhile."""
-    return wanted if Path(wanted).is_dir() else otherwise

@@ -14,6 +14,9 @@ class ShellSide(Protocol):
     def look_again_after(self, seconds: float) -> None:
         """Call ``Tracker.look_again`` then."""
 
+    def hook_answered(self) -> None:
+        """The hook has shown its first prompt since the start, or since it was read anew."""
+
     def working_directory(self) -> str | None:
         """Where the shell is now."""
 

@@ -16,8 +16,9 @@ class Standing:
     """``state`` is ``running`` also while the prompt after a command is still on its way.
 
     ``cwd`` is where the prompt stood last, ``reported`` what a program has said since of where it
-    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed, and
-    ``ending`` why no further shell is to come.
+    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed,
+    ``needs_input`` what the running command waits for, and ``ending`` why no further shell is to
+    come.
     """
 
     settings: TerminalSettings
@@ -28,12 +29,14 @@ class Standing:
     integration: api.Integration = "osc133"
     shells: int = 0
     typing: str | None = None
+    needs_input: api.NeedsInput | None = None
     failure: str = ""
     ending: msg.WhyEnded | None = None
 
     def introduced(self, news: msg.Introduction) -> None:
         """The shell's actor has said how it stands."""
         self.pid, self.integration, self.typing = news.pid, news.integration, news.typing
+        self.needs_input = news.needs_input
         self.shells = max(self.shells + 1, len(news.shells))
         self.cwd, self.failure = news.cwd or self.cwd, news.failure
         self.ending = self.ending or news.ending
@@ -50,7 +53,7 @@ class Standing:
         """A fresh shell runs."""
         self.shells += 1
         self.pid, self.integration = news.pid, news.integration
-        self.state, self.typing = "starting", None
+        self.state, self.typing, self.needs_input = "starting", None, None
 
     def prompted(self, news: msg.Prompted) -> None:
         """The prompt stands."""
@@ -65,7 +68,7 @@ class Standing:
 
     def ended(self, news: msg.ShellEnded) -> None:
         """The shell is gone."""
-        self.pid, self.typing, self.reported = None, None, None
+        self.pid, self.typing, self.reported, self.needs_input = None, None, None, None
         self.state = "starting" if news.end is None else "closed"
 
     def info(

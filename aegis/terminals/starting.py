@@ -12,15 +12,17 @@ from aegis.journal.disk import storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
-from aegis.terminals.pty import ErrorPty, open_error_pty, open_pty_process
+from aegis.terminals.pty import ErrorPty, PtyProcess, open_error_pty, open_pty_process
 from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_note import ShellNote, save_shell
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.choice import prepare_shell
 from aegis.terminals.tracker import Tracker
+from aegis.terminals.tty_watch import TtyWatch
 
-MakeTracker = Callable[[str, ShellAdapter], Tracker]
+Follow = Callable[[str, PtyProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
+"""Makes what follows a shell of that name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,7 +35,11 @@ class Starter:
     cleaner: Cleaner
 
     async def start(
-        self, cwd: str, rows: int, cols: int, make_tracker: MakeTracker
+        self,
+        cwd: str,
+        rows: int,
+        cols: int,
+        follow: Follow,
     ) -> RunningShell:
         """A shell in ``cwd`` on a window of that size, with a new name.
 
@@ -43,7 +49,7 @@ class Starter:
         cookie = self.settings.cookie(name)
         errors = open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
         try:
-            return await self._start(name, cookie, cwd, rows, cols, make_tracker, errors)
+            return await self._start(name, cookie, cwd, rows, cols, follow, errors)
         except BaseException:
             if errors is not None:
                 errors.close()
@@ -56,7 +62,7 @@ class Starter:
         cwd: str,
         rows: int,
         cols: int,
-        make_tracker: MakeTracker,
+        follow: Follow,
         errors: ErrorPty | None,
     ) -> RunningShell:
         adapter = self._prepare(cookie, None if errors is None else errors.path)
@@ -70,7 +76,8 @@ class Starter:
             cols=cols,
             open_files=self.file_limit,
         )
-        running = RunningShell(name, process, cookie, make_tracker(name, adapter), errors)
+        tracker, watch = follow(name, process, adapter)
+        running = RunningShell(name, process, cookie, tracker, watch, errors)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
             save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))

@@ -11,6 +11,7 @@ from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
+from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
@@ -27,6 +28,7 @@ class Subtrees:
     flusher: Flusher
     inboxes: Ref[Deliver]
     scan: ProcessScan
+    groups: GroupScan
     shell_file_limit: int
 
     @property
@@ -79,6 +81,7 @@ class Subtrees:
                         "files": files,
                         "file_limit": self.shell_file_limit,
                         "scan": self.scan,
+                        "groups": self.groups,
                     },
                     mailbox=MailboxSpec(on_restart=OnRestart.CLEAR),
                 ),

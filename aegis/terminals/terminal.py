@@ -206,6 +206,11 @@ class Terminal(Front):
                     self._flight.moved(message.cwd)
             case msg.TypingChanged(who=who):
                 self._standing.typing = who
+            case msg.NeedsInputChanged(needs_input=needs):
+                self._runs.needs_input(needs)
+                self._waits.needs_input(needs)
+            case msg.IntegrationChanged(integration=integration):
+                self._standing.integration = integration
             case msg.OutputSoFar():
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):

@@ -7,36 +7,32 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
 import structlog
 import trio
 
-from aegis.clock import utc_now
-from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.terminals import Integration
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.apart import ErrorText
-from aegis.terminals.capture import CapturedOutput, OutputCapture
+from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_line
+from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
-from aegis.terminals.held import READING_S, HeldBack, reading_s
-from aegis.terminals.messages import NO_OUTPUT
+from aegis.terminals.incoming import Incoming
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
+from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import ShellSide
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import PROBE_S, REARM_S, Rearmed, ShellAdapter
 from aegis.terminals.streams import APART_S, Streams
+from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
-
-
-PROBE_S = 0.5
-"""A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
 
 
 class Tracker:
@@ -58,18 +54,15 @@ class Tracker:
         self._name = name
         self.adapter = adapter
         self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
-        self._observers = observers
-        self._raw_log = raw_log
+        self._visible = Visible(raw_log, observers)
         self._shell = shell
         self._tell = tell
         self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
-        self._capture: OutputCapture | None = OutputCapture()
-        self._set_aside: OutputCapture | None = None
+        self._printed = Printed()
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._held = HeldBack()
-        self._reading_s = READING_S
+        self._incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
         self._incomplete = False
         self._has_echo = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
@@ -77,6 +70,9 @@ class Tracker:
         self._told_typing: str | None = None
         self.reports = Reports()
         self.was_prompted = False
+        self.is_pasting = False
+        self.editor_answered: bool | None = None
+        self._rearmed: CapturedOutput | None = None
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
@@ -96,18 +92,76 @@ class Tracker:
                 case ErrorText(data=text):
                     self._print_error(text)
                 case PasteMode(on=on, data=sequence):
-                    self._show(sequence)
+                    self._visible.show(sequence)
+                    self.is_pasting = on
                     self._happened(self._boundaries.paste_mode(on))
                 case Mark():
                     self._follow_mark(event)
 
     def _was_fed(self) -> None:
-        if self._held and not self._is_being_read():
-            self._held.release()
+        self._incoming.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(APART_S)
         self._tell_typing()
         self._tell_directory()
+
+    # A shell whose marks are missed (``Rearming``).
+
+    @property
+    def phase(self) -> bd.Phase:
+        """Where the shell stands, by its marks."""
+        return self._boundaries.phase
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the shell was started with."""
+        return self.adapter.argv
+
+    @property
+    def integration(self) -> Integration:
+        """How its commands are followed."""
+        return self.adapter.integration
+
+    def probe_editor(self) -> None:
+        """Ask a line editor that should not be there whether it is the shell's.
+
+        ``editor_answered`` is False until it answers, and None before this and with each command.
+        """
+        self.editor_answered = False
+        self._shell.write(self.adapter.probe_key)
+
+    def prompt_unseen(self) -> None:
+        """The prompt stands though nothing told so."""
+        self._happened(self._boundaries.prompt_unseen())
+
+    def rearm(self, rearmed: Rearmed) -> None:
+        """Make the shell at the prompt read its hook, and go by the marks of that one.
+
+        The command that was open ends, as lost, with the first of them, its output before the line
+        that the prompt is on.
+        """
+        self.close()
+        self._rearmed = without_last_line(self.output_so_far())
+        error_tty = self.adapter.error_tty
+        self.adapter = attrs.evolve(rearmed.adapter, error_tty=error_tty)
+        self._streams = Streams(self.adapter.secret, apart=error_tty is not None)
+        self._shell.write(rearmed.keys)
+        self._shell.look_again_after(REARM_S)
+
+    def fell_back(self) -> None:
+        """The shell has no hook, and none can be given to it."""
+        self.adapter = attrs.evolve(self.adapter, integration="fallback")
+        self._tell(msg.IntegrationChanged(integration="fallback"))
+
+    def _answers_anew(self) -> None:
+        """The first mark of a hook that was read again: a new life of the boundaries."""
+        lost = self._boundaries.replaced()
+        self._printed.drop()
+        self._happened(lost)
+        self._rearmed, self._sent, self._incomplete = None, None, False
+        self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
+        self.was_prompted = False
+        self._tell(msg.IntegrationChanged(integration=self.adapter.integration))
 
     def submit(self, submission: msg.Submit) -> None:
         """Type a command, now or once it is sure that the line is empty; or refuse it."""
@@ -123,63 +177,43 @@ class Tracker:
             self._refuse(submission)
 
     def keys(self, writer: str, data: bytes) -> None:
-        """Somebody sends keys; while the shell reads a submission they wait until it has.
-
-        A Ctrl-C among them would cut the submitted text in two, and other keys would join it.
-        """
-        if self._is_being_read():
-            self._hold(len(data), partial(self._send_keys, writer, data))
-        else:
-            self._send_keys(writer, data)
+        """Somebody sends keys."""
+        self._incoming.keys(writer, data)
         self._tell_typing()
+
+    def _typed(self, writer: str, data: bytes) -> None:
+        self._happened(self._boundaries.keys(writer, data))
 
     def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
-        """Somebody signals who is in front; while the shell reads a submission that waits too."""
-        if self._is_being_read():
-            self._hold(0, partial(self._signal, writer, send, is_interrupt))
-        else:
-            self._signal(writer, send, is_interrupt)
+        """Somebody signals who is in front."""
+        self._incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
-
-    def _signal(self, writer: str, send: Callable[[], None], is_interrupt: bool) -> None:
-        send()
-        if is_interrupt and self._boundaries.phase is not bd.Phase.RUNNING:
-            self._boundaries.keys(writer, b"\x03")  # it drops the line, as Ctrl-C does
 
     @property
     def held_bytes(self) -> int:
         """How many bytes of keys wait for a submission to be read."""
-        return self._held.size
-
-    def _hold(self, size: int, release: Callable[[], None]) -> None:
-        if not self._held:
-            self._held.until = trio.current_time() + self._reading_s
-            self._shell.look_again_after(self._reading_s)
-        self._held.add(size, release)
+        return self._incoming.held_bytes
 
     def look_again(self) -> None:
         """Time has passed. What is still not answered was read by a program.
 
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
-        if self._held and trio.current_time() >= self._held.until:
-            self._held.release()
-            self._tell_typing()
+        self._incoming.release()
+        self._tell_typing()
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
+        if self._rearmed is not None:
+            self.fell_back()
 
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
             self._boundaries.probed()
             self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
-
-    def _send_keys(self, writer: str, data: bytes) -> None:
-        self._happened(self._boundaries.keys(writer, data))
-        self._shell.write(data)
 
     def _is_being_read(self) -> bool:
         """Whether the shell has the text of a submission, and has not said what became of it."""
@@ -189,6 +223,11 @@ class Tracker:
     def at_prompt(self) -> bool:
         """Whether the shell stands at its prompt, with nothing submitted."""
         return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a command or a start-up file runs, or a prompt is still to come."""
+        return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
 
     @property
     def typing(self) -> str | None:
@@ -210,15 +249,14 @@ class Tracker:
         if self._pending is not None and self._pending.call == call:
             self._refuse(self._pending)
             return
-        self._flush()
+        self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._raw_log.position)
+            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._visible.position)
         )
 
     def output_so_far(self) -> CapturedOutput:
         """What the command in flight, or the start of the shell, has printed."""
-        printed = self._printed()
-        return NO_OUTPUT if printed is None else printed.snapshot()
+        return self._printed.so_far()
 
     @property
     def is_running(self) -> bool:
@@ -227,30 +265,20 @@ class Tracker:
 
     def newest_line(self) -> str:
         """What the command in flight printed last; empty if it printed nothing, or none runs."""
-        printed = self._printed() if self.is_running else None
-        return "" if printed is None else printed.newest_line()
+        return self._printed.newest_line() if self.is_running else ""
 
     def close(self) -> None:
-        """The shell is gone: what the parser still held is output."""
+        """The shell is gone, or its hook: what the parsers still held is output."""
         self._take(self._streams.close())
-        self._flush()
+        self._visible.flush()
 
     def _print(self, text: bytes) -> None:
-        self._show(text)
-        if self._capture is not None:
-            self._capture.feed(text)
+        self._visible.show(text)
+        self._printed.feed(text)
 
     def _print_error(self, text: bytes) -> None:
-        self._show(text)
-        if self._capture is not None:
-            self._capture.feed_errors(text)
-
-    def _show(self, data: bytes) -> None:
-        """What a viewer sees goes into the raw log, and to who watches."""
-        cursor = self._raw_log.position
-        self._raw_log.write(data)
-        for observer in self._observers:
-            observer.output(data, cursor)
+        self._visible.show(text)
+        self._printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
@@ -262,7 +290,7 @@ class Tracker:
             return
         self._boundaries.submitted()
         self._streams.submitted()
-        self._reading_s = reading_s(len(data))
+        self._incoming.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -272,8 +300,10 @@ class Tracker:
         self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=at_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
-        before = self._raw_log.position
-        self._show(mark.visible)
+        if self._rearmed is not None:
+            self._answers_anew()
+        before = self._visible.position
+        self._visible.show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -288,49 +318,40 @@ class Tracker:
                 case bd.SubmissionLost():
                     self._failed("swallowed")
                 case bd.AcceptedLine() | bd.OutputEnded():
-                    self._output_turns(begins=isinstance(happening, bd.AcceptedLine))
+                    self._output_turns(happening)
                 case bd.Secondary():
                     self._line_goes_on(happening)
                 case bd.Prompted():
                     self._prompted()
                 case bd.LineReport():
-                    self._line_reported()
+                    self._line_reported(happening)
                 case _:
                     pass
 
-    def _output_turns(self, *, begins: bool) -> None:
-        """What comes now is output, or is no longer."""
-        if begins:
-            self._capture, self._set_aside = self._set_aside or OutputCapture(), None
+    def _output_turns(self, happening: bd.AcceptedLine | bd.OutputEnded) -> None:
+        if isinstance(happening, bd.AcceptedLine):
+            self._printed.go_on()
         else:
-            self._set_aside, self._capture = self._printed(), None
+            self._printed.set_aside()
 
     def _at(self, mark_begins: int | None) -> int:
-        return self._raw_log.position if mark_begins is None else mark_begins
+        return self._visible.position if mark_begins is None else mark_begins
 
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
+        self.editor_answered = None
         self._has_echo = not (begun.submitted or self.adapter.tells_starts)
         if not self._has_echo:
-            self._capture, self._set_aside = OutputCapture(), None
-        self._command_start = self._raw_log.position
+            self._printed.begin()
+        self._command_start = self._visible.position
         sent = self._sent if begun.submitted else None
         self._tell(
-            msg.CommandStarted(
-                shell=self._name,
-                call=None if sent is None else sent.call,
-                cmd=None if sent is None else sent.cmd,
-                writer=begun.writer or "human" if sent is None else sent.writer,
-                cwd=self.cwd,
-                started_at=utc_now(),
-                moment_s=trio.current_time(),
-                raw_start=self._command_start,
-            )
+            command_started(self._name, begun, sent, cwd=self.cwd, raw_start=self._command_start)
         )
 
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
-        output = self._take_output()
+        output = self._take_output() if self._rearmed is None else self._rearmed
         typed = None
         if ended.history is not None:
             typed = self.adapter.read_typed(ended.history)
@@ -339,43 +360,29 @@ class Tracker:
         else:
             self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
-            msg.CommandEnded(
-                raw_start=self._command_start,
-                exit=ended.exit,
-                end="lost" if ended.lost else "exited",
+            command_ended(
+                ended,
+                output,
                 typed=typed,
                 incomplete=self._incomplete,
-                output=output,
-                finished_at=utc_now(),
-                moment_s=trio.current_time(),
+                raw_start=self._command_start,
                 raw_end=raw_end,
             )
         )
         self._incomplete = False
 
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
-        output = _without_first_line_feed(self._take_output())
+        output = without_first_line_feed(self._take_output())
         if self._incomplete:
             self._failed("incomplete")
             return
         assert self._sent is not None
-        printed = bool((output.text + output.errors).strip())
-        self._tell(
-            msg.NothingRan(
-                call=self._sent.call,
-                exit=bd.exit_of_nothing(nothing, printed=printed),
-                output=output,
-                finished_at=utc_now(),
-                moment_s=trio.current_time(),
-                raw_end=raw_end,
-            )
-        )
+        self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
         if self._has_echo:
             return
-        # What follows is prompt and echo, but a line before this one may be an open command.
-        self._set_aside, self._capture = self._printed(), None
+        self._printed.set_aside()  # a line before this one may be an open command
         if secondary.submitted:
             self._incomplete = True
             self._shell.write(self.adapter.interrupt_line)
@@ -386,10 +393,12 @@ class Tracker:
             self._tell(msg.SubmissionFailed(call=self._sent.call, why=why))
 
     def _prompted(self) -> None:
+        if not self.was_prompted:
+            self._shell.hook_answered()
         self.was_prompted = True
-        self._capture = self._set_aside = None
+        self._printed.drop()
         if not self.adapter.tells_starts:
-            self._capture = OutputCapture()
+            self._printed.begin()
         self.cwd = self._shell.working_directory()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
@@ -401,7 +410,9 @@ class Tracker:
             # of what was typed behind it.
             self._shell.look_again_after(PROBE_S)
 
-    def _line_reported(self) -> None:
+    def _line_reported(self, report: bd.LineReport) -> None:
+        if not report.at_prompt:
+            self._editor_reported(report)
         pending = self._pending
         if pending is None:
             return
@@ -410,22 +421,15 @@ class Tracker:
         else:
             self._refuse(pending)
 
+    def _editor_reported(self, report: bd.LineReport) -> None:
+        self.editor_answered = True
+        if report.rearmed and not report.length:
+            # An empty line brings the prompt again, now with its marks.
+            self._shell.write(b"\r")
+
     def _take_output(self) -> CapturedOutput:
-        printed = self._printed()
-        self._capture = self._set_aside = None
-        self._flush()
-        return NO_OUTPUT if printed is None else printed.result()
-
-    def _printed(self) -> OutputCapture | None:
-        """What is captured of the open command, also while it is set aside."""
-        return self._set_aside if self._capture is None else self._capture
-
-    def _flush(self) -> None:
-        """Raw bytes are in the file before anybody hears of them; a full disk is only logged."""
-        try:
-            self._raw_log.flush()
-        except StorageError as error:
-            log.warning("raw log not written", error=str(error))
+        self._visible.flush()
+        return self._printed.take()
 
     def _tell_directory(self) -> None:
         """Tell what a program has reported; of the shell at its prompt the system knows better."""
@@ -441,10 +445,3 @@ class Tracker:
         if self._boundaries.typing != self._told_typing:
             self._told_typing = self._boundaries.typing
             self._tell(msg.TypingChanged(who=self._told_typing))
-
-
-def _without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
-    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
-    if not output.text.startswith("\n"):
-        return output
-    return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)

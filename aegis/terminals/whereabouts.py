@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def directory_of(pid: int) -> str | None:
@@ -11,6 +12,11 @@ def directory_of(pid: int) -> str | None:
         return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
     except OSError:
         return None
+
+
+def first_directory(wanted: str, otherwise: str) -> str:
+    """``wanted``, unless it was removed meanwhile."""
+    return wanted if Path(wanted).is_dir() else otherwise
 
 
 class Reports:

@@ -1,7 +1,7 @@
 """The same commands on the same machine through what else one would pick to drive a shell.
 
 - pexpect's replwrap: bash with a prompt of its own, output up to that prompt; no exit codes.
-- libtmux: keys into a pane of a real tmux, ``tmux wait-for`` for the end, the pane's text as output.
+- libtmux: keys into a pane of a real tmux, ``tmux wait-for`` for the end, the pane's text back.
 - ours: a run over the daemon's Unix socket, with the exit code and a synced record.
 
 Each round runs every command once through each of the three. A ratio is theirs to ours.

@@ -21,6 +21,23 @@ from aegis.terminals.submission import (
     encode_submission,
 )
 
+PROBE_S = 0.5
+"""A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
+
+REARM_S = 5.0
+"""A hook that was read again answers within milliseconds, or it was not read."""
+
+
+@attrs.frozen(kw_only=True)
+class Rearmed:
+    """How a shell that runs already gets its hook: ``keys`` are typed at its prompt.
+
+    They make it read the files that ``adapter`` tells of; its first mark carries the new secret.
+    """
+
+    adapter: ShellAdapter
+    keys: bytes
+
 
 @attrs.frozen(kw_only=True)
 class ShellAdapter:

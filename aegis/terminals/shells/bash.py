@@ -8,9 +8,10 @@ commands until ``read_typed`` takes them.
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
@@ -40,6 +41,16 @@ def prepare(program: str, directory: Path) -> BashAdapter:
         argv=tuple(argv(program, directory)),
         directory=directory,
     )
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the start-up files for a bash that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
+    file = shlex.quote(str(directory.absolute() / INIT_FILE))
+    return Rearmed(adapter=adapter, keys=f"\x15 builtin source {file} again\r".encode())
 
 
 def write_startup(directory: Path) -> bytes:

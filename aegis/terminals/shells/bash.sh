@@ -20,18 +20,19 @@ builtin shopt -u expand_aliases
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
-# prompts and PROMPT_COMMAND look with everything in place. err: the PTY for standard error of
-# submitted commands, if that comes apart; parted: 1 while it does.
+# prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
+# what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
+# commands, if that comes apart; parted: 1 while it does.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
-__aegis_armed=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
+__aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 __aegis_err=('') __aegis_parted=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
 # of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
 __aegis_ps0=(
-  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a'
+  '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a${__aegis_blind:+$(__aegis_start)}'
 )
 __aegis_ps1=(
   '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
@@ -48,6 +49,7 @@ __aegis_first() {
   if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
     __aegis_keep_typed && typed=";h=$event"
   fi
+  [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_parted ]]; then
     __aegis_print "D;$status" ";s=$__aegis_s$typed" 2>>"$__aegis_err"
@@ -56,8 +58,15 @@ __aegis_first() {
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
+  ((status)) && __aegis_mend_tty
   [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
   return "$status"
+}
+
+# A command that failed may have left the tty raw and silent, and bash would take that over. Only the
+# settings that make it so are put back: others are the user's. (zsh has the same rule.)
+__aegis_mend_tty() {
+  builtin command stty icanon iexten isig echo opost -nl </dev/tty >/dev/null 2>&1 || :
 }
 
 # Writes the newest entry of the history where the reader of the marks finds it.
@@ -96,6 +105,11 @@ __aegis_print() {
   else
     builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >/dev/tty
   fi
+}
+
+# Where bash's own C goes nowhere, this one goes to the terminal: the only mark that forks.
+__aegis_start() {
+  __aegis_print C ";s=$__aegis_s"
 }
 
 # Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt.
@@ -168,6 +182,10 @@ __aegis_find_theirs() {
 # Adds the marks to the prompts that lack them: the start of a command is the last thing in PS0.
 __aegis_arm_prompts() {
   [[ ${PS0-} == *"$__aegis_ps0" ]] || __aegis_set PS0 "${PS0//"$__aegis_ps0"/}$__aegis_ps0"
+  __aegis_arm_lines
+}
+
+__aegis_arm_lines() {
   [[ ${PS1-} == *"$__aegis_ps1"* ]] || __aegis_set PS1 "$__aegis_ps1$PS1"
   [[ ${PS1-} == *"${__aegis_ps1[1]}"* ]] || __aegis_set PS1 "$PS1${__aegis_ps1[1]}"
   [[ ${PS2-} == *"$__aegis_ps2"* ]] || __aegis_set PS2 "$__aegis_ps2$PS2"
@@ -198,18 +216,27 @@ __aegis_submit() {
   builtin set +H
   __aegis_join
   __aegis_in_order || __aegis_order
+  # Still owed at a prompt: the D in PS1 has told it, and used a number.
+  [[ $__aegis_owed ]] && __aegis_q=$((__aegis_q + 1)) __aegis_owed=
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
 
-# The probe key: tells how long the line is and changes nothing.
+# The probe key: tells how long the line is and changes nothing, unless the prompts have lost their
+# marks: then they come back (r=1), all but PS0.
 __aegis_probe() {
   { local -; builtin set +euvx; } 2>/dev/null
-  __aegis_print 'P;k=l' ";l=${#READLINE_LINE}"
+  local again=
+  if [[ ${PS1-} != *"${__aegis_ps1[1]}"* && ${PROMPT_COMMAND[*]-} != *__aegis_first* ]]; then
+    again=';r=1'
+    __aegis_order
+    __aegis_arm_lines
+  fi
+  __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error. 1 and 2 are macros for 3 and 4, because bash finds
-# no command behind a key that ends a search in the history; from vi's command mode 1 goes through
-# insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
+# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error. 1 and 2 are macros for 3
+# and 4, because bash finds no command behind a key that ends a search in the history; from vi's
+# command mode 1 goes through insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
 # 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
 __aegis_bind_keys() {
   local map control
@@ -247,7 +274,13 @@ if [[ -r $__aegis_dir/init.stderr ]]; then
 fi
 builtin shopt -s expand_aliases
 
-if [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
+# `again`: the daemon typed a line that reads this file into a bash that has read the user's files,
+# and lost the hook or never had it. That line is no command of theirs.
+if [[ ${1-} == again ]]; then
+  [[ $__aegis_err && /dev/fd/2 -ef $__aegis_err ]] && exec 2>/dev/tty
+  [[ $(HISTTIMEFORMAT='' builtin history 1) == *"$__aegis_dir/init.sh"*' again' ]] &&
+    builtin history -d -1 2>/dev/null
+elif [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
   builtin source ~/.bashrc
 fi
 

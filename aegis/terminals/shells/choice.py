@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from aegis.terminals.shells import bash, fallback, fish, zsh
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 
 _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
     "bash": bash.prepare,
@@ -17,6 +17,9 @@ _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
 }
 
 _POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
+
+_REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {"bash": bash.rearm}
+"""The kinds whose hook can be given to a shell that runs already."""
 
 _APART = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
@@ -28,6 +31,15 @@ ERROR_TTY_FILE = "init.stderr"
 def is_supported(program: str) -> bool:
     """Whether there is a hook for this program."""
     return Path(program).name in _KINDS
+
+
+def rearm_shell(name: str, words: tuple[str, ...], directory: Path) -> Rearmed | None:
+    """How a shell of this name, which stands at its prompt, gets its hook; None if it cannot.
+
+    ``words`` are those that it was started with. Raises ``OSError``.
+    """
+    rearm = _REARM.get(name)
+    return None if rearm is None else rearm(words, directory)
 
 
 def can_separate(program: str) -> bool:

@@ -124,7 +124,7 @@ def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) ->
         ),
         (
             {"needs_input": {"kind": "secret", "program": "sudo"}, "end": None},
-            "the command (seq 3) goes on: sudo waits for secret",
+            "the command (seq 3) goes on: sudo waits for a secret",
         ),
         (
             {"end": "closed"},

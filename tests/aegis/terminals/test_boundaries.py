@@ -52,8 +52,8 @@ def secondary(number: int, *, s: bool = False) -> Step:
     return lambda b: b.mark(Mark(kind="P", number=number, submitted=s, params={"k": "s"}))
 
 
-def report(number: int, length: int) -> Step:
-    params = {"k": "l", "l": str(length)}
+def report(number: int, length: int, *, rearmed: bool = False) -> Step:
+    params = {"k": "l", "l": str(length)} | ({"r": "1"} if rearmed else {})
     return lambda b: b.mark(Mark(kind="P", number=number, params=params))
 
 
@@ -223,6 +223,60 @@ def test_before_the_first_prompt_nothing_is_a_command_and_nothing_can_be_submitt
     assert not boundaries.can_submit()
     assert play([paste(True), prompt(1)], boundaries) == [Prompted()]
     assert boundaries.can_submit()
+
+
+def unseen(b: Boundaries) -> list[Happening]:
+    return b.prompt_unseen()
+
+
+def replaced(b: Boundaries) -> list[Happening]:
+    return b.replaced()
+
+
+RUNNING: list[Step] = [submit, begins(2, s=True)]
+BUSY_EDITOR = LineReport(3, at_prompt=False)
+LOST = Ended(exit=None, lost=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "happenings", "phase"),
+    [
+        pytest.param([*RUNNING, report(2, 3)], [OURS, BUSY_EDITOR], Phase.RUNNING, id="read -e"),
+        pytest.param(
+            [*RUNNING, report(2, 0, rearmed=True)],
+            [OURS, LOST, LineReport(0, rearmed=True, at_prompt=False)],
+            Phase.RETURNING,
+            id="a prompt that has its marks again",
+        ),
+        pytest.param(
+            [*RUNNING, report(2, 0, rearmed=True), ends(3, s=True), prompt(3)],
+            [OURS, LOST, LineReport(0, True, False), NothingRan(False, 0, 0), Prompted()],
+            Phase.PROMPT,
+            id="and shows itself once more",
+        ),
+        pytest.param(
+            [report(1, 0, rearmed=True)],
+            [LineReport(0, rearmed=True)],
+            Phase.PROMPT,
+            id="nothing was lost",
+        ),
+        pytest.param(
+            [*RUNNING, ends(3), unseen, prompt(3)],
+            [OURS, Ended(0), Prompted()],
+            Phase.PROMPT,
+            id="a prompt that nobody sees",
+        ),
+        pytest.param([*RUNNING, unseen], [OURS], Phase.RUNNING, id="not while a command runs"),
+        pytest.param([unseen], [], Phase.PROMPT, id="nor at a prompt that was seen"),
+        pytest.param([*RUNNING, replaced], [OURS, LOST], Phase.RUNNING, id="another shell"),
+        pytest.param([replaced], [], Phase.PROMPT, id="another shell, and nothing ran"),
+    ],
+)
+def test_a_prompt_without_its_marks(
+    steps: list[Step], happenings: list[Happening], phase: Phase
+) -> None:
+    boundaries, found = after_ready(steps)
+    assert (found, boundaries.phase) == (happenings, phase)
 
 
 PHASES: list[tuple[list[Step], Phase]] = [

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.capture import DEFAULT_LIMIT, BoundedText, CapturedOutput, OutputCapture
+from aegis.terminals.capture import (
+    DEFAULT_LIMIT,
+    BoundedText,
+    CapturedOutput,
+    OutputCapture,
+    without_last_line,
+)
 
 NOTICE = re.compile(r"(?:^|\n)… (\d+) bytes left out …\n")
 
@@ -74,6 +80,21 @@ def test_a_multibyte_character_is_not_cut() -> None:
 def test_escape_sequences_do_not_count() -> None:
     output = captured(b"\x1b[31mx\x1b[0m" * 200, limit=256)
     assert output == CapturedOutput("x" * 200, 200, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a\nb\n$ ", "a\nb\n"),
+        ("a\n", "a\n"),
+        ("$ ", ""),
+        ("", ""),
+        ("grün\nprompt é ", "grün\n"),
+    ],
+)
+def test_the_last_line_is_taken_off_and_not_counted(text: str, kept: str) -> None:
+    output = without_last_line(captured(text.encode()))
+    assert (output.text, output.total_bytes, output.truncated) == (kept, len(kept.encode()), False)
 
 
 def test_a_snapshot_shows_the_unfinished_line_and_changes_nothing() -> None:

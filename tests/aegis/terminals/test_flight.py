@@ -180,6 +180,20 @@ async def test_what_was_shown_of_a_submission_stays_true_when_it_begins(tmp_path
         assert ended[0] == attrs.evolve(shown, began_at=100)
 
 
+async def test_a_command_whose_caller_was_answered_early_goes_on_as_not_timed_out(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        waiting = call(1)
+        first.submit(waiting, 0.5)
+        first.begin(started(100, call=1))
+        left = first.leave_running()
+        assert (left.timed_out, first.call, first.is_free) == (False, None, False)
+    with flight(tmp_path) as second:
+        [(found, _)] = second.lost_with([])
+    assert (found.seq, found.began_at, found.timed_out) == (5, 100, False)
+
+
 async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) -> None:
     with flight(tmp_path) as first:
         first.begin(started(100))

@@ -1,0 +1,100 @@
+"""``Rearming``: finds a shell at a prompt that nothing told of, and gives it its hook (again).
+
+Three ways to lose the marks, by what the tty and ``/proc`` say while a command "runs":
+
+- *Replaced*: the shell's process runs another program than the one that has the hook (``exec
+  bash``), a shell that stands at its prompt. A line is typed there that reads the hook, with a new
+  secret.
+- *Unmarked*: our shell is in front in its line editor while its command should run. The probe key
+  tells: the hook answers, and puts back what the prompts lost; or a program of the user's uses the
+  line editor (``read -e``); or nothing answers, then the hook is gone and read again.
+- *Unseen*: a command has ended, the prompt does not come, and the line editor waits: what the shell
+  draws goes elsewhere (``exec 2>/dev/null``). The prompt stands.
+
+The record of the command that ran ends as ``lost`` once the hook has answered. If it never does the
+command stays open, as it may well be, and the integration is called "fallback".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from aegis.terminals.boundaries import Phase
+from aegis.terminals.foreground import ProgramImage, program_image
+from aegis.terminals.pty import PtyProcess
+from aegis.terminals.shells.choice import rearm_shell
+from aegis.terminals.shells.programs import prompting_shell
+from aegis.terminals.tracker import Tracker
+from aegis.terminals.waiting import Foreground, stands_at_prompt
+
+log = structlog.get_logger("aegis.terminals")
+
+
+class Rearming:
+    """The care for the hook of one shell, whose files are in ``directory``."""
+
+    def __init__(self, process: PtyProcess, tracker: Tracker, directory: Path) -> None:
+        self._process = process
+        self.tracker = tracker
+        self._directory = directory
+        self._image: ProgramImage | None = None
+        self._tried: ProgramImage | None = None
+
+    def answered(self) -> None:
+        """The hook shows its first prompt: what runs now has it."""
+        self._image, self._tried = program_image(self._process.pid), None
+
+    def look(self, front: Foreground | None) -> bool:
+        """Do what is to be done about what stands in front; whether anything was."""
+        if front is None or front.group != self._process.pid:
+            return False
+        image = program_image(self._process.pid)
+        if image is None or image == self._tried:
+            return False
+        if self._is_another(image):
+            return self._is_replaced(image, front)
+        if not front.edits_line:
+            return False
+        if self.tracker.phase is Phase.RETURNING:
+            self.tracker.prompt_unseen()
+            return True
+        if self.tracker.phase is not Phase.RUNNING or not self.tracker.is_pasting:
+            return False
+        return self._is_unmarked(image)
+
+    def _is_another(self, image: ProgramImage) -> bool:
+        """Whether it is not the one that was started, or has the hook."""
+        if self._image is None:
+            return image.words != self.tracker.words
+        return image != self._image
+
+    def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:
+        name = prompting_shell(image.words)
+        if name is None or not stands_at_prompt(name, front):
+            return False
+        return self._rearm(name, image)
+
+    def _is_unmarked(self, image: ProgramImage) -> bool:
+        answered = self.tracker.editor_answered
+        if answered is None:
+            self.tracker.probe_editor()
+            return True
+        name = prompting_shell(image.words)
+        if answered or name is None:
+            return False
+        return self._rearm(name, image)
+
+    def _rearm(self, name: str, image: ProgramImage) -> bool:
+        self._tried = image
+        try:
+            rearmed = rearm_shell(name, image.words, self._directory)
+        except OSError as error:
+            log.warning("hook not written", error=str(error))
+            return False
+        if rearmed is None:
+            self.tracker.fell_back()
+            return False
+        self.tracker.rearm(rearmed)
+        return True

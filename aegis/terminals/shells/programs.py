@@ -1,0 +1,45 @@
+"""Whether a process is a shell that stands at its prompt, by the words it was started with. Pure.
+
+Used for a shell that took the place of ours (``exec bash``): what is typed there must reach a
+prompt and no script. So a shell that was given a script or a command does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+_SHELLS = frozenset(
+    {"bash", "zsh", "fish", "sh", "dash", "ash", "ksh", "ksh93", "mksh", "yash", "tcsh", "csh"}
+)
+
+_WITH_ARGUMENT = frozenset(
+    {"--rcfile", "--init-file", "--init-command", "-C", "-o", "+o", "-O", "+O"}
+)
+"""Options whose next word belongs to them."""
+
+
+def prompting_shell(words: Sequence[str]) -> str | None:
+    """The name of the shell that these words start interactively; None if they start none.
+
+    A login shell's ``-bash`` is a bash. ``sh`` stays ``sh``, whatever it is.
+    """
+    if not words:
+        return None
+    name = PurePath(words[0].removeprefix("-")).name
+    if name not in _SHELLS:
+        return None
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _WITH_ARGUMENT:
+            next(rest, None)
+        elif not _is_harmless(word):
+            return None
+    return name
+
+
+def _is_harmless(word: str) -> bool:
+    """Whether it is an option that leaves the shell at its prompt."""
+    if word.startswith("--"):
+        return word != "--command" and "=" not in word
+    return word[:1] in ("-", "+") and len(word) > 1 and "c" not in word

@@ -1,0 +1,83 @@
+"""Who is in which process group: shared looks, and a real one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+import trio
+import trio.testing
+
+from aegis.terminals.process_groups import Groups, GroupScan, look_at_groups
+from aegis.terminals.process_table import group_of
+
+
+@pytest.mark.parametrize(
+    ("stat", "group"),
+    [
+        (b"7 (cat) S 1 42 7 34816 42 4194304", 42),
+        (b"7 (a) b (c) S 1 42 7", 42),
+        (b"7 (two\nlines) S 1 42 7", 42),
+    ],
+)
+def test_the_group_is_read_from_stat(stat: bytes, group: int) -> None:
+    assert group_of(stat) == group
+
+
+@pytest.mark.parametrize("stat", [b"", b"7 (cat) S 1", b"7 (cat) S 1 x 7"])
+def test_what_is_no_stat_has_no_group(stat: bytes) -> None:
+    with pytest.raises(ValueError, match=r"group|invalid"):
+        group_of(stat)
+
+
+@pytest.mark.real
+def test_a_real_look_finds_this_process_in_its_group() -> None:
+    assert os.getpid() in look_at_groups()[os.getpgrp()]
+
+
+@pytest.mark.real
+async def test_who_asks_while_a_look_is_under_way_shares_it() -> None:
+    looks = []
+    may_end = threading.Event()
+
+    def look() -> Groups:
+        looks.append(time.monotonic())
+        may_end.wait(30)
+        return {5: [50, 51]}
+
+    scan = GroupScan(look)
+    found: list[object] = []
+
+    async def ask() -> None:
+        found.append(await scan.members(5))
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked()
+            may_end.set()
+    assert found == [[50, 51]] * 20
+    assert len(looks) == 1
+
+
+async def test_a_look_is_used_for_nine_times_as_long_as_it_took(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    async def in_thread(look: object) -> Groups:
+        await trio.sleep(0.1)
+        looks.append(look)
+        return {5: [len(looks)]}
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", in_thread)
+    scan = GroupScan(look_at_groups)
+    assert await scan.members(5) == [1]
+    await trio.sleep(0.85)
+    assert await scan.members(5) == [1]
+    assert await scan.members(6) == ()
+    await trio.sleep(0.1)
+    assert await scan.members(5) == [2]

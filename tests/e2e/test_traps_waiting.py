@@ -1,0 +1,240 @@
+"""Traps 29 and 32: a command that waits for input is told, at once, and a secret is in no log."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Connect, NewTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+
+pytestmark = [
+    pytest.mark.real,
+    # The client's event streams of the older era are left to the garbage collector on Trio.
+    pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
+]
+
+LONG_S = 45.0
+"""Long enough that nothing but the input a command waits for ends a call."""
+
+EDITOR = "vim.tiny" if shutil.which("vim") is None else "vim"
+
+
+def waiting(terminal: LiveTerminal, cmd: str) -> dict[str, Any]:
+    """The record of a command that was answered early: it waits, and has not ended."""
+    record = terminal.run(cmd, timeout=LONG_S)
+    assert (record["end"], record["exit"], record["finished_at"]) == (None, None, None)
+    assert record["timed_out"] is False
+    assert record["cmd"] == cmd
+    return record
+
+
+def ended(terminal: LiveTerminal, seq: int) -> dict[str, Any]:
+    """The final record of ``seq``: a command behind it has ended."""
+    terminal.run("true", timeout=LONG_S)
+    [record] = [record for record in terminal.records() if record["seq"] == seq]
+    return record
+
+
+@pytest.mark.parametrize(
+    ("cmd", "kind", "program", "answer", "exit_code", "stdout"),
+    [
+        ("cat", "input", "cat", "word\r\x04", 0, "word\nword\n"),
+        ("read -r x; echo got $x", "input", "bash", "word\r", 0, "word\ngot word\n"),
+        ("read -rp 'Name? ' x; (exit 4)", "input", "bash", "word\r", 4, "Name? word\n"),
+        ("read -rt 60 x; echo got $x", "input", "bash", "word\r", 0, "word\ngot word\n"),
+        ("read -rn 1 x; echo; echo got $x", "input", "bash", "y", 0, "y\ngot y\n"),
+        ("read -re x; echo got $x", "input", "bash", "word\r", 0, "word\ngot word\n"),
+        ("sh -c 'cat; exit 3'", "input", "cat", "\x04", 3, ""),
+        ("printf one; cat", "input", "cat", "\x04", 0, "one"),
+        ("sleep 60 | cat /dev/tty", "input", "cat", "\x03", 130, None),
+    ],
+)
+def test_trap_32_a_command_that_reads_the_terminal_is_told_before_the_timeout(
+    terminal: LiveTerminal,
+    cmd: str,
+    kind: str,
+    program: str,
+    answer: str,
+    exit_code: int,
+    stdout: str | None,
+) -> None:
+    record = waiting(terminal, cmd)
+    assert record["needs_input"] == {"kind": kind, "program": program}
+    terminal.keys(answer)
+    final = ended(terminal, record["seq"])
+    assert (final["exit"], final["end"], final["timed_out"]) == (exit_code, "exited", False)
+    assert final["needs_input"] is None
+    assert stdout is None or final["stdout"] == stdout
+
+
+@pytest.mark.parametrize(
+    ("cmd", "program", "leave"),
+    [
+        (f"{EDITOR} --clean", "vim", ":q!\r"),
+        ("less /etc/services", "less", "q"),
+        ("python3 -q", "python3", "\x04"),
+        ("watch -n 60 true", "watch", "\x03"),
+    ],
+)
+def test_trap_32_a_program_that_takes_single_keys_is_told_once_it_is_quiet(
+    terminal: LiveTerminal, cmd: str, program: str, leave: str
+) -> None:
+    if shutil.which(cmd.split()[0]) is None:
+        pytest.skip(f"{cmd.split()[0]} is not installed")
+    record = waiting(terminal, cmd)
+    assert record["needs_input"]["kind"] == "input"
+    assert record["needs_input"]["program"].startswith(program)
+    terminal.keys(leave)
+    assert ended(terminal, record["seq"])["end"] == "exited"
+
+
+def test_trap_32_a_commit_that_opens_an_editor_is_told_and_goes_on(
+    terminal: LiveTerminal, tmp_path: Path
+) -> None:
+    for name in ("git", EDITOR):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    terminal.run(f"cd '{tmp_path}'; git init -q; git config user.email a@b; git config user.name a")
+    record = waiting(terminal, f"GIT_EDITOR='{EDITOR} --clean' git commit --allow-empty -q")
+    assert record["needs_input"]["program"].startswith("vim")
+    terminal.keys("imessage\x1b:wq\r")
+    assert ended(terminal, record["seq"])["exit"] == 0
+    assert terminal.run("git log --format=%s | cat")["stdout"] == "message\n"
+
+
+def test_trap_32_a_repl_is_answered_by_keys_and_waits_again(terminal: LiveTerminal) -> None:
+    record = waiting(terminal, "python3 -q")
+    terminal.keys("print(6 * 7)\r")
+    busy = terminal.refusal("echo mine", timeout=3.0)
+    assert (busy.code, "'python3' in it waits for input" in str(busy)) == ("busy", True)
+    terminal.keys("exit(5)\r")
+    final = ended(terminal, record["seq"])
+    assert final["exit"] == 5
+    assert "42\n" in final["stdout"]
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "{gate}",
+        "{{ {gate}; }} | cat",
+        "sh -c '{gate}'",
+        "cat <<<x >/dev/null; {gate}",
+        "cat & {gate}; kill %1",
+    ],
+)
+def test_trap_32_a_quiet_command_that_reads_no_terminal_is_waited_for(
+    terminal: LiveTerminal, gate: Gate, cmd: str
+) -> None:
+    pending = terminal.start(cmd.format(gate=gate.hold), timeout=LONG_S)
+    gate.wait_reached()
+    # Looked at after 0.1, 0.3, 1 and 2 seconds: another terminal's cat, told later, was as well.
+    other = terminal.daemon.terminal(f"{terminal.name}-other")
+    for _ in range(3):
+        record = waiting(other, "read -rn 1 x")
+        other.keys("y")
+        ended(other, record["seq"])
+    other.close()
+    gate.open()
+    record = pending.result()
+    assert (record["end"], record["needs_input"]) == ("exited", None)
+
+
+def test_trap_32_a_command_that_begins_to_read_late_is_told_too(
+    terminal: LiveTerminal, gate: Gate
+) -> None:
+    pending = terminal.start(f"{gate.hold}; cat", timeout=LONG_S)
+    gate.wait_reached()
+    gate.open()
+    record = pending.result()
+    assert record["needs_input"] == {"kind": "input", "program": "cat"}
+    terminal.keys("\x04")
+    assert ended(terminal, record["seq"])["exit"] == 0
+
+
+def test_trap_32_subscribers_are_woken_by_the_end_and_not_by_the_waiting(
+    terminal: LiveTerminal, handle: str
+) -> None:
+    wakes = terminal.subscribe(handle)
+    record = waiting(terminal, "read -r x; (exit 3)")
+    assert wakes.unread() == []
+    terminal.keys("\r")
+    assert "exit 3" in wakes.next()["text"]
+    assert ended(terminal, record["seq"])["exit"] == 3
+
+
+def test_trap_32_who_waited_behind_it_has_its_turn(terminal: LiveTerminal) -> None:
+    record = waiting(terminal, "cat")
+    following = terminal.start("echo mine").has_arrived()
+    terminal.keys("\x04")
+    assert following.result()["stdout"] == "mine\n"
+    assert ended(terminal, record["seq"])["stdout"] == ""
+
+
+def test_trap_32_what_was_shown_survives_a_kill_of_the_daemon(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    record = waiting(own_daemon.terminal("one"), "printf asked; cat")
+    assert record["stdout"] == "asked"
+    own_daemon.kill()
+    own_daemon.start()
+    [final] = own_daemon.terminal("one").records()
+    assert (final["seq"], final["cmd"], final["stdout"]) == (record["seq"], record["cmd"], "asked")
+    assert (final["end"], final["timed_out"], final["needs_input"]) == (
+        "killed_by_restart",
+        False,
+        None,
+    )
+    own_daemon.stop()
+
+
+@pytest.mark.parametrize(
+    ("cmd", "program"),
+    [
+        ("read -rsp 'Password: ' x; echo; test ${#x} = 23", "bash"),
+        ("python3 -c 'import getpass; assert len(getpass.getpass()) == 23'", "python3"),
+        ("sh -c 'stty -echo; read -r x; stty echo; test ${#x} = 23'", "sh"),
+    ],
+)
+def test_trap_29_a_secret_is_asked_for_and_is_in_no_file(
+    terminal: LiveTerminal, cmd: str, program: str
+) -> None:
+    secret = "correct horse battery 9"
+    assert len(secret) == 23
+    record = waiting(terminal, cmd)
+    assert record["needs_input"]["kind"] == "secret"
+    assert record["needs_input"]["program"].startswith(program)
+    terminal.keys(secret[:10])
+    notes = files_with(terminal.daemon, secret[:10])
+    terminal.keys(secret[10:] + "\r")
+    assert ended(terminal, record["seq"])["exit"] == 0
+    assert notes == files_with(terminal.daemon, secret[:10]) == []
+    assert secret[:10] not in terminal.daemon.log
+    assert secret[:10] not in json.dumps(terminal.records())
+
+
+def files_with(daemon: DaemonProcess, text: str) -> list[str]:
+    """The files of the daemon's state that hold ``text``."""
+    files = [path for path in daemon.state.directory.rglob("*") if path.is_file()]
+    assert any(path.name == "raw.log" for path in files)
+    return [str(path) for path in files if text.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_trap_32_an_mcp_client_is_told(
+    daemon: DaemonProcess, new_terminal: NewTerminal, connect_mcp: Connect, mode: str
+) -> None:
+    terminal = new_terminal()
+    async with connect_mcp(daemon, mode, None) as client:
+        arguments = {"name": terminal.name, "cmd": "cat", "timeout": LONG_S}
+        result = await client.call_tool("aegis_term_run", arguments)
+    assert not result.is_error
+    record = result.structured_content
+    assert record is not None
+    assert record["needs_input"] == {"kind": "input", "program": "cat"}
+    terminal.keys("\x04")
+    assert ended(terminal, record["seq"])["exit"] == 0
