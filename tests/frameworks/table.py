@@ -54,7 +54,11 @@ POWERLEVEL9K = "/usr/share/powerlevel9k/powerlevel9k.zsh-theme"
 
 ALLOW_ENVRC = "echo export FROM_DIRENV=yes >~/.envrc; direnv allow ~ 2>/dev/null"
 FROM_ENVRC = (('echo "$FROM_DIRENV"', "yes\n"),)
-VISITED = (("cd /usr/share", ""), ("cd", ""), ("zoxide query share", "/usr/share\n"))
+VISITED = (
+    ("cd /usr/share 2>/dev/null", ""),
+    ("cd 2>/dev/null", ""),
+    ("zoxide query share", "/usr/share\n"),
+)
 
 
 def of_both(shell: str, ending: str) -> list[Framework]:
