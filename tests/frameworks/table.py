@@ -206,5 +206,5 @@ def startup_of(frameworks: Sequence[Framework]) -> str:
 
 def why_not(frameworks: Sequence[Framework]) -> str:
     """Why they cannot be tried here; empty if they can."""
-    missing = [each.package for each in frameworks if each.is_missing]
-    return f"not installed: {', '.join(missing)}" if missing else ""
+    missing = [f"{each.file} (package {each.package})" for each in frameworks if each.is_missing]
+    return f"not there: {', '.join(missing)}" if missing else ""

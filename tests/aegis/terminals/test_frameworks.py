@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 from tests.frameworks.table import ALONE, TOGETHER, Framework, startup_of, why_not
 
 pytestmark = pytest.mark.real
+
+CI_RUN = Path(__file__).resolve().parents[3] / ".ci" / "run"
 
 CASES = [
     pytest.param(
@@ -34,6 +38,13 @@ COMMANDS = [
     ("printf 'no line feed'", "no line feed", 0),
     ("echo 'a!b  ü'", "a!b  ü\n", 0),
 ]
+
+
+def test_what_the_frameworks_need_is_installed_before_the_tests_run() -> None:
+    [needed] = re.findall(r"^needed=\(([^)]*)\)$", CI_RUN.read_text(), re.MULTILINE)
+    packages = set(needed.split()[1::2])
+    used = {each.package for shell in ALONE for each in ALONE[shell] if each.package}
+    assert used <= packages
 
 
 async def start_with(
