@@ -244,6 +244,7 @@ class Terminal(Front):
             self._hear_again(news)
         self._answer_early()
         self._standing.introduced(news)
+        self._waits.needs_input(news.needs_input)
         self._flight.shell, self._flight.cursor = news.shell, news.cursor
         if self._standing.ending is not None and news.ending is None:
             self._shell.tell(msg.EndShell(end=self._standing.ending))
