@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.conftest import NewTerminal, needs_zsh
 from tests.e2e.harness import LiveTerminal
+from tests.e2e.screens import text_of, wait_screen
 from tests.frameworks.table import TOGETHER, Framework, startup_of, why_not
 
 pytestmark = pytest.mark.real
@@ -78,3 +79,33 @@ def test_trap_33_standard_error_comes_apart_with_many_frameworks_together(
         record = terminal.run("echo one\necho two >&2\necho three")
         assert outcome(record) == (0, "one\nthree\n", "two\n", "exited")
     check_in_force(terminal, frameworks)
+
+
+def prompt_stands(terminal: LiveTerminal) -> bool:
+    shown = terminal.raw()
+    return shown.rfind(b"\x1b]133;B") > shown.rfind(b"\x1b]133;D")
+
+
+@on_their_shells
+def test_trap_33_what_somebody_picks_with_fzf_is_theirs_and_others_wait_for_it(
+    new_terminal: NewTerminal, startup: str, handle: str
+) -> None:
+    terminal = new_terminal(startup)
+    wakes = terminal.subscribe(handle)
+    terminal.keys("echo a needle; (exit 5)\r", from_handle="bob")
+    wakes.next()
+    wait_screen(terminal, lambda _: prompt_stands(terminal))
+    terminal.keys("\x12", from_handle="ann")
+    wait_screen(terminal, "1/1")
+    assert terminal.refusal("needle", timeout=0.4).code == "busy"
+    terminal.keys("needle", from_handle="ann")
+    wait_screen(terminal, "> needle")
+    terminal.keys("\r", from_handle="ann")
+    wait_screen(terminal, lambda screen: "1/1" not in text_of(screen))
+    assert terminal.refusal("echo mine", timeout=0.4).code == "busy"
+    terminal.keys("\r", from_handle="ann")
+    assert terminal.run("echo mine")["stdout"] == "mine\n"
+    picked, mine = terminal.records()[-2:]
+    assert (picked["cmd"], picked["writer"]) == ("echo a needle; (exit 5)", "agent:ann")
+    assert outcome(picked) == (5, "a needle\n", "", "exited")
+    assert mine["cmd"] == "echo mine"

@@ -3,7 +3,8 @@
 setopt prompt_subst transient_rprompt
 autoload -Uz add-zsh-hook colors
 colors
-typeset -g omz_git= omz_fd= omz_answers=0
+typeset -g omz_git=
+typeset -gi omz_fd=0 omz_answers=0
 
 omz_build() {
   PROMPT="%{$fg_bold[cyan]%}OMZ%{$reset_color%} %(?.ok.failed:%?) %c \$omz_git"$'\n'"> "
@@ -18,12 +19,12 @@ omz_answer() {
   fi
   zle -F $1
   exec {1}<&-
-  omz_fd=
+  omz_fd=0
   zle && zle reset-prompt && zle -R
 }
 
 omz_ask() {
-  [[ -n $omz_fd ]] && zle -F $omz_fd && exec {omz_fd}<&-
+  (( omz_fd )) && zle -F $omz_fd && exec {omz_fd}<&-
   exec {omz_fd}< <(git rev-parse --abbrev-ref HEAD 2>/dev/null; print no-git)
   zle -F $omz_fd omz_answer
 }

@@ -5,14 +5,15 @@ print -n 'P10K instant> '
 exec {p10k_out}>&1 {p10k_err}>&2 >~/p10k.out 2>&1
 print 'printed while loading'
 
-typeset -g p10k_fd= p10k_state=waiting p10k_short=
+typeset -gi p10k_fd=0
+typeset -g p10k_state=waiting p10k_short=
 
 p10k_start() {
-  if [[ -n $p10k_out ]]; then
+  if (( p10k_out )); then
     exec >&$p10k_out 2>&$p10k_err {p10k_out}>&- {p10k_err}>&-
     print -n '\r\e[J'
     cat ~/p10k.out
-    p10k_out=
+    p10k_out=0
   fi
 }
 
@@ -22,8 +23,8 @@ p10k_precmd() {
   setopt prompt_cr prompt_sp prompt_percent prompt_subst
   p10k_short= p10k_state=waiting
   PROMPT='${${p10k_short:-%K{blue\} P10K '$last' ${p10k_state} %k%F{blue\}%f }:-}'
-  RPROMPT='${${p10k_short:+}:-%F{green}P10K-RIGHT%f}'
-  [[ -n $p10k_fd ]] && zle -F $p10k_fd && exec {p10k_fd}<&-
+  RPROMPT='%F{green}P10K-RIGHT%f'
+  (( p10k_fd )) && zle -F $p10k_fd && exec {p10k_fd}<&-
   exec {p10k_fd}< <(print answered)
   zle -F $p10k_fd p10k_answer
 }
@@ -32,12 +33,12 @@ p10k_answer() {
   IFS= read -r p10k_state <&$1
   zle -F $1
   exec {p10k_fd}<&-
-  p10k_fd=
+  p10k_fd=0
   zle && zle reset-prompt && zle -R
 }
 
 p10k_line_finish() {
-  p10k_short='short> '
+  p10k_short='short> ' RPROMPT=
   zle reset-prompt
   zle -R
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 import attrs
 
@@ -156,13 +157,13 @@ ZSH = [
         "zsh-syntax-highlighting",
         proof=(("print $+functions[_zsh_highlight]", "1\n"),),
     ),
-    Framework("omz-like", f". {HERE}/omz_like.zsh", "/usr/bin/git", "git", b"OMZ"),
+    Framework("omz-like", f". {quote(str(HERE))}/omz_like.zsh", "/usr/bin/git", "git", b"OMZ"),
     Framework(
         "completion",
         "autoload -Uz compinit; compinit -u -d ~/.zcompdump",
         proof=(("print ${_comps[git]}", "_git\n"),),
     ),
-    Framework("p10k-like", f". {HERE}/p10k_like.zsh", shows=b"P10K"),
+    Framework("p10k-like", f". {quote(str(HERE))}/p10k_like.zsh", shows=b"P10K-RIGHT"),
 ]
 
 ALONE = {"bash": BASH, "zsh": ZSH}
