@@ -31,8 +31,9 @@ __aegis_print() {
 __aegis_first() {
   __aegis_exit[1]=$? __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
   if (( __aegis_due[1] )); then
+    local -i ran=$__aegis_owed[1]
     __aegis_end
-    (( __aegis_exit[1] )) && __aegis_mend_tty
+    (( ran && __aegis_exit[1] )) && __aegis_mend_tty
   fi
   builtin : "$__aegis_last_word[1]"
 }
