@@ -16,11 +16,14 @@ from aegis.terminals.queries import Csi, Dcs, Osc, Reset, Sequence
 _KNOWN_MODES: Mapping[tuple[bytes, int], bool] = {
     **{(b"", number): False for number in (4, 20)},
     **{(b"?", number): False for number in (1, 5, 6, 9, 12, 45, 47, 66, 1047, 1048, 1049)},
-    **{(b"?", number): False for number in (1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016)},
+    **{(b"?", number): False for number in (1000, 1002, 1003, 1004, 1005, 1006, 1015)},
     **{(b"?", number): False for number in (2004, 2026)},
     **{(b"?", number): True for number in (7, 25)},
 }
-"""The modes that are followed, with how they stand after a reset; the others are not known."""
+"""The modes that are followed, with how they stand after a reset; the others are not known.
+
+1016, a mouse that counts pixels, is one of those: who sends clicks here counts characters.
+"""
 
 
 class Modes:

@@ -1,10 +1,13 @@
-"""Looking at the screen of a terminal until it shows something."""
+"""Programs that draw: started, driven by keys, and looked at until they show something."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
+
+import pytest
 
 from tests.e2e.harness import GUARD_S, LiveTerminal
 
@@ -33,3 +36,49 @@ def wait_screen(terminal: LiveTerminal, is_there: Callable[[Shown], bool] | str)
             return screen
         assert time.monotonic() < deadline, f"it never showed:\n{text_of(screen)}"
         time.sleep(0.01)
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skip visibly where a program is missing."""
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+def is_main(screen: Shown) -> bool:
+    """The shell's own screen, with a prompt in its last line that is not empty."""
+    lines = [line for line in screen["lines"] if line]
+    return not screen["alternate"] and bool(lines) and lines[-1] == "$"
+
+
+def typed(terminal: LiveTerminal, command: str) -> None:
+    """Type a command at the prompt."""
+    terminal.keys(f"{command}\r")
+
+
+def left(terminal: LiveTerminal, keys: str) -> Shown:
+    """Leave a full-screen program with ``keys``: its record is there, and the shell's screen."""
+    terminal.keys(keys)
+    screen = wait_screen(terminal, is_main)
+    assert terminal.run("echo left")["stdout"] == "left\n"
+    return screen
+
+
+def opened(terminal: LiveTerminal, cmd: str) -> int:
+    """Run a program that takes keys: its call returns as it waits for one. Gives its seq."""
+    record = terminal.run(cmd)
+    assert (record["end"], record["timed_out"]) == (None, False), record["stdout"]
+    assert record["needs_input"]["kind"] == "input"
+    seq: int = record["seq"]
+    return seq
+
+
+def resize(terminal: LiveTerminal, cols: int, rows: int) -> None:
+    """Give the window of the terminal another size."""
+    terminal.daemon.call("term_resize", name=terminal.name, cols=cols, rows=rows)
+
+
+def ended(terminal: LiveTerminal, seq: int) -> dict[str, Any]:
+    """The final record of a command that is about to end: a run behind it has had its turn."""
+    assert terminal.run("echo behind")["stdout"] == "behind\n"
+    [record] = [record for record in terminal.records() if record["seq"] == seq]
+    assert record["end"] == "exited"
+    return record

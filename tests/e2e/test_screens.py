@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import DaemonProcess, LiveTerminal
-from tests.e2e.screens import Shown, look, text_of, wait_screen
+from tests.e2e.screens import is_main, left, look, needs, text_of, typed, wait_screen
 
 pytestmark = [
     pytest.mark.real,
@@ -18,30 +17,6 @@ pytestmark = [
 ]
 
 ESCAPE = "\x1b"
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skip visibly where a program is missing."""
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
-
-
-def is_main(screen: Shown) -> bool:
-    """The shell's own screen, with a prompt in its last line that is not empty."""
-    lines = [line for line in screen["lines"] if line]
-    return not screen["alternate"] and bool(lines) and lines[-1] == "$"
-
-
-def typed(terminal: LiveTerminal, command: str) -> None:
-    """Type a command at the prompt."""
-    terminal.keys(f"{command}\r")
-
-
-def left(terminal: LiveTerminal, keys: str) -> Shown:
-    """Leave a full-screen program with ``keys``: its record is there, and the shell's screen."""
-    terminal.keys(keys)
-    screen = wait_screen(terminal, is_main)
-    assert terminal.run("echo left")["stdout"] == "left\n"
-    return screen
 
 
 def test_a_screen_shows_what_commands_printed(terminal: LiveTerminal) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aegis.client.line import CommandFailed
+from tests.e2e.conftest import on_both_shells
 from tests.e2e.harness import Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -86,6 +87,7 @@ def settings(terminal: LiveTerminal) -> set[str]:
     return set(terminal.run("stty -a")["stdout"].replace(";", " ").split())
 
 
+@on_both_shells
 @pytest.mark.parametrize(
     "crash",
     [

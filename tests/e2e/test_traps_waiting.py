@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Connect, NewTerminal
+from tests.e2e.conftest import Connect, NewTerminal, on_both_shells
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = [
@@ -238,3 +238,34 @@ async def test_trap_32_an_mcp_client_is_told(
     assert record["needs_input"] == {"kind": "input", "program": "cat"}
     terminal.keys("\x04")
     assert ended(terminal, record["seq"])["exit"] == 0
+
+
+@on_both_shells
+@pytest.mark.parametrize(
+    ("cmd", "kind", "stdout"),
+    [
+        ("read -r x; echo got $x; (exit 3)", "input", "word\ngot word\n"),
+        ("printf 'Key: '; read -rs x; echo; echo ${#x}; (exit 3)", "secret", "Key: \n4\n"),
+    ],
+)
+def test_trap_32_a_wait_is_told_what_its_command_waits_for_and_then_how_it_ended(
+    terminal: LiveTerminal, shell: str, gate: Gate, cmd: str, kind: str, stdout: str
+) -> None:
+    wait = {"name": terminal.name, "timeout": LONG_S}
+    running = terminal.start(f"{gate.hold}; {cmd}", timeout=0.1).result()
+    gate.wait_reached()
+    assert running["timed_out"]
+    by_seq = terminal.daemon.send("term_wait", **wait, seq=running["seq"]).has_arrived()
+    by_pattern = terminal.daemon.send("term_wait", **wait, pattern="never").has_arrived()
+    gate.open()
+    told = by_seq.result()
+    assert (told["reason"], told["match"]) == ("needs_input", None)
+    assert told["record"]["needs_input"] == {"kind": kind, "program": shell}
+    assert told["record"]["end"] is None
+    assert by_pattern.result()["reason"] == "needs_input"
+    assert terminal.daemon.call("term_wait", **wait)["reason"] == "needs_input"  # it still does
+    terminal.keys("word\r")
+    outcome = terminal.daemon.call("term_wait", **wait, seq=running["seq"])
+    assert outcome["reason"] == "ended"
+    assert (outcome["record"]["exit"], outcome["record"]["stdout"]) == (3, stdout)
+    assert outcome["record"]["needs_input"] is None

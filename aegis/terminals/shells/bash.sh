@@ -67,7 +67,7 @@ __aegis_first() {
 }
 
 # A command that failed may have left the tty raw and silent, and bash would take that over. Only the
-# settings that make it so are put back: others are the user's. (zsh has the same rule.)
+# settings that make it so are put back: others are the user's.
 __aegis_mend_tty() {
   builtin command stty icanon iexten isig echo opost -nl </dev/tty >/dev/null 2>&1 || :
 }

@@ -30,8 +30,18 @@ __aegis_print() {
 # it, where its text is. Traps of the user rest meanwhile, and `$_` stays as it was.
 __aegis_first() {
   __aegis_exit[1]=$? __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
-  (( __aegis_due[1] )) && __aegis_end
+  if (( __aegis_due[1] )); then
+    local -i ran=$__aegis_owed[1]
+    __aegis_end
+    (( ran && __aegis_exit[1] )) && __aegis_mend_tty
+  fi
   builtin : "$__aegis_last_word[1]"
+}
+
+# A command that failed may have left the tty raw and silent. zsh puts back what it needs itself,
+# but not Ctrl-C and newlines. The same settings as in bash; others are the user's.
+__aegis_mend_tty() {
+  command -p stty icanon iexten isig echo opost -nl </dev/tty &>/dev/null
 }
 
 __aegis_end() {

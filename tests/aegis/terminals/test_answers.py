@@ -113,6 +113,7 @@ def test_the_answers_come_in_the_order_of_the_questions() -> None:
         (b"\x1b[?2004h\x1b[!p", b"\x1b[?2004$p", b"\x1b[?2004;2$y"),
         (b"\x1b[?2004h\x1bc", b"\x1b[?2004$p", b"\x1b[?2004;2$y"),
         (b"\x1b[?2027h", b"\x1b[?2027$p", b"\x1b[?2027;0$y"),
+        (b"\x1b[?1016h", b"\x1b[?1016$p", b"\x1b[?1016;0$y"),
         (b"\x1b[4h", b"\x1b[4$p", b"\x1b[4;1$y"),
         (b"\x1b[?4h", b"\x1b[4$p", b"\x1b[4;2$y"),
         (b"\x1b[h\x1b[;h", b"\x1b[0$p", b"\x1b[0;0$y"),
