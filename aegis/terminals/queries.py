@@ -16,7 +16,7 @@ import attrs
 MAX_STRING_BYTES = 8192
 """The longest string (OSC, DCS) that is read, in bytes of its content."""
 
-# Possessive: what begins like a question and is none, a colour mostly, is left at its first odd byte.
+# Possessive: what begins like a question and is none, as colours do, is left at its first odd byte.
 _CSI = rb"\[([<=>?]?+)([0-9;]{0,64}+)([!$]?+[cnpqtuhl])"
 _OSC = rb"\](4|7|10|11|12|7501);([^\x07\x18\x1a\x1b]{0,%d}+)(\x07|\x1b\\)" % MAX_STRING_BYTES
 _DCS = rb"P([+$]q)([^\x07\x18\x1a\x1b]{0,%d}+)\x1b\\" % MAX_STRING_BYTES
