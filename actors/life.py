@@ -116,7 +116,7 @@ class _Life:
                 handled = 0
                 await mailbox.wait()
                 continue
-            item = items.popleft()
+            item = items.pop(0)
             if mailbox.senders:
                 mailbox.admit()
             turn += 1

@@ -78,13 +78,12 @@ class OutputReaders:
         self._tracker = tracker
         self._start_soon = start_soon
         self._readers: set[_Reader] = set()
-        self._came = trio.Event()
-        self._is_awaited = False
+        self._came: trio.Event | None = None  # somebody waits for output
         self._over = trio.Event()
 
     def output(self, data: bytes, cursor: int) -> None:
         """Something was printed."""
-        if self._is_awaited:
+        if self._came is not None:
             self._wake()
 
     def end(self) -> None:
@@ -124,9 +123,9 @@ class OutputReaders:
         self._start_soon(self._answer_line, self._added(reply), request, reply)
 
     def _wake(self) -> None:
-        self._is_awaited = False
-        self._came.set()
-        self._came = trio.Event()
+        if self._came is not None:
+            self._came.set()
+            self._came = None
 
     def _added(self, reply: Reply[OutputChunk] | Reply[Progress]) -> _Reader:
         if len(self._readers) >= MAX_READERS:
@@ -184,7 +183,8 @@ class OutputReaders:
         """Wait until something was printed; False if that is not to be waited for any more."""
         if self._over.is_set() or trio.current_time() >= deadline:
             return False
-        self._is_awaited = True
+        if self._came is None:
+            self._came = trio.Event()
         with trio.move_on_at(deadline) as waiting:
             await self._came.wait()
         if waiting.cancelled_caught:

@@ -16,9 +16,10 @@ import attrs
 MAX_STRING_BYTES = 8192
 """The longest string (OSC, DCS) that is read, in bytes of its content."""
 
-_CSI = rb"\[([<=>?]?)([0-9;]{0,64})([!$]?[cnpqtuhl])"
-_OSC = rb"\](4|7|10|11|12|7501);([^\x07\x18\x1a\x1b]{0,%d})(\x07|\x1b\\)" % MAX_STRING_BYTES
-_DCS = rb"P([+$]q)([^\x07\x18\x1a\x1b]{0,%d})\x1b\\" % MAX_STRING_BYTES
+# Possessive: what begins like a question and is none, as colours do, is left at its first odd byte.
+_CSI = rb"\[([<=>?]?+)([0-9;]{0,64}+)([!$]?+[cnpqtuhl])"
+_OSC = rb"\](4|7|10|11|12|7501);([^\x07\x18\x1a\x1b]{0,%d}+)(\x07|\x1b\\)" % MAX_STRING_BYTES
+_DCS = rb"P([+$]q)([^\x07\x18\x1a\x1b]{0,%d}+)\x1b\\" % MAX_STRING_BYTES
 _WHOLE = re.compile(rb"\x1b(?:%b|%b|%b|(c))" % (_CSI, _OSC, _DCS))
 
 _STRING = rb"[^\x07\x18\x1a\x1b]{0,%d}\x1b?" % MAX_STRING_BYTES
@@ -88,10 +89,23 @@ class SequenceScanner:
         for match in _WHOLE.finditer(data):
             done = match.end()
             found.append(_sequence(match, start + done))
-        cut_off = _CUT_OFF.search(data, max(done, len(data) - _LONGEST))
-        if cut_off is not None:
-            self._held = cut_off.group()
+        self._held = _cut_off(data, max(done, len(data) - _LONGEST))
         return found
+
+
+def _cut_off(data: bytes, start: int) -> bytes:
+    """The beginning of a sequence at the end of ``data``, not before ``start``; or nothing.
+
+    No sequence holds an ESC but the one of its end. So it begins with the last ESC, or with the one
+    before that, if the last is the last byte.
+    """
+    last = data.rfind(b"\x1b", start)
+    if last < 0:
+        return b""
+    before = data.rfind(b"\x1b", start, last) if last == len(data) - 1 else -1
+    if before >= 0 and _CUT_OFF.match(data, before):
+        return data[before:]
+    return data[last:] if _CUT_OFF.match(data, last) else b""
 
 
 def _sequence(match: re.Match[bytes], end: int) -> Sequence:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from actors import Reply
@@ -111,13 +113,13 @@ class PromptWaiters:
         """Somebody waits, under this number."""
         self._waiting[number] = reply
 
-    def answer(self, number: int, info: api.TerminalInfo) -> None:
-        """The time of this one is up."""
+    def answer(self, number: int, info: Callable[[], api.TerminalInfo]) -> None:
+        """The time of this one is up; ``info`` is asked for only if it still waits."""
         reply = self._waiting.pop(number, None)
         if reply is not None:
-            reply.send(info)
+            reply.send(info())
 
-    def answer_all(self, info: api.TerminalInfo) -> None:
+    def answer_all(self, info: Callable[[], api.TerminalInfo]) -> None:
         """There is something to say: the prompt stands, or none will come."""
         for number in list(self._waiting):
             self.answer(number, info)

@@ -188,7 +188,7 @@ class Terminal(Front):
             case msg.RunDeadline(call=call):
                 self._runs.deadline(call)
             case msg.PromptDeadline(call=call):
-                self._prompt_waiters.answer(call, self._info())
+                self._prompt_waiters.answer(call, self._info)
             case Down():
                 self._sibling_down(message)
             case msg.Introduction():
@@ -249,7 +249,7 @@ class Terminal(Front):
         if self._standing.ending is not None and news.ending is None:
             self._shell.tell(msg.EndShell(end=self._standing.ending))
         elif self._standing.state != "starting":
-            self._prompt_waiters.answer_all(self._info())
+            self._prompt_waiters.answer_all(self._info)
         self._runs.advance()
 
     def _hear_again(self, news: msg.Introduction) -> None:
@@ -268,7 +268,7 @@ class Terminal(Front):
     def _prompted(self, news: msg.Prompted) -> None:
         self._standing.prompted(news)
         self._flight.moved(news.cwd)
-        self._prompt_waiters.answer_all(self._info())
+        self._prompt_waiters.answer_all(self._info)
 
     def _command_started(self, news: msg.CommandStarted) -> None:
         self._standing.state = "running"
@@ -308,7 +308,7 @@ class Terminal(Front):
         name = self._settings.name
         self._runs.fail_waiting(Unavailable(f"terminal {name!r} has failed: {why}"))
         self._waits.failed(why)
-        self._prompt_waiters.answer_all(self._info())
+        self._prompt_waiters.answer_all(self._info)
 
     def _finish(
         self,

@@ -41,6 +41,20 @@ _HARMLESS = re.compile(
     r")"
 )
 
+# What changes nothing wherever it stands, as much of it as comes in a row: a flood of it would take
+# a turn of the loop below for each byte or sequence otherwise.
+_IGNORED = (
+    r"(?:[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
+    r"|\x1b(?:"
+    rf"\[{_PARAMETERS}+(?:[ABEFIJL-OQ-WYZ\[-_bcegi-kmn-rtv-~]|(?![@-~]))"
+    r"|\][^\x07\x18\x1a\x1b]*+(?:[\x07\x18\x1a]|(?=\x1b))"
+    r"|[PX^_][^\x18\x1a\x1b]*+(?:[\x18\x1a]|(?=\x1b))"
+    r"|[ -/]{1,2}[0-~]?"
+    r"|[0-69-OQ-WYZ\\`abd-~]"
+    r"|(?![ -~])"
+    r"))++"
+)
+
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
     r"|(?P<line_feed>\n)"
@@ -48,11 +62,11 @@ _TOKEN = re.compile(
     r"|(?P<backspace>\x08+)"
     r"|(?P<save>\x1b(?:7|\[s))"
     r"|(?P<restore>\x1b(?:8|\[u))"
-    rf"|(?P<csi>\x1b\[{_PARAMETERS}[@-~])"
+    rf"|(?P<csi>\x1b\[{_PARAMETERS}[@CDGHKPX`adfhlsu])"
+    rf"|(?P<ignored>{_IGNORED})"
     r"|(?P<osc>\x1b\])"
     r"|(?P<string>\x1b[PX^_])"
     r"|(?P<reset>\x1bc)"
-    rf"|(?P<dropped>\x1b(?:\[{_PARAMETERS}|[ -/]{{1,2}}[0-~]?|[0-~])?|.)"
 )
 _CUT_OFF = re.compile(rf"\x1b(?:\[{_PARAMETERS}|[ -/]{{0,2}})\Z")
 
@@ -187,7 +201,7 @@ class TextCleaner:
                     self._control_sequence(found.group())
                 case "reset":
                     self._alternate = self._elsewhere = False
-                case "dropped":
+                case "ignored":
                     pass
                 case kind if not self._alternate:
                     self._draw(kind, found.group())

@@ -85,18 +85,21 @@ class Tracker:
         self._was_fed()
 
     def _take(self, events: Iterable[Event | ErrorText]) -> None:
-        for event in events:
-            match event:
-                case Text(data=text):
-                    self._print(text)
-                case ErrorText(data=text):
-                    self._print_error(text)
-                case PasteMode(on=on, data=sequence):
-                    self._visible.show(sequence)
-                    self.is_pasting = on
-                    self._happened(self._boundaries.paste_mode(on))
-                case Mark():
-                    self._follow_mark(event)
+        try:
+            for event in events:
+                match event:
+                    case Text(data=text):
+                        self._print(text)
+                    case ErrorText(data=text):
+                        self._print_error(text)
+                    case PasteMode(on=on, data=sequence):
+                        self._visible.show(sequence)
+                        self.is_pasting = on
+                        self._happened(self._boundaries.paste_mode(on))
+                    case Mark():
+                        self._follow_mark(event)
+        finally:
+            self._visible.pass_on()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
         self._incoming.release()
@@ -282,6 +285,7 @@ class Tracker:
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
+        self._visible.pass_on()  # answers to what was asked before go before the submission
         try:
             data = self.adapter.encode(submission.cmd)
         except OSError as error:
@@ -302,8 +306,7 @@ class Tracker:
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
             self._answers_anew()
-        before = self._visible.position
-        self._visible.show(mark.visible)
+        before = self._visible.show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -325,8 +328,6 @@ class Tracker:
                     self._prompted()
                 case bd.LineReport():
                     self._line_reported(happening)
-                case _:
-                    pass
 
     def _output_turns(self, happening: bd.Happening) -> None:
         if isinstance(happening, bd.OutputEnded):
@@ -400,6 +401,7 @@ class Tracker:
         if not self.adapter.tells_starts:
             self._printed.begin()
         self.cwd = self._shell.working_directory()
+        self._visible.pass_on()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():

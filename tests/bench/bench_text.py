@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from aegis.terminals.capture import OutputCapture
 from aegis.terminals.osc133 import MarkParser
+from aegis.terminals.queries import SequenceScanner
+from aegis.terminals.screen.alternate import AlternateWatch
 from tests.bench.table import Row, print_rows
 
 SECRET = b"0123456789abcdef"
@@ -38,6 +40,8 @@ STREAMS: dict[str, tuple[bytes, int, int]] = {
     "progress bar": (b"\r\x1b[K[######      ] 50% 12 MB/s", 4096, TOTAL_BYTES // 4),
     "commands (marks)": (MARKS, 4096, TOTAL_BYTES // 4),
     "hostile: ESC": (b"\x1b", 4096, HOSTILE_BYTES),
+    "hostile: NUL": (b"\0", 4096, HOSTILE_BYTES),
+    "hostile: ESC [ ESC ]": (b"\x1b[\x1b]", 4096, HOSTILE_BYTES),
     "hostile: openings": (b"\x1b]133;", 4096, HOSTILE_BYTES),
     "hostile: x BS": (b"x\b", 4096, HOSTILE_BYTES),
     "hostile: CR x": (b"\rx", 4096, HOSTILE_BYTES),
@@ -71,12 +75,16 @@ def decode_and_replace(chunk: bytes) -> str:
 
 
 def stream_rows(name: str, chunks: list[bytes]) -> list[Row]:
-    """One stream through the two parts that stand in the way of every byte."""
+    """One stream through the parts that stand in the way of every byte."""
     loop = rate(decode_and_replace, chunks)
     marks = rate(MarkParser(SECRET).feed, chunks)
     capture = rate(OutputCapture().feed, chunks)
     both = 1 / (1 / marks + 1 / capture)
     told = f"MB/s: loop {loop:.0f}, marks {marks:.0f}, capture {capture:.0f}"
+    scanner, watch = SequenceScanner(), AlternateWatch()
+    questions = rate(lambda chunk: scanner.feed(chunk, 0), chunks)
+    switches = rate(lambda chunk: watch.feed(chunk, 0), chunks)
+    told += f", questions {questions:.0f}, alternate screen {switches:.0f}"
     return [(f"{name}: marks + capture / bare decoding", loop / both, f"ratio, {told}")]
 
 

@@ -15,7 +15,6 @@ Switches and new sizes take effect at their place in the stream.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TypeAlias
 
 import attrs
@@ -75,7 +74,8 @@ class Feeding:
         """Which screen is shown where the emulator is."""
         self._shows_alternate = False
         """Which one is shown at the end of the output."""
-        self._events: deque[tuple[int, _Switch | Resize]] = deque()
+        # No deque: an empty one takes 760 bytes, and hardly any terminal ever has an event here.
+        self._events: list[tuple[int, _Switch | Resize]] = []
         self._jumps = False
 
     def output(self, end: int) -> None:
@@ -94,7 +94,7 @@ class Feeding:
     def _add(self, offset: int, event: _Switch | Resize) -> None:
         if len(self._events) >= MAX_EVENTS:
             sizes = [each for each in self._events if isinstance(each[1], Resize)]
-            self._events = deque(sizes[-1:])
+            self._events = sizes[-1:]
             self._jumps = True
         self._events.append((offset, event))
 
@@ -103,6 +103,8 @@ class Feeding:
         """How far the emulator has to be fed though nobody asks."""
         if self._shows_alternate:
             return self._position
+        if not self._events:
+            return self.fed
         switches = (offset for offset, event in self._events if isinstance(event, _Switch))
         return max(switches, default=self.fed)
 
@@ -115,7 +117,7 @@ class Feeding:
         if self._jumps:
             return self._jump()
         while self._events and self._events[0][0] <= self.fed:
-            _, event = self._events.popleft()
+            _, event = self._events.pop(0)
             if isinstance(event, Resize):
                 return event
             self.alternate = event.alternate
@@ -136,7 +138,7 @@ class Feeding:
 
     def _jump(self) -> Skip:
         self._jumps = False
-        self._events = deque(each for each in self._events if isinstance(each[1], Resize))
+        self._events = [each for each in self._events if isinstance(each[1], Resize)]
         self.alternate = self._shows_alternate
         return Skip(self._position, self.alternate)
 
