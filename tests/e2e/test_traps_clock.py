@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -21,8 +22,8 @@ class SteppingClock(datetime):
     back = timedelta()
 
     @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:
-        return datetime.now(tz) - cls.back
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) - cls.back
 
 
 @pytest.fixture
