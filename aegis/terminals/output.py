@@ -172,8 +172,9 @@ class OutputReaders:
 
     async def _read(self, request: FetchOutput) -> OutputChunk:
         await trio.lowlevel.checkpoint_if_cancelled()  # the log may have been closed meanwhile
-        self._flush()
-        return await read_output(self._raw_log, request, self._is_running)
+        chunk = await read_output(self._raw_log, request, self._is_running)
+        self._flush()  # after reading: more may have come meanwhile, and is in the chunk
+        return chunk
 
     def _is_running(self) -> bool:
         tracker = self._tracker()
