@@ -25,6 +25,11 @@ class Streams:
             self._apart, self._error_parser = Apart(), MarkParser(secret)
         self._waits_until = math.inf
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether standard error has a PTY of its own."""
+        return self._apart is not None
+
     def feed(self, data: bytes) -> Iterable[Event | ErrorText]:
         """The PTY gave ``data``: what is to be handled now."""
         events = self._parser.feed(data)

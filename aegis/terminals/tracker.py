@@ -27,7 +27,7 @@ from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import ShellSide
-from aegis.terminals.shells.adapter import PROBE_S, REARM_S, Rearmed, ShellAdapter
+from aegis.terminals.shells.adapter import PROBE_S, Rearmed, ShellAdapter
 from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
@@ -142,14 +142,13 @@ class Tracker:
         """
         self.close()
         self._rearmed = without_last_line(self.output_so_far())
-        error_tty = self.adapter.error_tty
-        self.adapter = attrs.evolve(rearmed.adapter, error_tty=error_tty)
-        self._streams = Streams(self.adapter.secret, apart=error_tty is not None)
+        self.adapter = rearmed.adapter
+        self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
+        self._streams = Streams(self.adapter.secret, apart=self._streams.is_apart)
         self._shell.write(rearmed.keys)
-        self._shell.look_again_after(REARM_S)
 
     def fell_back(self) -> None:
-        """The shell has no hook, and none can be given to it."""
+        """The shell has not read the hook that it was given."""
         self.adapter = attrs.evolve(self.adapter, integration="fallback")
         self._tell(msg.IntegrationChanged(integration="fallback"))
 
@@ -206,8 +205,6 @@ class Tracker:
             self._probe()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
-        if self._rearmed is not None:
-            self.fell_back()
 
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
@@ -289,7 +286,8 @@ class Tracker:
             self._failed("unwritten")
             return
         self._boundaries.submitted()
-        self._streams.submitted()
+        if self.adapter.error_tty is not None:
+            self._streams.submitted()
         self._incoming.submitting(len(data))
         self._shell.write(data)
 

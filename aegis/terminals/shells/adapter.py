@@ -24,7 +24,7 @@ from aegis.terminals.submission import (
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
 
-REARM_S = 5.0
+REARM_S = 3.0
 """A hook that was read again answers within milliseconds, or it was not read."""
 
 

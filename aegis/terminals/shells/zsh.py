@@ -1,17 +1,18 @@
 """Zsh as the shell of a terminal: its start-up files, how it is started, what was typed into it.
 
-The hook is ``zsh.zsh`` beside this file; ``zshenv.zsh`` and ``zshrc.zsh`` are what zsh reads in the
-place of the user's files, which they read in turn. All three go into ``.zdotdir`` of the
-terminal's directory. Beside it lie the secret, until zsh has read it, and the texts of typed
-commands, until ``read_typed`` takes them.
+The hook is ``zsh.zsh`` and ``arming.zsh`` beside this file. ``zshenv.zsh`` and ``zshrc.zsh`` are
+what zsh reads in the place of the user's files, which they read in turn; ``again.zsh`` is for a zsh
+that runs already. All go into ``.zdotdir`` of the terminal's directory. Beside it lie the secret,
+until zsh has read it, and the texts of typed commands, until ``read_typed`` takes them.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
@@ -27,7 +28,15 @@ ZDOTDIR = ".zdotdir"
 USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
 """Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
 
-_FILES = {".zshenv": "zshenv.zsh", ".zshrc": "zshrc.zsh", "hook.zsh": "zsh.zsh"}
+_AGAIN_FILE = "again.zsh"
+
+_FILES = {
+    ".zshenv": "zshenv.zsh",
+    ".zshrc": "zshrc.zsh",
+    "arming.zsh": "arming.zsh",
+    "hook.zsh": "zsh.zsh",
+    _AGAIN_FILE: "again.zsh",
+}
 
 
 class ZshAdapter(ShellAdapter):
@@ -50,8 +59,26 @@ def prepare(program: str, directory: Path) -> ZshAdapter:
 
     What an earlier shell left there is removed.
     """
+    return ZshAdapter(secret=_write(directory), argv=(program, "-i"), directory=directory)
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the hook's files for a zsh that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = ZshAdapter(secret=_write(directory), argv=words, directory=directory)
+    path = directory.absolute()
+    file, hook_directory = (shlex.quote(str(each)) for each in (path / ZDOTDIR / _AGAIN_FILE, path))
+    return Rearmed(
+        adapter=adapter, keys=f"\x15 'builtin' 'source' {file} {hook_directory}\r".encode()
+    )
+
+
+def _write(directory: Path) -> bytes:
+    """Put all files and a new secret into the directory; gives the secret."""
     remove_left(directory, ["typed.*"])
     (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
-    return ZshAdapter(secret=write_secret(directory), argv=(program, "-i"), directory=directory)
+    return write_secret(directory)

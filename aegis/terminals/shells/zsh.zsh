@@ -1,9 +1,9 @@
 # Marks of command boundaries (OSC 133) for an interactive zsh, 5.1 or newer.
 #
-# Read by zshenv.zsh before any file of the user, as the text of an `emulate -R zsh -c`: zsh runs
+# Read by arming.zsh before any file of the user, as the text of an `emulate -R zsh -c`: zsh runs
 # every function that is defined here with its own options, whatever the user's are (KSH_ARRAYS,
 # XTRACE, ERR_EXIT, …), and untraced. What must set options that stay, or run widgets of the user
-# under the user's options, is in zshenv.zsh. Rules:
+# under the user's options, is in arming.zsh. Rules:
 #   - State lives in arrays: zsh never exports an array, not even under `setopt all_export`.
 #   - Nothing is put into a prompt: marks are printed by hooks and widgets.
 #   - No mark forks.
@@ -13,9 +13,13 @@
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
 # standard error of submitted commands, if that comes apart; parted: 1 while it does.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
-typeset -ga __aegis_typed=('') __aegis_sp=(0) __aegis_exit=(0) __aegis_last_word=('')
-typeset -ga __aegis_options=() __aegis_chars=() __aegis_coloured=() __aegis_readable=(0)
-typeset -ga __aegis_layers=(0) __aegis_err=('') __aegis_parted=(0)
+typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_readable=(0)
+typeset -ga __aegis_err=('') __aegis_parted=(0)
+
+# What stays when this file is read again: how the user's options and the widgets were changed.
+typeset -ga __aegis_sp __aegis_layers __aegis_options __aegis_chars __aegis_coloured
+(( $#__aegis_sp )) || __aegis_sp=(0)
+(( $#__aegis_layers )) || __aegis_layers=(0)
 
 # Prints marks: a line that ended, or the text $1.
 __aegis_print() {
@@ -170,8 +174,13 @@ __aegis_read_as_before() {
   fi
 }
 
-# The probe key: tells how long the line is and changes nothing.
-__aegis_probe() {
+# Whether the prompt stands, and the end of the command before it was not told.
+__aegis_is_owed() {
+  [[ $CONTEXT == start ]] && (( __aegis_owed[1] ))
+}
+
+# Tells how long the line is.
+__aegis_report() {
   local -i length=$(( $#PREBUFFER + $#BUFFER ))
   __aegis_print $'\e]133;P;k=l;n='$__aegis_n[1]';q='$__aegis_q[1]';l='$length$'\a'
 }
