@@ -98,8 +98,10 @@ class Rearming:
         """The hook was to be read, and no mark has come of it."""
         if self._tries == MAX_TRIES or trio.current_time() < self._tried_at + REARM_S:
             return False
+        if not self._is_replaced(image, front):
+            return False
         self.tracker.fell_back()
-        return self._is_replaced(image, front)
+        return True
 
     def _is_unmarked(self, image: ProgramImage) -> bool:
         answered = self.tracker.editor_answered

@@ -144,7 +144,7 @@ class Tracker:
         self._rearmed = without_last_line(self.output_so_far())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
-        self._streams = Streams(self.adapter.secret, apart=self._streams.is_apart)
+        self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
         self._shell.write(rearmed.keys)
 
     def fell_back(self) -> None:
@@ -286,8 +286,7 @@ class Tracker:
             self._failed("unwritten")
             return
         self._boundaries.submitted()
-        if self.adapter.error_tty is not None:
-            self._streams.submitted()
+        self._streams.submitted()
         self._incoming.submitting(len(data))
         self._shell.write(data)
 
@@ -350,6 +349,8 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
+        if ended.behind_prompt:
+            output = without_last_line(output)
         typed = None
         if ended.history is not None:
             typed = self.adapter.read_typed(ended.history)

@@ -84,14 +84,14 @@ __aegis_is_layer() {
 }
 
 # The probe key: tells how long the line is and changes nothing; but if a command has ended and nobody
-# told so (precmd_functions and zle-line-init are both gone), it is told now, by $?, and the hook is
-# armed again.
+# told so (precmd_functions and zle-line-init are both gone), it is told now, by $? and with r=1: the
+# prompt is before it. The hook is armed again.
 __aegis_probe() {
   'builtin' 'local' code="$?"
   if __aegis_is_owed; then
     'builtin' 'unsetopt' localoptions
     __aegis_arm
-    __aegis_stand "$code"
+    __aegis_stand "$code" ';r=1'
   fi
   __aegis_report
 }

@@ -38,9 +38,10 @@ __aegis_first() {
   builtin : "$__aegis_last_word[1]"
 }
 
+# $1: more to say of the end.
 __aegis_end() {
   local end="D;$(( __aegis_exit[1] & 255 ));n=$__aegis_n[1];q=$(( ++__aegis_q[1] ))"
-  end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}"
+  end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}${1-}"
   __aegis_due=(0) __aegis_owed=(0) __aegis_s=(0) __aegis_typed=('')
   (( __aegis_parted[1] )) && __aegis_join $'\e]133;'$end$'\a'
   local spaces=
@@ -75,11 +76,11 @@ __aegis_last() {
 }
 
 # The line editor has drawn its prompt. $1 is the status of the last command: if nobody told the
-# end before (precmd_functions was emptied), it is told here.
+# end before (precmd_functions was emptied), it is told here, with $2.
 __aegis_stand() {
   case $CONTEXT in
     start)
-      if (( __aegis_owed[1] )); then __aegis_exit=($1) && __aegis_end; fi
+      if (( __aegis_owed[1] )); then __aegis_exit=($1) && __aegis_end ${2-}; fi
       __aegis_due=(1)
       __aegis_print $'\e]133;B;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
       ;;
