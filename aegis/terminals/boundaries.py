@@ -336,7 +336,8 @@ class Boundaries:
             if lost:
                 self.phase = Phase.RETURNING
             return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
-        self._keys.line_reported(length)
+        if self.phase is not Phase.SECONDARY:
+            self._keys.line_reported(length)
         report = LineReport(length, rearmed=rearmed)
         if not (self.phase is Phase.SUBMITTED and self._probed_submission):
             return [report]

@@ -6,7 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -64,6 +64,7 @@ class Tracker:
         self._pending: msg.Submit | None = None
         self._incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
         self._incomplete = False
+        self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
@@ -351,9 +352,7 @@ class Tracker:
         output = self._take_output() if self._rearmed is None else self._rearmed
         if ended.behind_prompt:
             output = without_last_line(output)
-        typed = None
-        if ended.history is not None:
-            typed = self.adapter.read_typed(ended.history)
+        typed = None if ended.history is None else self.adapter.read_typed(ended.history)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
@@ -382,9 +381,10 @@ class Tracker:
         if self._has_echo:
             return
         self._printed.set_aside()  # a line before this one may be an open command
-        if secondary.submitted:
+        if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._shell.write(self.adapter.interrupt_line)
+            self._drops = iter(self.adapter.drops)
+            self._shell.write(next(self._drops))
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -412,6 +412,8 @@ class Tracker:
     def _line_reported(self, report: bd.LineReport) -> None:
         if not report.at_prompt:
             self._editor_reported(report)
+        elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._shell.write(next(self._drops, b""))
         pending = self._pending
         if pending is None:
             return

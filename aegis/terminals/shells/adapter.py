@@ -86,6 +86,11 @@ class ShellAdapter:
         """Drops a line that the shell is reading."""
         return INTERRUPT_LINE
 
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """What drops a line that the shell is reading; the next one if the line goes on."""
+        return (self.interrupt_line,)
+
     def encode(self, cmd: str) -> bytes:
         """The bytes that make the shell read exactly ``cmd`` and run it.
 

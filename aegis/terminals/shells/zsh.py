@@ -21,6 +21,7 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.submission import SUBMIT_KEY
 
 ZDOTDIR = ".zdotdir"
 """The directory of our start-up files, as zsh calls it."""
@@ -47,6 +48,11 @@ class ZshAdapter(ShellAdapter):
         users = {USERS_ZDOTDIR: inherited["ZDOTDIR"]} if "ZDOTDIR" in inherited else {}
         others = {key: value for key, value in inherited.items() if key != USERS_ZDOTDIR}
         return {**others, **users, "ZDOTDIR": str(self.directory.absolute() / ZDOTDIR)}
+
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
+        return self.interrupt_line, SUBMIT_KEY + b"x"
 
     def read_typed(self, number: int) -> str | None:
         """The text of the typed command whose start mark had this number, once."""
