@@ -51,7 +51,10 @@ def _shown(info: Mapping[str, Any]) -> str:
 @click.argument("shell")
 @verb
 def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
-    """Show what SHELL printed; the last line on standard error tells where to read on."""
+    """Show what SHELL printed.
+
+    The last line, on standard error, tells where to read on.
+    """
     reply = daemon.call("shell_read", shell=shell, plain=plain or None, **options)
     daemon.show(reply, lambda: _show_output(reply))
 
@@ -86,7 +89,7 @@ def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool
 @click.argument("signal", metavar="SIGNAL")
 @verb
 def signal(daemon: Daemon, shell: str, signal: str) -> None:
-    """Send SIGNAL (INT, TERM, HUP, KILL …) to the program in front in SHELL."""
+    """Send SIGNAL (INT, TERM, KILL …) to what runs in front in SHELL."""
     reply = daemon.call("shell_signal", shell=shell, signal=signal)
     daemon.show(reply, lambda: None)
 

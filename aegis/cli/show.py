@@ -94,6 +94,8 @@ def chip(record: Mapping[str, Any]) -> str:
     """The last line of a record: ``↳ exit 0 · 4.20s``."""
     known = record["exit"] is not None
     parts = [f"exit {record['exit']}" if known else "exit ?"]
+    if record["needs_input"] is not None:
+        parts = ["waits for input"]
     if record["duration_s"] is not None:
         parts.append(f"{record['duration_s']:.2f}s")
     if record["killed_by_restart"]:

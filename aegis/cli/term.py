@@ -134,7 +134,7 @@ def _show_run(record: Mapping[str, Any]) -> None:
 
 def _exit_code(name: str, record: Mapping[str, Any]) -> int:
     if record["exit"] is None:
-        say(f"aegis-actors: {_why_unknown(record)}; see: aegis-actors term read {name}")
+        say(f"aegis-actors: {_why_unknown(record)}; {_what_to_do(name, record)}")
     return exit_code_of(record)
 
 
@@ -147,6 +147,15 @@ def _why_unknown(record: Mapping[str, Any]) -> str:
         what = "a secret" if needs["kind"] == "secret" else "input"
         return f"{command} goes on: {needs['program']} waits for {what}"
     return f"{command} goes on: the time for the call ran out"
+
+
+def _what_to_do(name: str, record: Mapping[str, Any]) -> str:
+    if record["needs_input"] is None:
+        return f"see: aegis-actors term read {name}"
+    return (
+        f"answer with: aegis-actors term keys {name} 'TEXT\\r'; "
+        f"see: aegis-actors term screen {name}"
+    )
 
 
 @term.command()
@@ -172,7 +181,10 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
 @click.argument("signal")
 @verb
 def send_signal(daemon: Daemon, name: str, signal: str) -> None:
-    """Send SIGNAL (INT, TERM, KILL, ...) to what runs in front of the terminal NAME."""
+    """Send SIGNAL to what runs in front on NAME.
+
+    INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
+    """
     reply = daemon.call("term_signal", name=name, signal=signal.upper())
     daemon.show(reply, lambda: None)
 
@@ -183,7 +195,7 @@ def send_signal(daemon: Daemon, name: str, signal: str) -> None:
 @click.argument("rows", type=int)
 @verb
 def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
-    """Give the window of the terminal NAME a width of COLS columns and a height of ROWS rows."""
+    """Make the window of NAME COLS columns wide and ROWS rows high."""
     reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 

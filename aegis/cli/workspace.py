@@ -72,7 +72,10 @@ def _rows(info: Mapping[str, Any]) -> list[list[object]]:
 @click.argument("name")
 @verb
 def delete(daemon: Daemon, name: str, purge: bool) -> None:
-    """Delete the workspace NAME and close its shells; its directory is left alone."""
+    """Delete the workspace NAME and close its shells.
+
+    Its directory is left alone.
+    """
     reply = daemon.call("workspace_delete", workspace=name, purge=purge)
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
@@ -85,10 +88,11 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
 @click.argument("command", nargs=-1, required=True)
 @verb
 def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
-    """Run COMMAND in the workspace NAME without a terminal, and exit with its exit code.
+    """Run COMMAND in the workspace NAME, without a terminal.
 
     One word is text for bash (`exec demo 'make && ls'`); several are one command, each word kept
-    whole. Exits with 125 when there is no exit code: the call failed, or time ran out.
+    whole. Exits with the exit code of the command, and with 125 when there is none: the call
+    failed, or time ran out.
     """
     if command[0].startswith("-"):
         raise click.UsageError("options stand before the workspace's name")

@@ -30,7 +30,7 @@ class BroadcastOutcome:
 class BroadcastOutcomes:
     """``result`` has one outcome for each terminal, in the order in which they were named.
 
-    ``more``: together they were longer than 1 MiB, so the longest records have less of ``cmd``,
+    ``more``: together they were too long for a reply, so the longest records have less of ``cmd``,
     ``stdout`` and ``stderr`` here than in ``aegis_term_read``.
     """
 

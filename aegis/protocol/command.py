@@ -13,6 +13,10 @@ from actors.messages import Request
 
 T = TypeVar("T")
 
+MAX_REPLY_BYTES = 340 * 1024
+"""A reply's JSON at most. Over MCP it travels twice, the second time as text with every quote and
+line end escaped, and the official client refuses an event of more than 1 MiB."""
+
 MAX_TIMEOUT_S = 86_400.0
 """A day: the longest time that a call may ask to wait, in seconds."""
 

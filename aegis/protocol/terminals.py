@@ -103,7 +103,7 @@ class TerminalList:
 
 @attrs.frozen(kw_only=True)
 class RecordList:
-    """``result`` holds records, oldest first; ``more`` that the reply was cut at 1 MiB."""
+    """``result`` holds records, oldest first; ``more`` that there were too many for a reply."""
 
     result: list[CommandRecord]
     more: bool = False

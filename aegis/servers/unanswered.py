@@ -16,6 +16,7 @@ from aegis.protocol.table import Entry
 CALL_AGAIN = "nothing is lost: call again"
 AGAIN_DOES_NO_HARM = "it may have been carried out; calling again does no harm"
 LOOK_AND_CALL_AGAIN = "aegis_term_list tells what became of it; then call again if need be"
+LOOK_AT_WORKSPACES = "workspace_list tells what became of it; then call again if need be"
 
 REMEDIES = {
     "term_spawn": LOOK_AND_CALL_AGAIN,
@@ -36,6 +37,16 @@ REMEDIES = {
     "term_subscribe": AGAIN_DOES_NO_HARM,
     "term_unsubscribe": AGAIN_DOES_NO_HARM,
     "term_close": LOOK_AND_CALL_AGAIN,
+    "workspace_create": LOOK_AT_WORKSPACES,
+    "workspace_list": CALL_AGAIN,
+    "workspace_delete": LOOK_AT_WORKSPACES,
+    "workspace_exec": "your command was ended if it ran: look at what it may have done before you "
+    "run it again",
+    "shell_open": LOOK_AT_WORKSPACES,
+    "shell_read": CALL_AGAIN,
+    "shell_write": "it may have been typed: look with shell_read before you send it again",
+    "shell_signal": "the signal may have been sent: look with shell_read before you send it again",
+    "shell_close": LOOK_AT_WORKSPACES,
     "inbox_read": CALL_AGAIN,
     "inbox_wait": CALL_AGAIN,
     "handoff": "your message may have been delivered: sent again, it may be there twice",
@@ -49,6 +60,7 @@ REMEDIES = {
 _SUBJECTS = {
     "terminals": "the directory of terminals",
     "inboxes": "the inbox",
+    "workspaces": "the directory of workspaces",
     "daemon": "the daemon",
 }
 

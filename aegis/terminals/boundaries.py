@@ -3,6 +3,7 @@
 Pure: no time, no I/O. ``Boundaries`` is a state machine of one shell. Its rules:
 
 - A C with a number above the last begins a command; more C before its D are further lines of it.
+  What a shell shows before such a line is no output: from a P with ``k=e`` to the C.
 - A D with a number above the last ends the command that is open. Without one it ends a line that
   ran nothing: empty, a comment, not valid syntax, or interrupted.
 - A B while a command is open means that its end was lost. B comes again whenever the prompt is
@@ -85,7 +86,15 @@ class AcceptedLine:
 
 @attrs.frozen
 class OutputEnded:
-    """The open command has printed all it had to; how it ended is told with the prompt."""
+    """The open command has printed all it had to, of this line at least.
+
+    How it ended is told with the prompt, unless another line of it begins (``OutputGoesOn``).
+    """
+
+
+@attrs.frozen
+class OutputGoesOn:
+    """Another line of the open command begins: what follows is its output again."""
 
 
 @attrs.frozen
@@ -120,6 +129,7 @@ Happening: TypeAlias = (
     | SubmissionLost
     | AcceptedLine
     | OutputEnded
+    | OutputGoesOn
     | Secondary
     | Prompted
     | LineReport
@@ -151,6 +161,7 @@ class Boundaries:
         self._number = 0
         self._open: int | None = None
         self._open_is_ours = False
+        self._output_ended = False
         self._submission = False
         self._probed_submission = False
         self._let_go = False
@@ -247,9 +258,9 @@ class Boundaries:
         self.phase = Phase.RUNNING
         if self._open is not None:
             self._number = mark.number
-            return []
+            return self._output_goes_on()
         self._advance(mark.number)
-        self._open = mark.number
+        self._open, self._output_ended = mark.number, False
         self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
         writer = None
         if self._open_is_ours:
@@ -258,6 +269,16 @@ class Boundaries:
             writer = self._keys.take_enter()
         self._keys.command_began()
         return [Started(submitted=self._open_is_ours, writer=writer)]
+
+    def _output_ends(self, mark: Mark) -> list[Happening]:
+        if self._open is None or mark.number < self._number:
+            return []
+        self._output_ended = True
+        return [OutputEnded()]
+
+    def _output_goes_on(self) -> list[Happening]:
+        ended, self._output_ended = self._output_ended, False
+        return [OutputGoesOn()] if ended else []
 
     def _line_ends(self, mark: Mark) -> list[Happening]:
         if mark.number <= self._number:
@@ -316,8 +337,8 @@ class Boundaries:
     def _other_prompt(self, mark: Mark) -> list[Happening]:
         if mark.params.get("k") == "s":
             return [self._secondary_prompt(mark)]
-        if mark.params.get("k") == "e" and self._open is not None:
-            return [OutputEnded()]
+        if mark.params.get("k") == "e":
+            return self._output_ends(mark)
         if mark.params.get("k") == "l" and mark.length is not None:
             return self._line_report(mark.length, rearmed=mark.params.get("r") == "1")
         return []

@@ -11,8 +11,9 @@ import trio
 from actors import AskError, Ref, Reply, describe
 from aegis.errors import AegisError
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcome, BroadcastOutcomes
+from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.terminals import CommandRecord, RunCommand
-from aegis.terminals.fitting import MAX_REPLY_BYTES, Sized, fair_limit, shortened, sized
+from aegis.terminals.fitting import Sized, fair_limit, shortened, sized
 
 log = structlog.get_logger("aegis.terminals")
 

@@ -15,7 +15,6 @@ from aegis.protocol.broadcast import BroadcastOutcome
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import MIN_LIMIT, CapturedOutput, cut_again
 
-MAX_REPLY_BYTES = 1024 * 1024
 MAX_CMD_CHARS = 200
 """What a record that is too long keeps of its command."""
 

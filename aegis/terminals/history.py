@@ -15,10 +15,10 @@ from aegis.errors import AegisError, NotFound
 from aegis.journal.disk import shown
 from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
+from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.terminals import CommandRecord, ReadRecords, RecordList
 
 DEFAULT_LAST_N = 5
-MAX_REPLY_BYTES = 1024 * 1024
 
 MAX_TOLD = 1_000
 """Damaged lines that are told of by one who reads a ledger, at least; then no more."""
@@ -66,7 +66,7 @@ class History:
         return 0 if last is None else max(last.raw_start, last.raw_end or 0)
 
     async def read(self, request: ReadRecords) -> RecordList:
-        """What ``request`` asks for; at most 1 MiB. Raises ``StorageError``."""
+        """What ``request`` asks for; within ``MAX_REPLY_BYTES``. Raises ``StorageError``."""
         if request.since_seq is not None:
             reading = await self._reader.since_async(
                 "seq", request.since_seq, end=self.end, max_bytes=MAX_REPLY_BYTES

@@ -13,7 +13,8 @@ from typing import Protocol
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.protocol.output import MAX_OUTPUT_BYTES, OutputChunk
+from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.output import OutputChunk
 from aegis.terminals.messages import FetchOutput
 from aegis.terminals.plain import LOOKAHEAD_BYTES, Taken, take_plain, take_raw
 
@@ -23,8 +24,8 @@ PIECE_BYTES = 16 * 1024
 SHORT_LOOKAHEAD_BYTES = 512
 """Enough to decide about everything but strings."""
 
-MAX_REPLY_BYTES = MAX_OUTPUT_BYTES - 6 * PIECE_BYTES
-"""A reply of so many bytes, as JSON, gets no further piece: it stays within a mebibyte."""
+FULL_BYTES = MAX_REPLY_BYTES - 6 * PIECE_BYTES
+"""A reply of so many bytes, as JSON, gets no further piece: it stays within the limit."""
 
 
 class KeptOutput(Protocol):
@@ -101,7 +102,7 @@ class _Reading:
     def _is_full(self) -> bool:
         return (
             self.end - self.start >= self._request.max_bytes
-            or self._reply_bytes >= MAX_REPLY_BYTES
+            or self._reply_bytes >= FULL_BYTES
             or (self._chars_left is not None and self._chars_left <= 0)
         )
 

@@ -315,7 +315,7 @@ class Tracker:
                     self._nothing_ran(happening, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
-                case bd.AcceptedLine() | bd.OutputEnded():
+                case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputGoesOn():
                     self._output_turns(happening)
                 case bd.Secondary():
                     self._line_goes_on(happening)
@@ -326,11 +326,11 @@ class Tracker:
                 case _:
                     pass
 
-    def _output_turns(self, happening: bd.AcceptedLine | bd.OutputEnded) -> None:
-        if isinstance(happening, bd.AcceptedLine):
-            self._printed.go_on()
-        else:
+    def _output_turns(self, happening: bd.Happening) -> None:
+        if isinstance(happening, bd.OutputEnded):
             self._printed.set_aside()
+        else:
+            self._printed.go_on()
 
     def _at(self, mark_begins: int | None) -> int:
         return self._visible.position if mark_begins is None else mark_begins

@@ -25,6 +25,9 @@ MAX_SENTENCE_CHARS = 400
 GOOD: dict[str, dict[str, object]] = {
     "name": {"name": "{terminal}"},
     "names": {"names": ["{terminal}"]},
+    "workspace": {"workspace": "target"},
+    "command": {"command": "echo bad-arguments"},
+    "input": {"input": "bad-arguments"},
     "cmd": {"cmd": "echo bad-arguments"},
     "keys": {"keys": "bad-arguments"},
     "signal": {"signal": "INT"},
@@ -55,6 +58,12 @@ BAD: dict[str, list[tuple[object, str]]] = {
         (True, "number"),
         ([1], "number"),
     ],
+    "workspace": [("a b", "1 to 32"), ("x" * 33, "1 to 32"), (5, "text"), (None, "")],
+    "directory": [("/no/such/directory", "no directory"), (5, "text"), ("x" * 4097, "4096")],
+    "command": [("a\0b", "NUL"), ("x" * 1_000_001, "1000000"), (["ls"], "text"), (None, "")],
+    "input": [("x" * 65_536, "65535"), (7, "text"), (None, "")],
+    "append_newline": [("yes", "true or false"), (1, "true or false")],
+    "stderr": [("apart", "merged"), (5, "merged"), (True, "merged")],
     "keys": [("x" * 65_537, "65536"), (7, "text"), (None, "")],
     "signal": [("9", "INT"), ("", "INT"), ("SIGSEGV", "INT"), (2, "text"), (None, "")],
     "last_n": [(0, "from 1 to 1000"), (1001, "from 1"), ("5", "whole number"), (2.5, "whole")],
@@ -93,6 +102,18 @@ BAD: dict[str, list[tuple[object, str]]] = {
 }
 """For each argument: what it must not be, and what the sentence says of it."""
 
+_SHELL_ID = [("", "1 to 64"), ("a b", "1 to 64"), ("no-such", "no shell"), (5, "text"), (None, "")]
+BAD_HERE: dict[str, list[tuple[object, str]]] = {
+    "shell_open.name": [("", "1 to 31"), ("a.b", "1 to 31"), ("x" * 32, "1 to 31"), (5, "text")],
+    "shell_open.cwd": [("/no/such/directory", "no directory"), ({}, "text")],
+    "term_wait.cursor": [(-1, "from 0"), ("0", "whole number")],
+    "shell_read.shell": _SHELL_ID,
+    "shell_write.shell": _SHELL_ID,
+    "shell_signal.shell": _SHELL_ID,
+    "shell_close.shell": _SHELL_ID,
+}
+"""The same where an argument means something else than elsewhere."""
+
 
 @attrs.frozen
 class Bad:
@@ -112,10 +133,21 @@ class Bad:
             given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
         if "names" in given:
             given["names"] = [terminal]
+        if self.entry.owner == "workspaces":
+            given = self._of_workspace(given)
         if self.value is None:
-            del given[self.argument]
+            given.pop(self.argument, None)
         else:
             given[self.argument] = self.value
+        return given
+
+    def _of_workspace(self, given: dict[str, object]) -> dict[str, object]:
+        """What is good for a shell is something else; and what is to be made is not there yet."""
+        given.pop("name", None)
+        if any(field.name == "shell" for field in attrs.fields(self.entry.command)):
+            given["shell"] = "target.1" if self.entry.name != "shell_open" else "bash"
+        if self.entry.name == "workspace_create":
+            given["workspace"] = "new"
         return given
 
     def __str__(self) -> str:
@@ -125,7 +157,8 @@ class Bad:
 def every_bad_argument() -> Iterator[Bad]:
     for entry in COMMANDS:
         for field in attrs.fields(entry.command):
-            for value, reason in BAD[field.name]:
+            here = BAD_HERE.get(f"{entry.name}.{field.name}")
+            for value, reason in here or BAD[field.name]:
                 yield Bad(entry, field.name, value, reason)
         yield Bad(entry, "no_such_argument", 1, "no_such_argument")
 
@@ -138,6 +171,8 @@ def target(daemon: DaemonProcess) -> LiveTerminal:
     """A terminal that must stay as it is."""
     terminal = LiveTerminal(daemon, "target", daemon.call("term_spawn", name="target"))
     terminal.run("echo first")
+    daemon.call("workspace_create", workspace="target")
+    daemon.call("shell_open", workspace="target")
     daemon.call("inbox_read")  # whoever reads an inbox has one from then on
     return terminal
 

@@ -59,16 +59,22 @@ def test_a_signal_reaches_a_program_for_which_ctrl_c_is_only_a_character(
     assert running.result()["exit"] == 130
 
 
-def test_what_was_stopped_goes_on_with_cont(terminal: LiveTerminal, gate: Gate) -> None:
-    running = terminal.start(f"({gate.reach}; exec sleep 1000)")
+def test_what_was_stopped_goes_on_with_cont(
+    terminal: LiveTerminal, gate: Gate, tmp_path: Path
+) -> None:
+    going_on = Gate(tmp_path)
+    script = f'trap "{going_on.reach}" CONT; {gate.reach}; while :; do sleep 0.1; done'
+    running = terminal.start(f"bash -c '{script}'")
     gate.wait_reached()
     send(terminal, "TSTP")
     assert running.result()["exit"] == 128 + 20
-    again = terminal.start(f"{gate.reach}; fg")
-    gate.wait_reached()
+    again = terminal.start("fg")
+    going_on.wait_reached()  # the shell sends it one, and has put it in front before
     send(terminal, "CONT")
+    going_on.wait_reached()
     terminal.keys("\x03")
     assert again.result()["exit"] == 130
+    going_on.close()
 
 
 def test_int_at_the_prompt_drops_the_line(terminal: LiveTerminal) -> None:

@@ -268,6 +268,7 @@ async def test_a_router_that_crashes_costs_the_call_in_hand_and_no_wake(
 
 @crash_of("TerminalDirectory")
 @crash_of("Daemon")
+@crash_of("WorkspaceDirectory")
 @pytest.mark.parametrize(
     ("path", "command", "words"),
     [
@@ -275,6 +276,12 @@ async def test_a_router_that_crashes_costs_the_call_in_hand_and_no_wake(
             "root/terminal-directory",
             "term_list",
             "the directory of terminals had an internal error while it handled this call; nothing "
+            "is lost: call again",
+        ),
+        (
+            "root/workspaces",
+            "workspace_list",
+            "the directory of workspaces had an internal error while it handled this call; nothing "
             "is lost: call again",
         ),
         (

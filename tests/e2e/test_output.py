@@ -61,6 +61,9 @@ def test_without_a_cursor_it_begins_with_the_last_command(terminal: LiveTerminal
 def test_output_is_seen_while_the_command_runs(terminal: LiveTerminal, gate: Gate) -> None:
     running = terminal.start(f"printf 'half a line'; {gate.hold}; echo; echo rest")
     gate.wait_reached()
+    # The command is ahead of the daemon, which may not have read yet what it printed.
+    seen = terminal.daemon.call("term_wait", name=terminal.name, pattern="^half a line")
+    assert seen["reason"] == "matched"
     chunk = output(terminal, wait_s=GUARD_S)
     assert (chunk["text"], chunk["running"]) == ("half a line", True)
     waiting = poll(terminal, cursor=chunk["next_cursor"]).has_arrived()

@@ -252,7 +252,7 @@ def test_after_a_kill_what_was_shown_is_still_there(own_daemon: DaemonProcess) -
     wakes = terminal.subscribe("alice")
     records = [terminal.run(f"echo {number}") for number in range(10)]
     message = wakes.next()
-    timed_out = terminal.run("echo so far; read x", timeout=0.2)
+    timed_out = terminal.run("echo so far; sleep 1000", timeout=0.2)
     own_daemon.kill()
     own_daemon.start()
     assert [each for each in terminal.read(last_n=12) if each["seq"] < 10] == records

@@ -81,6 +81,15 @@ def test_trap_01_a_shell_like_bash_preexec_hears_of_every_command(
     assert "echo one" in seen.splitlines()
 
 
+def test_trap_01_a_ps0_that_prints_is_in_no_output_however_many_lines_a_command_has(
+    new_terminal: NewTerminal,
+) -> None:
+    terminal = new_terminal("PS1='$ '; PS0='\\t now runs\n'")
+    record = terminal.run("echo one\ncat <<END\n two\nEND\ntrue\nprintf three\n(exit 3)")
+    assert outcome(record) == (3, "one\n two\nthree", "exited")
+    assert terminal.raw().count(b" now runs") == 5
+
+
 @on_both_shells
 def test_trap_01_a_virtual_environment_is_activated_and_left_again(terminal: LiveTerminal) -> None:
     terminal.run("python3 -m venv --without-pip env")

@@ -28,6 +28,7 @@ class AvtGrid:
 
         self._vt = Vt(cols, rows, 0)
         self._cols = cols
+        self._wraps = True
         self._stand_ins: dict[str, str] = {}
         self._meanings: dict[int, str] = {}
 
@@ -35,6 +36,8 @@ class AvtGrid:
         """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
         if "L" in passage or "M" in passage:
             passage = _MOVES_ROWS.sub("\\1\r", passage)
+        if "\x1b[?7" in passage:
+            self._wraps = passage.rpartition("\x1b[?7")[2].startswith("h")
         if BEYOND_LATIN.search(passage) is None:
             self._vt.feed_str(passage)
             return
@@ -61,7 +64,12 @@ class AvtGrid:
             self._join(first)
         else:
             clusters.insert(0, first)
-        self._vt.feed_str("".join(map(self._as_fed, clusters)))
+        if self._wraps:
+            self._vt.feed_str("".join(map(self._as_fed, clusters)))
+            return
+        for cluster in clusters:
+            if min(self._vt.cursor.col, self._cols - 1) + width_of(cluster[0]) <= self._cols:
+                self._vt.feed_str(self._as_fed(cluster))
 
     def _join(self, marks: str) -> None:
         """Marks join the character before the cursor, if there is one."""

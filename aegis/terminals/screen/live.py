@@ -28,6 +28,9 @@ log = structlog.get_logger("aegis.terminals")
 MAX_CATCH_UP_BYTES = 8192
 """What is fed at once to tell a program where the cursor is."""
 
+GATHER_S = 0.02
+"""How long what a full-screen program draws gathers before it is fed, unless somebody asks."""
+
 StartSoon = Callable[[Callable[[], Awaitable[object]]], None]
 
 
@@ -113,6 +116,7 @@ class LiveScreen:
 
     async def _keep_up(self) -> None:
         """Feed until nothing is left to do."""
+        await self._rest(GATHER_S)
         while not self._is_closed:
             begin = trio.current_time()
             wanted = max((request.target for request in self._requests), default=0)
@@ -120,21 +124,19 @@ class LiveScreen:
             self._answer()
             if not is_left and not self._requests:
                 break
-            await self._let_others(trio.current_time() - begin)
+            # So a program that draws without end takes half of the loop's time at most.
+            await self._rest(trio.current_time() - begin)
         self._is_followed = False
 
-    async def _let_others(self, took: float) -> None:
-        """After a slice: while nobody asks, rest for as long as it took.
-
-        So a program that draws without end takes half of the loop's time at most from who shares
-        the daemon; somebody who asks is not kept waiting.
-        """
+    async def _rest(self, seconds: float) -> None:
+        """Let others have their turn: so long, unless somebody asks."""
         if self._requests:
             await trio.lowlevel.checkpoint()
         else:
             self._asked = trio.Event()
-            with trio.move_on_after(took):
+            with trio.move_on_after(seconds):
                 await self._asked.wait()
+            self._asked = None
 
     def _answer(self) -> None:
         """Everybody whose moment was reached."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pyte.screens import Char, Margins, Screen
 
-from aegis.terminals.screen.widths import MAX_MARKS, width_of
+from aegis.terminals.screen.widths import MAX_MARKS, clusters_of, width_of
 
 MAX_CELLS = 20_000
 """How many different characters are remembered before they are forgotten."""
@@ -53,18 +53,18 @@ class TextScreen(Screen):
         if data.isascii() and not self._inserts:
             self._draw_narrow(data)
             return
-        for char in data:
-            width = width_of(char)
+        for cluster in clusters_of(data):
+            width = width_of(cluster[0])
             if width:
-                self._draw_one(char, min(width, self.columns))
+                self._draw_one(cluster, width)
             else:
-                self._draw_mark(char)
+                self._draw_marks(cluster)
 
     def _draw_narrow(self, data: str) -> None:
         cursor, columns = self.cursor, self.columns
         while data:
             if cursor.x >= columns:
-                self._wrap(1)
+                self._wrap()
             start = cursor.x
             part = data[: columns - start]
             end = start + len(part)
@@ -78,23 +78,25 @@ class TextScreen(Screen):
                 data = data[-1:]
                 cursor.x = min(end, columns - 1)
 
-    def _draw_one(self, char: str, width: int) -> None:
+    def _draw_one(self, cluster: str, width: int) -> None:
         cursor = self.cursor
         if cursor.x + width > self.columns:
-            self._wrap(width)
+            if width == 2 and not self._wraps:
+                return  # there is no room for it, and no other line
+            self._wrap()
         if self._inserts:
             self.insert_characters(width)
         line = self.buffer[cursor.y]
         self._part_wide(line, cursor.x)
         self._part_wide(line, cursor.x + width)
-        line[cursor.x] = _CELL[char]
+        line[cursor.x] = _CELL[cluster]
         if width == 2:
             line[cursor.x + 1] = _STUB
         cursor.x += width
         if not self._wraps:
             cursor.x = min(cursor.x, self.columns - 1)
 
-    def _wrap(self, width: int) -> None:
+    def _wrap(self) -> None:
         """The next character does not fit behind the cursor."""
         if self._wraps:
             # A wide character leaves the last column empty, unless half of another is there.
@@ -103,18 +105,17 @@ class TextScreen(Screen):
             self.cursor.x = 0
             self.index()
         else:
-            self.cursor.x = self.columns - width
+            self.cursor.x = self.columns - 1
 
-    def _draw_mark(self, mark: str) -> None:
-        """A character without width joins the one before the cursor, if there is one."""
+    def _draw_marks(self, marks: str) -> None:
+        """Characters without width join the one before the cursor, if there is one."""
         column = self.cursor.x - 1
         line = self.buffer[self.cursor.y]
         if column > 0 and line.get(column) is _STUB:
             column -= 1
         if column >= 0:
             before = line.get(column, _BLANK).data
-            if len(before) <= MAX_MARKS:
-                line[column] = _CELL[before + mark]
+            line[column] = _CELL[(before + marks)[: MAX_MARKS + 1]]
 
     @staticmethod
     def _part_wide(line: dict[int, Char], column: int) -> None:

@@ -22,17 +22,21 @@ builtin shopt -u expand_aliases
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
 # prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
-# commands, if that comes apart; parted: 1 while it does. deaf: 1 while an ignored Ctrl-C is heeded.
+# commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
+# an ignored Ctrl-C is heeded.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
-__aegis_err=('') __aegis_parted=('') __aegis_deaf=('')
+__aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
 # of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
+# The second one of PS0 says, between the lines of a script, that the user's PS0 is no output. With
+# standard error apart it comes on the other PTY, where it could not be told when to begin.
 __aegis_ps0=(
   '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a${__aegis_blind:+$(__aegis_start)}'
+  '${__aegis_owed:+${__aegis_joined:+\e]133;P;k=e;n=${__aegis_n-};q=${__aegis_q-}\a}}'
 )
 __aegis_ps1=(
   '\[${__aegis_owed:+\e]133;D;$?;n=${__aegis_n-};q=$((__aegis_q+1));s=${__aegis_s-}\a}\e]133;A;n=${__aegis_n-};q=${__aegis_q-}\a\]'
@@ -87,7 +91,7 @@ __aegis_has_history() {
 __aegis_join() {
   [[ $__aegis_parted ]] || return 0
   if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
-  __aegis_parted=
+  __aegis_parted= __aegis_joined=1
 }
 
 # The key before the Enter of a submission: from here on bash draws and speaks on the other PTY.
@@ -95,7 +99,7 @@ __aegis_part() {
   { local -; builtin set +euvx; } 2>/dev/null
   [[ $__aegis_err && -w $__aegis_err && -t 2 ]] || return 0
   __aegis_print 'P;k=a'
-  __aegis_parted=1
+  __aegis_parted=1 __aegis_joined=
   exec 2<>"$__aegis_err"
 }
 
@@ -180,9 +184,12 @@ __aegis_find_theirs() {
   return 0
 }
 
-# Adds the marks to the prompts that lack them: the start of a command is the last thing in PS0.
+# Adds the marks to the prompts that lack them: the start of a command is the last thing in PS0, and
+# what the user has there is between two marks.
 __aegis_arm_prompts() {
-  [[ ${PS0-} == *"$__aegis_ps0" ]] || __aegis_set PS0 "${PS0//"$__aegis_ps0"/}$__aegis_ps0"
+  local theirs=${PS0-} mark
+  for mark in "${__aegis_ps0[@]}"; do theirs=${theirs//"$mark"/}; done
+  __aegis_set PS0 "${theirs:+${__aegis_ps0[1]}$theirs}$__aegis_ps0"
   __aegis_arm_lines
 }
 
@@ -199,7 +206,7 @@ __aegis_keep_literal() {
   builtin shopt -u promptvars
   for i in 0 1 2; do
     shown="\${__aegis_look[$i]-}" text=${!prompts[i]-}
-    for mark in "$__aegis_ps0" "${__aegis_ps1[@]}" "$__aegis_ps2"; do text=${text//"$mark"/}; done
+    for mark in "${__aegis_ps0[@]}" "${__aegis_ps1[@]}" "$__aegis_ps2"; do text=${text//"$mark"/}; done
     __aegis_theirs[i]=${text//"$shown"/"${__aegis_theirs[i]-}"}
     __aegis_look[i]=${__aegis_theirs[i]@P}
     __aegis_set "${prompts[i]}" "$shown"

@@ -100,6 +100,14 @@ def test_durations_are_for_people(seconds: float, shown: str) -> None:
         ({"exit": None, "killed_by_restart": True}, "↳ exit ? · 4.20s · killed by restart"),
         ({"timed_out": True}, "↳ exit 0 · 4.20s · timed out"),
         (
+            {
+                "exit": None,
+                "duration_s": None,
+                "needs_input": {"kind": "input", "program": "vim"},
+            },
+            "↳ waits for input",
+        ),
+        (
             {"timed_out": True, "killed_by_restart": True, "exit": None, "duration_s": None},
             "↳ exit ? · killed by restart · timed out",
         ),

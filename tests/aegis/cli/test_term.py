@@ -120,19 +120,24 @@ def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) ->
     [
         (
             {"timed_out": True, "end": None},
-            "the command (seq 3) goes on: the time for the call ran out",
+            "the command (seq 3) goes on: the time for the call ran out; "
+            "see: aegis-actors term read build",
         ),
         (
             {"needs_input": {"kind": "secret", "program": "sudo"}, "end": None},
-            "the command (seq 3) goes on: sudo waits for a secret",
+            "the command (seq 3) goes on: sudo waits for a secret; "
+            r"answer with: aegis-actors term keys build 'TEXT\r'; "
+            "see: aegis-actors term screen build",
         ),
         (
             {"end": "closed"},
-            "the exit code of the command (seq 3) is not known: closed",
+            "the exit code of the command (seq 3) is not known: closed; "
+            "see: aegis-actors term read build",
         ),
         (
             {"end": "killed_by_restart", "killed_by_restart": True},
-            "the exit code of the command (seq 3) is not known: killed by restart",
+            "the exit code of the command (seq 3) is not known: killed by restart; "
+            "see: aegis-actors term read build",
         ),
     ],
 )
@@ -144,7 +149,7 @@ def test_run_exits_with_125_when_the_code_is_not_known(
     assert result.exit_code == 125
     assert result.stdout == "3 passed\n"
     last = result.stderr.splitlines()[-1]
-    assert last == f"aegis-actors: {why}; see: aegis-actors term read build"
+    assert last == f"aegis-actors: {why}"
 
 
 def test_run_exits_with_125_when_the_call_failed(server: LineServer, invoke: Invoke) -> None:

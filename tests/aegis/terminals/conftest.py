@@ -24,6 +24,7 @@ from aegis.terminals.boundaries import (
     LineReport,
     NothingRan,
     OutputEnded,
+    OutputGoesOn,
     Phase,
     Prompted,
     Started,
@@ -67,6 +68,7 @@ class LiveShell:
         self._parser = MarkParser(adapter.secret)
         self.output = ""
         self._output = b""
+        self._of_earlier_lines = b""
         self._output_has_ended = False
         self._grew = trio.Event()
         self._send, self._receive = trio.open_memory_channel[Happening](100_000)
@@ -100,6 +102,9 @@ class LiveShell:
                 if not self._output_has_ended:
                     self.output = self._read_output()
                 self._output_has_ended = isinstance(happening, OutputEnded)
+                self._of_earlier_lines = self._output
+            if isinstance(happening, OutputGoesOn):
+                self._output, self._output_has_ended = self._of_earlier_lines, False
             if isinstance(happening, NothingRan):
                 self.output = self.output.removeprefix("\n")  # the line editor's own
             self._send.send_nowait(happening)

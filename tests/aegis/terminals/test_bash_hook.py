@@ -136,6 +136,20 @@ async def test_trap_1_the_users_ps0_comes_before_the_output(start_bash: StartBas
     await shell.seen("user ps0")
 
 
+@pytest.mark.parametrize("startup", ["", "shopt -u promptvars\n"])
+async def test_trap_1_the_users_ps0_is_no_output_between_the_lines_of_a_script(
+    start_bash: StartBash, startup: str
+) -> None:
+    shell = await start_bash("PS1='$ '\nPS0='user ps0 \\t\\n'\n" + startup)
+    for _ in range(2):
+        outcome = await shell.run("echo one\ntrue\nprintf two\necho three\n(exit 3)")
+        assert (outcome.output, outcome.exit) == ("one\ntwothree\n", 3)
+    assert shell.everything.count(b"user ps0 ") == 10
+    await shell.run("PS0=")
+    assert (await shell.run("echo four\necho five")).output == "four\nfive\n"
+    assert shell.boundaries.skipped == 0
+
+
 @pytest.mark.parametrize("child", ["bash --norc", "bash --norc -u", "sh -i"])
 async def test_trap_1_a_child_shell_with_our_prompts_moves_nothing(
     start_bash: StartBash, venv: Path, child: str

@@ -16,6 +16,8 @@ from aegis.terminals.boundaries import (
     Happening,
     LineReport,
     NothingRan,
+    OutputEnded,
+    OutputGoesOn,
     Phase,
     Prompted,
     Secondary,
@@ -55,6 +57,10 @@ def secondary(number: int, *, s: bool = False) -> Step:
 def report(number: int, length: int, *, rearmed: bool = False) -> Step:
     params = {"k": "l", "l": str(length)} | ({"r": "1"} if rearmed else {})
     return lambda b: b.mark(Mark(kind="P", number=number, params=params))
+
+
+def output_ends(number: int) -> Step:
+    return lambda b: b.mark(Mark(kind="P", number=number, params={"k": "e"}))
 
 
 def paste(on: bool) -> Step:
@@ -108,6 +114,24 @@ OURS = Started(submitted=True, writer=None)
             [submit, begins(2, s=True), begins(4, s=True), begins(6, s=True), ends(7, s=True)],
             [OURS, Ended(0)],
             id="several lines are one command",
+        ),
+        pytest.param(
+            [submit, begins(2, s=True), output_ends(2), begins(3, s=True), begins(4, s=True)],
+            [OURS, OutputEnded(), OutputGoesOn()],
+            id="what is shown between two lines is no output",
+        ),
+        pytest.param(
+            [
+                *(submit, begins(2, s=True), output_ends(2), ends(3, s=True), prompt(3)),
+                *(submit, begins(4, s=True), begins(5, s=True)),
+            ],
+            [OURS, OutputEnded(), Ended(0), Prompted(), OURS],
+            id="output that ended with its command does not go on",
+        ),
+        pytest.param(
+            [output_ends(1), submit, begins(2, s=True), output_ends(1)],
+            [OURS],
+            id="an end of output without a command, or of an earlier one",
         ),
         pytest.param(
             [submit, paste(False), ends(2, 2, s=True), prompt(2)],

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.protocol.broadcast import MAX_BROADCAST, BroadcastOutcome
-from aegis.terminals.fitting import MAX_CMD_CHARS, MAX_REPLY_BYTES, fair_limit, shortened, sized
+from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.terminals.fitting import MAX_CMD_CHARS, fair_limit, shortened, sized
 from tests.aegis.terminals.samples import RECORD
 
 

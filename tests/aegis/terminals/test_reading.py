@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.output import MAX_OUTPUT_BYTES, OutputChunk
 from aegis.terminals.messages import FetchOutput
 from aegis.terminals.plain import take_plain
-from aegis.terminals.reading import MAX_REPLY_BYTES, PIECE_BYTES, check_cursor, read_output
+from aegis.terminals.reading import PIECE_BYTES, check_cursor, read_output
 
 LINE = "\x1b[32mok\x1b[0m é€😀 10%\r 20%\r\n\x1b]0;title\x07".encode()
 

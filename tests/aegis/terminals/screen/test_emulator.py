@@ -77,6 +77,7 @@ CASES: dict[str, tuple[str, list[str], tuple[int, int]]] = {
     "text goes on behind a joiner": ("a\u200bb\u2060c", ["a\u200bb\u2060c"], (0, 3)),
     "a mark after a colour": ("e\x1b[1m\u0301x", ["e\u0301x"], (0, 2)),
     "widths that libraries dispute": ("☰䷀ㇰx", ["☰䷀ㇰx"], (0, 7)),
+    "no room for a wide one, and no wrapping": ("\x1b[?7l" + X[1:] + "日y", [X[1:] + "y"], (0, 19)),
     # What broke pyte.
     "private m": ("\x1b[?4mA", ["A"], (0, 1)),
     "DA": ("\x1b[c\x1b[>c\x1b[=cA", ["A"], (0, 1)),

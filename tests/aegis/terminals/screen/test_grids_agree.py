@@ -1,8 +1,8 @@
 """Both libraries give the same screen, whatever comes: with what is known to differ left out.
 
 - Insert mode (IRM): avt does not insert in the last column, nor columns for a wide character.
-- Without wrapping (DECAWM off) avt does not tell whether the last column was just written: a mark
-  that comes then may join the character before it. It is the same for both if they come together.
+- Without wrapping (DECAWM off) avt does not tell whether the last column was just written, so a
+  mark that comes later joins another character; and what restoring the cursor does to it.
 - Reverse index in origin mode: avt counts the margin twice.
 """
 
@@ -55,6 +55,23 @@ def test_the_libraries_agree_about_other_sizes(pieces: list[str], data: st.DataO
         first, second = (emulator.screen() for emulator in emulators)
         assert first == second
         assert len(first.lines) == first.rows
+
+
+NOT_WITHOUT_WRAPPING = {"\u0301", "\x1b8", "\x1b[u"}
+SOME = [text for text in TEXTS if text not in NOT_WITHOUT_WRAPPING]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(["\x1b[?7l", "\x1b[?7h", *SOME]), SEQUENCES), max_size=40)
+)
+def test_the_libraries_agree_about_lines_that_do_not_wrap(pieces: list[str]) -> None:
+    emulators = [ScreenEmulator(5, 20, grid) for grid in GRIDS.values()]
+    for piece in pieces:
+        for emulator in emulators:
+            emulator.feed(piece.encode())
+        first, second = (emulator.screen() for emulator in emulators)
+        assert first == second
 
 
 @settings(max_examples=200, deadline=None)
