@@ -53,11 +53,13 @@ class Ended:
 
     ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
     ``history`` is the history number under which the hook kept the text of a typed command.
+    ``behind_prompt``: the prompt was drawn before this was told.
     """
 
     exit: int | None
     lost: bool = False
     history: int | None = None
+    behind_prompt: bool = False
 
 
 @attrs.frozen
@@ -284,7 +286,8 @@ class Boundaries:
         self._advance(mark.number)
         happenings: list[Happening] = []
         if self._open is not None:
-            happenings.append(Ended(exit=mark.exit, history=mark.history))
+            late = mark.params.get("r") == "1"
+            happenings.append(Ended(exit=mark.exit, history=mark.history, behind_prompt=late))
             self._open = None
             if not self._tells_starts and self.phase is Phase.SECONDARY:
                 self._keys.take_line_end()
@@ -354,7 +357,8 @@ class Boundaries:
             if lost:
                 self.phase = Phase.RETURNING
             return [*lost, LineReport(length, rearmed=rearmed, at_prompt=False)]
-        self._keys.line_reported(length)
+        if self.phase is not Phase.SECONDARY:
+            self._keys.line_reported(length)
         report = LineReport(length, rearmed=rearmed)
         if not (self.phase is Phase.SUBMITTED and self._probed_submission):
             return [report]

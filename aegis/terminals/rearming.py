@@ -11,25 +11,32 @@ Three ways to lose the marks, by what the tty and ``/proc`` say while a command 
 - *Unseen*: a command has ended, the prompt does not come, and the line editor waits: what the shell
   draws goes elsewhere (``exec 2>/dev/null``). The prompt stands.
 
-The record of the command that ran ends as ``lost`` once the hook has answered. If it never does the
-command stays open, as it may well be, and the integration is called "fallback".
+The record of the command that ran ends as ``lost`` once the hook has answered. If it does not, the
+integration is called "fallback", and the shell is typed to as one that has no hook is. If that is
+not answered either, the command stays open, as it may well be.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import structlog
+import trio
 
 from aegis.terminals.boundaries import Phase
 from aegis.terminals.foreground import ProgramImage, program_image
 from aegis.terminals.pty import PtyProcess
+from aegis.terminals.shells.adapter import REARM_S
 from aegis.terminals.shells.choice import rearm_shell
 from aegis.terminals.shells.programs import prompting_shell
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.waiting import Foreground, stands_at_prompt
 
 log = structlog.get_logger("aegis.terminals")
+
+MAX_TRIES = 2
+"""First the hook of the shell's kind, then that of any program."""
 
 
 class Rearming:
@@ -39,20 +46,30 @@ class Rearming:
         self._process = process
         self.tracker = tracker
         self._directory = directory
+        self._error_tty = tracker.adapter.error_tty
         self._image: ProgramImage | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing was tried with what runs now."""
         self._tried: ProgramImage | None = None
+        self._tries = 0
+        self._tried_at = -math.inf
 
     def answered(self) -> None:
         """The hook shows its first prompt: what runs now has it."""
-        self._image, self._tried = program_image(self._process.pid), None
+        self._image = program_image(self._process.pid)
+        self._forget()
 
     def look(self, front: Foreground | None) -> bool:
         """Do what is to be done about what stands in front; whether anything was."""
         if front is None or front.group != self._process.pid:
             return False
         image = program_image(self._process.pid)
-        if image is None or image == self._tried:
+        if image is None:
             return False
+        if image == self._tried:
+            return self._is_unanswered(image, front)
         if self._is_another(image):
             return self._is_replaced(image, front)
         if not front.edits_line:
@@ -72,9 +89,19 @@ class Rearming:
 
     def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:
         name = prompting_shell(image.words)
-        if name is None or not stands_at_prompt(name, front):
+        pastes = self.tracker.is_pasting
+        if name is None or not stands_at_prompt(name, front, pastes=pastes):
             return False
         return self._rearm(name, image)
+
+    def _is_unanswered(self, image: ProgramImage, front: Foreground) -> bool:
+        """The hook was to be read, and no mark has come of it."""
+        if self._tries == MAX_TRIES or trio.current_time() < self._tried_at + REARM_S:
+            return False
+        if not self._is_replaced(image, front):
+            return False
+        self.tracker.fell_back()
+        return True
 
     def _is_unmarked(self, image: ProgramImage) -> bool:
         answered = self.tracker.editor_answered
@@ -87,14 +114,18 @@ class Rearming:
         return self._rearm(name, image)
 
     def _rearm(self, name: str, image: ProgramImage) -> bool:
-        self._tried = image
+        self._tries = self._tries + 1 if image == self._tried else 1
+        self._tried, self._tried_at = image, trio.current_time()
         try:
-            rearmed = rearm_shell(name, image.words, self._directory)
+            rearmed = rearm_shell(
+                name,
+                image.words,
+                self._directory,
+                error_tty=self._error_tty,
+                typed=self._tries == MAX_TRIES,
+            )
         except OSError as error:
             log.warning("hook not written", error=str(error))
-            return False
-        if rearmed is None:
-            self.tracker.fell_back()
             return False
         self.tracker.rearm(rearmed)
         return True

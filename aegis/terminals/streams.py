@@ -16,7 +16,10 @@ APART_S = 1.0
 
 
 class Streams:
-    """The parsers of one shell whose marks hold ``secret``; ``apart``: it has two PTYs."""
+    """The parsers of one shell whose marks hold ``secret``; ``apart``: it speaks on two PTYs.
+
+    Of a shell that does not, whatever comes on the second one is standard error.
+    """
 
     def __init__(self, secret: bytes, *, apart: bool) -> None:
         self._parser = MarkParser(secret)
@@ -32,7 +35,8 @@ class Streams:
 
     def feed_errors(self, data: bytes) -> Iterable[Event | ErrorText]:
         """The PTY of standard error gave ``data``: what is to be handled now, of both."""
-        assert self._apart is not None
+        if self._apart is None:
+            return [ErrorText(data)]
         return self._apart.second(self._error_parser.feed(data))
 
     def submitted(self) -> None:

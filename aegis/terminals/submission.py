@@ -21,6 +21,9 @@ PROBE_KEY = b"\x1b[8133;2~"
 APART_KEY = b"\x1b[8133;6~"
 """Lets standard error of what runs next go to the PTY that the hook knows."""
 
+HEED_KEY = b"\x1b[8133;7~"
+"""Makes bash heed a Ctrl-C that it was told to ignore, until the line has ended."""
+
 INTERRUPT_LINE = b"\x03" + PROBE_KEY
 """Drops a line that the shell is reading: Ctrl-C, and the probe key behind it.
 

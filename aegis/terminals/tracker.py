@@ -6,7 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -27,7 +27,7 @@ from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import ShellSide
-from aegis.terminals.shells.adapter import PROBE_S, REARM_S, Rearmed, ShellAdapter
+from aegis.terminals.shells.adapter import PROBE_S, Rearmed, ShellAdapter
 from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
@@ -64,6 +64,7 @@ class Tracker:
         self._pending: msg.Submit | None = None
         self._incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
         self._incomplete = False
+        self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
@@ -145,14 +146,13 @@ class Tracker:
         """
         self.close()
         self._rearmed = without_last_line(self.output_so_far())
-        error_tty = self.adapter.error_tty
-        self.adapter = attrs.evolve(rearmed.adapter, error_tty=error_tty)
-        self._streams = Streams(self.adapter.secret, apart=error_tty is not None)
+        self.adapter = rearmed.adapter
+        self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
+        self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
         self._shell.write(rearmed.keys)
-        self._shell.look_again_after(REARM_S)
 
     def fell_back(self) -> None:
-        """The shell has no hook, and none can be given to it."""
+        """The shell has not read the hook that it was given."""
         self.adapter = attrs.evolve(self.adapter, integration="fallback")
         self._tell(msg.IntegrationChanged(integration="fallback"))
 
@@ -209,8 +209,6 @@ class Tracker:
             self._probe()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
-        if self._rearmed is not None:
-            self.fell_back()
 
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
@@ -353,9 +351,9 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
-        typed = None
-        if ended.history is not None:
-            typed = self.adapter.read_typed(ended.history)
+        if ended.behind_prompt:
+            output = without_last_line(output)
+        typed = None if ended.history is None else self.adapter.read_typed(ended.history)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
@@ -384,9 +382,10 @@ class Tracker:
         if self._has_echo:
             return
         self._printed.set_aside()  # a line before this one may be an open command
-        if secondary.submitted:
+        if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._shell.write(self.adapter.interrupt_line)
+            self._drops = iter(self.adapter.drops)
+            self._shell.write(next(self._drops))
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -415,6 +414,8 @@ class Tracker:
     def _line_reported(self, report: bd.LineReport) -> None:
         if not report.at_prompt:
             self._editor_reported(report)
+        elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._shell.write(next(self._drops, b""))
         pending = self._pending
         if pending is None:
             return

@@ -61,11 +61,15 @@ def needs_input(front: Foreground | None, quiet_s: float) -> NeedsInput | None:
     return NeedsInput(kind="input" if front.echoes else "secret", program=program)
 
 
-def stands_at_prompt(shell: str, front: Foreground) -> bool:
+def stands_at_prompt(shell: str, front: Foreground, *, pastes: bool) -> bool:
     """Whether a shell of this name, in front, reads a line from its user, as far as one can see.
 
-    One with a line editor does so only in it: a start-up file of it may read as well.
+    One with a line editor does so only in it: a start-up file of it may read as well. Zsh reads
+    keys in the same way when it asks a new user for first settings; there it does not switch paste
+    mode on (``pastes``).
     """
+    if shell == "zsh" and not pastes:
+        return False
     if shell in _WITH_LINE_EDITOR:
         return front.edits_line
     return front.edits_line or front.reader is not None

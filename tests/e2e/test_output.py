@@ -222,7 +222,8 @@ def test_a_shell_that_crashes_costs_no_reader_its_output(own_daemon: DaemonProce
     reader = poll(terminal, cursor=cursor).has_arrived()
     waiting = own_daemon.send("term_wait", name="build", timeout=GUARD_S).has_arrived()
     gate.open()
-    assert reader.result()["next_cursor"] > cursor
+    # Answered just before the crash, or told in one sentence to call again.
+    assert reader.outcome() in (("reply", ""), ("error", "unavailable"))
     ended = waiting.result()
     assert (ended["reason"], ended["record"]["end"]) == ("ended", "killed_by_restart")
     assert ended["record"] == running.result()

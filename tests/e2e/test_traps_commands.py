@@ -292,12 +292,8 @@ REARMING_OF_ZSH = [
 def test_trap_12_a_shell_whose_hooks_were_taken_away_never_hangs(
     terminal: LiveTerminal, cmd: str
 ) -> None:
-    """The calls return; where the hooks cannot be armed again the call says that time ran out."""
-    record = terminal.run(cmd, timeout=3)
-    assert record["seq"] == 0
-    if record["end"] is None:
-        assert record["timed_out"]
-        assert terminal.refusal("echo next", timeout=0.5).code == "busy"
-    else:
-        assert outcome(terminal.run("echo next", timeout=10)) == (0, "next\n", "exited")
+    record = terminal.run(cmd)
+    assert (record["seq"], record["timed_out"]) == (0, False)
+    assert record["end"] in ("exited", "lost")
+    assert outcome(terminal.run("echo next")) == (0, "next\n", "exited")
     terminal.close()

@@ -162,12 +162,24 @@ def test_trap_12_a_script_in_the_shell_s_place_is_left_alone(
     assert "got word\n" in replaced["stdout"]
 
 
-def test_trap_12_a_shell_that_gets_no_hook_is_called_fallback_and_hangs_nobody(
+def test_trap_12_a_shell_that_cannot_read_its_hook_is_typed_to(terminal: LiveTerminal) -> None:
+    """It refuses to read any file."""
+    terminal.run("mkdir -p bare; printf '%s\\n' 'enable -n source .' >bare/rc")
+    record = terminal.run("exec bash --rcfile bare/rc", timeout=GUARD_S)
+    assert (record["exit"], record["end"]) == (None, "lost")
+    assert terminal.described()["integration"] == "fallback"
+    for word in ("one", "two"):
+        record = terminal.run(f"echo {word}")
+        assert (record["end"], record["exit"]) == ("exited", None)
+        assert f"{word}\n" in record["stdout"]
+
+
+def test_trap_12_a_shell_that_answers_nothing_is_called_fallback_and_hangs_nobody(
     terminal: LiveTerminal,
 ) -> None:
-    record = terminal.run("exec dash")
-    assert record["needs_input"] == {"kind": "input", "program": "dash"}
-    assert terminal.described()["integration"] == "fallback"
+    """A restricted bash reads no file by its path, and runs no program by one."""
+    record = terminal.run("exec bash -r")
+    assert record["needs_input"] == {"kind": "input", "program": "bash"}
     assert terminal.refusal("echo mine", timeout=0.3).code == "busy"
     terminal.keys("exit 6\r")
     assert terminal.run("echo fresh")["stdout"] == "fresh\n"

@@ -24,8 +24,8 @@ from aegis.terminals.submission import (
 PROBE_S = 0.5
 """A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
 
-REARM_S = 5.0
-"""A hook that was read again answers within milliseconds, or it was not read."""
+REARM_S = 1.0
+"""A shell that stands at its prompt for so long has not read its hook: that takes milliseconds."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,6 +85,11 @@ class ShellAdapter:
     def interrupt_line(self) -> bytes:
         """Drops a line that the shell is reading."""
         return INTERRUPT_LINE
+
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """What drops a line that the shell is reading; the next one if the line goes on."""
+        return (self.interrupt_line,)
 
     def encode(self, cmd: str) -> bytes:
         """The bytes that make the shell read exactly ``cmd`` and run it.

@@ -20,6 +20,7 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.submission import HEED_KEY
 
 INIT_FILE = "init.sh"
 
@@ -28,6 +29,11 @@ _ENTRY = re.compile(r"\s*[0-9]+[* ] (.*)", re.DOTALL)
 
 class BashAdapter(ShellAdapter):
     """A bash, 4.4 or newer, with the hook."""
+
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """Where Ctrl-C is ignored (``trap '' INT``) a key makes bash heed it once."""
+        return self.interrupt_line, HEED_KEY, self.interrupt_line
 
     def read_typed(self, number: int) -> str | None:
         """The text of the typed command with this history number, once."""

@@ -22,11 +22,12 @@ builtin shopt -u expand_aliases
 # owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
 # prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
-# commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not.
+# commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
+# an ignored Ctrl-C is heeded.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
-__aegis_err=('') __aegis_parted=('') __aegis_joined=(1)
+__aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
@@ -52,6 +53,7 @@ __aegis_first() {
   if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
     __aegis_keep_typed && typed=";h=$event"
   fi
+  [[ $__aegis_deaf ]] && __aegis_deaf= && builtin trap '' INT
   [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_parted ]]; then
@@ -240,7 +242,17 @@ __aegis_probe() {
   __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error. 1 and 2 are macros for 3
+# The key behind a Ctrl-C that was ignored: it is heeded until the line has ended, and the daemon, which
+# is told that the line still goes on, sends another.
+__aegis_heed() {
+  { local -; builtin set +euvx; } 2>/dev/null
+  [[ $(builtin trap -p INT) == "trap -- '' SIGINT" ]] || return 0
+  __aegis_deaf=1
+  builtin trap - INT
+  __aegis_print 'P;k=l' ';l=0'
+}
+
+# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error, 7 heeds Ctrl-C. 1 and 2 are macros for 3
 # and 4, because bash finds no command behind a key that ends a search in the history; from vi's
 # command mode 1 goes through insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
 # 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
@@ -250,6 +262,7 @@ __aegis_bind_keys() {
     builtin bind -m "$map" -x '"\e[8133;3~": __aegis_submit'
     builtin bind -m "$map" -x '"\e[8133;4~": __aegis_probe'
     builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
+    builtin bind -m "$map" -x '"\e[8133;7~": __aegis_heed'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
     builtin bind -m "$map" '"\e[8133;0~": ""'

@@ -18,8 +18,12 @@ _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
 
 _POSIX = frozenset({"ash", "busybox", "dash", "ksh", "ksh93", "lksh", "mksh", "sh", "yash"})
 
-_REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {"bash": bash.rearm}
-"""The kinds whose hook can be given to a shell that runs already."""
+_REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {
+    "bash": bash.rearm,
+    "fish": fish.rearm,
+    "zsh": zsh.rearm,
+}
+"""How a shell that runs already gets its hook."""
 
 _APART = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
@@ -33,13 +37,20 @@ def is_supported(program: str) -> bool:
     return Path(program).name in _KINDS
 
 
-def rearm_shell(name: str, words: tuple[str, ...], directory: Path) -> Rearmed | None:
-    """How a shell of this name, which stands at its prompt, gets its hook; None if it cannot.
+def rearm_shell(
+    name: str, words: tuple[str, ...], directory: Path, *, error_tty: str | None, typed: bool
+) -> Rearmed:
+    """How a shell of this name, which stands at its prompt, gets its hook.
 
-    ``words`` are those that it was started with. Raises ``OSError``.
+    ``words`` are those that it was started with, ``error_tty`` is the PTY of standard error if
+    there is one. ``typed``: a hook of its own was not read, so it is typed to as to any program.
+    Raises ``OSError``.
     """
-    rearm = _REARM.get(name)
-    return None if rearm is None else rearm(words, directory)
+    otherwise = fallback.rearm_posix if name in _POSIX else fallback.rearm_other
+    rearmed = (fallback.rearm_other if typed else _REARM.get(name, otherwise))(words, directory)
+    if typed or not can_separate(name):
+        return rearmed
+    return attrs.evolve(rearmed, adapter=attrs.evolve(rearmed.adapter, error_tty=error_tty))
 
 
 def can_separate(program: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aegis.terminals.capture import CapturedOutput
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.echo import is_incomplete, split_echo
 from aegis.terminals.shells.startup import (
     hook,
@@ -139,26 +139,51 @@ class CshAdapter(TypedAdapter):
 
 def prepare_posix(program: str, directory: Path) -> PosixAdapter:
     """Write the start-up files for one start of ``program``. Raises ``OSError``."""
+    words = [program, "sh"] if Path(program).name == "busybox" else [program]
+    return _posix((*words, "-i"), directory)
+
+
+def _posix(words: tuple[str, ...], directory: Path) -> PosixAdapter:
     remove_left(directory, [SUBMISSION_FILE])
     write_private(directory / ENV_FILE, hook("posix.sh"))
-    words = [program, "sh"] if Path(program).name == "busybox" else [program]
-    return PosixAdapter(
-        integration="fallback",
-        secret=write_secret(directory),
-        argv=(*words, "-i"),
-        directory=directory,
-    )
+    secret = write_secret(directory)
+    return PosixAdapter(integration="fallback", secret=secret, argv=words, directory=directory)
+
+
+def rearm_posix(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the hook for a shell of the family that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = _posix(words, directory)
+    path = shlex.quote(str(directory.absolute()))
+    line = f' __aegis_again={path}; . "$__aegis_again/{ENV_FILE}"\r'
+    return Rearmed(adapter=adapter, keys=_KILL + line.encode())
 
 
 def prepare_other(program: str, directory: Path) -> TypedAdapter:
     """Write what is typed to, for one start of ``program``. Raises ``OSError``."""
+    return _typed((program,), directory)
+
+
+def rearm_other(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write what is typed to, for any shell that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = _typed(words, directory)
+    return Rearmed(adapter=adapter, keys=_KILL + adapter.greeting)
+
+
+def _typed(words: tuple[str, ...], directory: Path) -> TypedAdapter:
     remove_left(directory, [SUBMISSION_FILE])
     secret = new_secret()
     write_private(directory / MARK_FILE, hook("mark.sh"), mode=0o700)
     write_private(directory / MARK_SECRET_FILE, secret + b"\n")
     write_private(directory / MARK_COUNT_FILE, b"0\n")
-    kind = CshAdapter if Path(program).name in ("csh", "tcsh") else TypedAdapter
-    adapter = kind(integration="fallback", secret=secret, argv=(program,), directory=directory)
+    name = Path(words[0].removeprefix("-")).name
+    kind = CshAdapter if name in ("csh", "tcsh") else TypedAdapter
+    adapter = kind(integration="fallback", secret=secret, argv=words, directory=directory)
     if isinstance(adapter, CshAdapter):
         write_private(directory / CSH_FILE, adapter.startup())
     return adapter

@@ -14,12 +14,13 @@ if not builtin string match -qr '^(3\.([4-9]|[1-9]\d)|[4-9]|[1-9]\d)' -- $versio
 end
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
-# typed: says where the text of a typed command was kept.
+# typed: says where the text of a typed command was kept. owed: 1 from a C until its D.
 set -g __aegis_file (builtin status filename)
 set -g __aegis_dir (builtin string replace -r '/[^/]*$' '' -- $__aegis_file)
 set -g __aegis_q 0
 set -g __aegis_s 0
 set -g __aegis_typed ''
+set -g __aegis_owed 0
 
 # Prints the mark $argv[1] with the parameters $argv[2] behind secret and number.
 function __aegis_print
@@ -39,6 +40,7 @@ function __aegis_preexec --on-event fish_preexec
         set -g __aegis_typed ";h=$__aegis_q"
         builtin printf %s $argv[1] >$__aegis_dir/typed.$__aegis_q
     end 2>/dev/null
+    set -g __aegis_owed 1
     __aegis_print C ";s=$__aegis_s"
 end
 
@@ -48,6 +50,7 @@ function __aegis_end
     __aegis_print "D;$argv[1]" ";s=$__aegis_s$__aegis_typed"
     set -g __aegis_s 0
     set -g __aegis_typed ''
+    set -g __aegis_owed 0
 end
 
 # A command has ended, but it may have been `exit`: its end is told with the prompt, if one comes.
@@ -124,8 +127,13 @@ function __aegis_refuse
     builtin commandline -f repaint
 end
 
-# The probe key: tells how long the line is and changes nothing.
+# The probe key: tells how long the line is and changes nothing. At a prompt that came without the end
+# of its command the handlers are gone: no answer says that the hook is to be read again. (While a
+# command runs, its name is told: it reads a line itself.)
 function __aegis_probe
+    if test $__aegis_owed = 1; and test (builtin status current-command) = fish
+        return
+    end
     set -l line (builtin commandline)
     __aegis_print 'P;k=l' ";l="(builtin string length -- "$line")
 end

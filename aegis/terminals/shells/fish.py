@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
@@ -64,13 +64,30 @@ class FishAdapter(ShellAdapter):
 
 def prepare(program: str, directory: Path) -> FishAdapter:
     """Write the start-up files for one start of ``program``. Raises ``OSError``."""
+    secret = _write(directory)
+    argv = (program, "-i", "--init-command", _read_hook(directory))
+    return FishAdapter(secret=secret, argv=argv, directory=directory)
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the hook's files for a fish that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = FishAdapter(secret=_write(directory), argv=words, directory=directory)
+    return Rearmed(adapter=adapter, keys=f"\x15 {_read_hook(directory)}\r".encode())
+
+
+def _write(directory: Path) -> bytes:
+    """Put the hook and a new secret into the directory; gives the secret."""
     remove_left(directory, ["typed.*", SUBMISSION_FILE])
     write_private(directory / INIT_FILE, hook("fish.fish"))
-    return FishAdapter(
-        secret=write_secret(directory),
-        argv=(program, "-i", "--init-command", f"source {_quoted(directory.absolute())}"),
-        directory=directory,
-    )
+    return write_secret(directory)
+
+
+def _read_hook(directory: Path) -> str:
+    """The line that makes fish read the hook."""
+    return f"source {_quoted(directory.absolute())}"
 
 
 def _quoted(directory: Path) -> str:

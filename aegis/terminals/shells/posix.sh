@@ -6,9 +6,17 @@
 #     __aegis_c;. "$__aegis_f";__aegis_d
 # Prompts name the variables; what must be known later is in no variable that is exported.
 
-__aegis_dir=${ENV%/*}
-if [ "${AEGIS_ENV+set}" ]; then ENV=$AEGIS_ENV; else unset ENV; fi
-unset AEGIS_ENV
+# Also read by a line that the daemon types into such a shell at its prompt: then __aegis_again is the
+# directory, and the user's $ENV was read.
+if [ "${__aegis_again-}" ]; then
+  __aegis_dir=$__aegis_again
+  # Prompts are drawn there, which was another terminal if standard error came apart.
+  if [ -r "$__aegis_dir/init.stderr" ]; then exec 2>/dev/tty; fi
+else
+  __aegis_dir=${ENV%/*}
+  if [ "${AEGIS_ENV+set}" ]; then ENV=$AEGIS_ENV; else unset ENV; fi
+  unset AEGIS_ENV
+fi
 
 # A shell that was started inside finds no secret, and is left alone.
 if IFS= read -r __aegis_n 2>/dev/null <"$__aegis_dir/init.secret"; then
@@ -62,12 +70,15 @@ if IFS= read -r __aegis_n 2>/dev/null <"$__aegis_dir/init.secret"; then
     case ${PS2-} in *"$__aegis_more"*) ;; *) PS2=$__aegis_more${PS2-} ;; esac
   }
 
-  __aegis_rc=${ENV-}
-  case ${KSH_VERSION-} in
-    *MIRBSD* | *LEGACY*) __aegis_rc=${ENV-$HOME/.mkshrc} ;;
-    ?*) __aegis_rc=${ENV-$HOME/.kshrc} ;;
-  esac
-  eval "__aegis_rc=\"$__aegis_rc\""
-  [ -r "$__aegis_rc" ] && . "$__aegis_rc"
+  if [ -z "${__aegis_again-}" ]; then
+    __aegis_rc=${ENV-}
+    case ${KSH_VERSION-} in
+      *MIRBSD* | *LEGACY*) __aegis_rc=${ENV-$HOME/.mkshrc} ;;
+      ?*) __aegis_rc=${ENV-$HOME/.kshrc} ;;
+    esac
+    eval "__aegis_rc=\"$__aegis_rc\""
+    [ -r "$__aegis_rc" ] && . "$__aegis_rc"
+  fi
+  unset __aegis_again
   __aegis_arm
 fi

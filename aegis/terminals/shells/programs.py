@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 _SHELLS = frozenset(
-    {"bash", "zsh", "fish", "sh", "dash", "ash", "ksh", "ksh93", "mksh", "yash", "tcsh", "csh"}
+    {"bash", "zsh", "fish", "sh", "dash", "ash", "ksh", "ksh93", "lksh", "mksh", "yash"}
+    | {"tcsh", "csh"}
 )
 
 _WITH_ARGUMENT = frozenset(
@@ -22,8 +23,11 @@ _WITH_ARGUMENT = frozenset(
 def prompting_shell(words: Sequence[str]) -> str | None:
     """The name of the shell that these words start interactively; None if they start none.
 
-    A login shell's ``-bash`` is a bash. ``sh`` stays ``sh``, whatever it is.
+    A login shell's ``-bash`` is a bash. ``sh`` stays ``sh``, whatever it is; that of a busybox is
+    its second word.
     """
+    if words and PurePath(words[0]).name == "busybox":
+        words = words[1:]
     if not words:
         return None
     name = PurePath(words[0].removeprefix("-")).name

@@ -1,17 +1,18 @@
 """Zsh as the shell of a terminal: its start-up files, how it is started, what was typed into it.
 
-The hook is ``zsh.zsh`` beside this file; ``zshenv.zsh`` and ``zshrc.zsh`` are what zsh reads in the
-place of the user's files, which they read in turn. All three go into ``.zdotdir`` of the
-terminal's directory. Beside it lie the secret, until zsh has read it, and the texts of typed
-commands, until ``read_typed`` takes them.
+The hook is ``zsh.zsh`` and ``arming.zsh`` beside this file. ``zshenv.zsh`` and ``zshrc.zsh`` are
+what zsh reads in the place of the user's files, which they read in turn; ``again.zsh`` is for a zsh
+that runs already. All go into ``.zdotdir`` of the terminal's directory. Beside it lie the secret,
+until zsh has read it, and the texts of typed commands, until ``read_typed`` takes them.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
@@ -20,6 +21,7 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.submission import SUBMIT_KEY
 
 ZDOTDIR = ".zdotdir"
 """The directory of our start-up files, as zsh calls it."""
@@ -27,7 +29,15 @@ ZDOTDIR = ".zdotdir"
 USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
 """Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
 
-_FILES = {".zshenv": "zshenv.zsh", ".zshrc": "zshrc.zsh", "hook.zsh": "zsh.zsh"}
+_AGAIN_FILE = "again.zsh"
+
+_FILES = {
+    ".zshenv": "zshenv.zsh",
+    ".zshrc": "zshrc.zsh",
+    "arming.zsh": "arming.zsh",
+    "hook.zsh": "zsh.zsh",
+    _AGAIN_FILE: "again.zsh",
+}
 
 
 class ZshAdapter(ShellAdapter):
@@ -38,6 +48,11 @@ class ZshAdapter(ShellAdapter):
         users = {USERS_ZDOTDIR: inherited["ZDOTDIR"]} if "ZDOTDIR" in inherited else {}
         others = {key: value for key, value in inherited.items() if key != USERS_ZDOTDIR}
         return {**others, **users, "ZDOTDIR": str(self.directory.absolute() / ZDOTDIR)}
+
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
+        return self.interrupt_line, SUBMIT_KEY + b"x"
 
     def read_typed(self, number: int) -> str | None:
         """The text of the typed command whose start mark had this number, once."""
@@ -50,8 +65,26 @@ def prepare(program: str, directory: Path) -> ZshAdapter:
 
     What an earlier shell left there is removed.
     """
+    return ZshAdapter(secret=_write(directory), argv=(program, "-i"), directory=directory)
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the hook's files for a zsh that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = ZshAdapter(secret=_write(directory), argv=words, directory=directory)
+    path = directory.absolute()
+    file, hook_directory = (shlex.quote(str(each)) for each in (path / ZDOTDIR / _AGAIN_FILE, path))
+    return Rearmed(
+        adapter=adapter, keys=f"\x15 'builtin' 'source' {file} {hook_directory}\r".encode()
+    )
+
+
+def _write(directory: Path) -> bytes:
+    """Put all files and a new secret into the directory; gives the secret."""
     remove_left(directory, ["typed.*"])
     (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
-    return ZshAdapter(secret=write_secret(directory), argv=(program, "-i"), directory=directory)
+    return write_secret(directory)

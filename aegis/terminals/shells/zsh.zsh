@@ -1,9 +1,9 @@
 # Marks of command boundaries (OSC 133) for an interactive zsh, 5.1 or newer.
 #
-# Read by zshenv.zsh before any file of the user, as the text of an `emulate -R zsh -c`: zsh runs
+# Read by arming.zsh before any file of the user, as the text of an `emulate -R zsh -c`: zsh runs
 # every function that is defined here with its own options, whatever the user's are (KSH_ARRAYS,
 # XTRACE, ERR_EXIT, …), and untraced. What must set options that stay, or run widgets of the user
-# under the user's options, is in zshenv.zsh. Rules:
+# under the user's options, is in arming.zsh. Rules:
 #   - State lives in arrays: zsh never exports an array, not even under `setopt all_export`.
 #   - Nothing is put into a prompt: marks are printed by hooks and widgets.
 #   - No mark forks.
@@ -13,9 +13,13 @@
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
 # standard error of submitted commands, if that comes apart; parted: 1 while it does.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
-typeset -ga __aegis_typed=('') __aegis_sp=(0) __aegis_exit=(0) __aegis_last_word=('')
-typeset -ga __aegis_options=() __aegis_chars=() __aegis_coloured=() __aegis_readable=(0)
-typeset -ga __aegis_layers=(0) __aegis_err=('') __aegis_parted=(0)
+typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_readable=(0)
+typeset -ga __aegis_err=('') __aegis_parted=(0)
+
+# What stays when this file is read again: how the user's options and the widgets were changed.
+typeset -ga __aegis_sp __aegis_layers __aegis_options __aegis_chars __aegis_coloured
+(( $#__aegis_sp )) || __aegis_sp=(0)
+(( $#__aegis_layers )) || __aegis_layers=(0)
 
 # Prints marks: a line that ended, or the text $1.
 __aegis_print() {
@@ -44,9 +48,10 @@ __aegis_mend_tty() {
   command -p stty icanon iexten isig echo opost -nl </dev/tty &>/dev/null
 }
 
+# $1: more to say of the end.
 __aegis_end() {
   local end="D;$(( __aegis_exit[1] & 255 ));n=$__aegis_n[1];q=$(( ++__aegis_q[1] ))"
-  end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}"
+  end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}${1-}"
   __aegis_due=(0) __aegis_owed=(0) __aegis_s=(0) __aegis_typed=('')
   (( __aegis_parted[1] )) && __aegis_join $'\e]133;'$end$'\a'
   local spaces=
@@ -81,11 +86,11 @@ __aegis_last() {
 }
 
 # The line editor has drawn its prompt. $1 is the status of the last command: if nobody told the
-# end before (precmd_functions was emptied), it is told here.
+# end before (precmd_functions was emptied), it is told here, with $2.
 __aegis_stand() {
   case $CONTEXT in
     start)
-      if (( __aegis_owed[1] )); then __aegis_exit=($1) && __aegis_end; fi
+      if (( __aegis_owed[1] )); then __aegis_exit=($1) && __aegis_end ${2-}; fi
       __aegis_due=(1)
       __aegis_print $'\e]133;B;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
       ;;
@@ -180,8 +185,13 @@ __aegis_read_as_before() {
   fi
 }
 
-# The probe key: tells how long the line is and changes nothing.
-__aegis_probe() {
+# Whether the prompt stands, and the end of the command before it was not told.
+__aegis_is_owed() {
+  [[ $CONTEXT == start ]] && (( __aegis_owed[1] ))
+}
+
+# Tells how long the line is.
+__aegis_report() {
   local -i length=$(( $#PREBUFFER + $#BUFFER ))
   __aegis_print $'\e]133;P;k=l;n='$__aegis_n[1]';q='$__aegis_q[1]';l='$length$'\a'
 }

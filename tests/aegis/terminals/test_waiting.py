@@ -78,4 +78,10 @@ def test_a_quiet_command_is_looked_at_soon_then_less_often_and_never_no_more() -
     ],
 )
 def test_a_shell_stands_at_its_prompt(shell: str, in_front: Foreground, stands: bool) -> None:
-    assert stands_at_prompt(shell, in_front) is stands
+    assert stands_at_prompt(shell, in_front, pastes=True) is stands
+
+
+def test_a_zsh_that_asks_a_new_user_for_settings_does_not_stand_at_its_prompt() -> None:
+    asking = front("zsh", "zsh", lines=False, echo=False)
+    assert not stands_at_prompt("zsh", asking, pastes=False)
+    assert stands_at_prompt("bash", asking, pastes=False)

@@ -1,0 +1,126 @@
+# The part of the hook that runs under the options of the user, quoted where an alias could change
+# a word; nothing here uses what those options change. Read by zshenv.zsh before any file of the user,
+# or by again.zsh; __aegis_dir names the directory. See zsh.zsh for the rest.
+
+'builtin' 'emulate' '-R' 'zsh' '-o' 'extendedglob' '-o' 'nodebugbeforecmd' '-o' 'localtraps' \
+  '-c' 'builtin source -- "$__aegis_dir[1]/.zdotdir/hook.zsh"; __aegis_read_secret 2>/dev/null'
+
+# Options that the hook needs until the next line is read.
+__aegis_set_options() {
+  'builtin' 'unsetopt' localoptions
+  [[ -o promptsp && -o promptcr ]] && __aegis_sp=(1)
+  'builtin' 'setopt' nopromptsp zle
+}
+
+# What must not alter the daemon's line while it is read, and must not ask about it either.
+__aegis_submit() {
+  'builtin' 'unsetopt' localoptions
+  'builtin' 'local' option
+  __aegis_options=()
+  for option in interactivecomments correct correctall; do
+    if [[ -o $option ]]; then
+      __aegis_options+=($option)
+    else
+      __aegis_options+=(no$option)
+    fi
+  done
+  'builtin' 'setopt' interactivecomments nocorrect nocorrectall
+  __aegis_read_plainly
+  __aegis_accept
+}
+
+# The line was read: a line that somebody types is read as they have it. Also says whether the
+# text $1 of a typed one may be kept.
+__aegis_restore() {
+  'builtin' 'unsetopt' localoptions
+  if [[ -n "${__aegis_options[*]}" ]]; then
+    'builtin' 'setopt' "${__aegis_options[@]}"
+    __aegis_options=()
+    __aegis_read_as_before
+  fi
+  __aegis_readable=(1)
+  if [[ -o histignorespace && "${1-}" == ' '* ]]; then
+    __aegis_readable=(0)
+  fi
+}
+
+# Last in precmd_functions: puts back what was overwritten.
+__aegis_ready() {
+  'builtin' 'unsetopt' localoptions
+  __aegis_restore
+  __aegis_arm
+}
+
+__aegis_arm() {
+  'builtin' 'unsetopt' localoptions
+  __aegis_set_options
+  __aegis_order
+  __aegis_follow_precmd
+  __aegis_is_layer zle-line-init || __aegis_add_layer zle-line-init
+  __aegis_is_layer zle-line-finish || __aegis_add_layer zle-line-finish
+  'builtin' 'zle' -N __aegis-submit __aegis_submit
+  'builtin' 'zle' -N __aegis-probe __aegis_probe
+  'builtin' 'zle' -N __aegis-nothing __aegis_nothing
+  __aegis_bind_keys
+  __aegis_due=(1)
+}
+
+# A `precmd` of the user runs before all of precmd_functions: it is called by one of ours, with the
+# status of the command in `$?`, which must not look like a failure of ours (ERR_EXIT).
+__aegis_follow_precmd() {
+  [[ -n "${functions[precmd]-}" && "${functions[precmd]}" != *__aegis_first* ]] || 'builtin' 'return' 0
+  'builtin' 'setopt' localoptions noaliases noallexport
+  if [[ "${functions[precmd]}" == 'builtin autoload'* ]]; then
+    'builtin' 'autoload' +X precmd || 'builtin' 'return' 0
+  fi
+  functions[__aegis_their_precmd]="${functions[precmd]}"
+  functions[precmd]='__aegis_first
+    if __aegis_status; then __aegis_their_precmd; else __aegis_their_precmd; fi'
+}
+
+# Whether the widget $1 is one of ours, whose function is still there.
+__aegis_is_layer() {
+  [[ "${widgets[$1]-}" == user:__aegis_layer_* && -n "${functions[${widgets[$1]#user:}]-}" ]]
+}
+
+# The probe key: tells how long the line is and changes nothing; but if a command has ended and nobody
+# told so (precmd_functions and zle-line-init are both gone), it is told now, by $? and with r=1: the
+# prompt is before it. The hook is armed again.
+__aegis_probe() {
+  'builtin' 'local' code="$?"
+  if __aegis_is_owed; then
+    'builtin' 'unsetopt' localoptions
+    __aegis_arm
+    __aegis_stand "$code" ';r=1'
+  fi
+  __aegis_report
+}
+
+# Puts a function of ours before the widget zle-line-init, or behind zle-line-finish, whosoever it
+# is now. One that was put around an earlier function of ours finds that one silent.
+__aegis_add_layer() {
+  (( __aegis_layers < 100 )) || 'builtin' 'return' 0
+  'builtin' 'setopt' localoptions noaliases noallexport
+  __aegis_layers=($((__aegis_layers + 1)))
+  'builtin' 'local' theirs=:
+  if [[ -n "${widgets[$1]-}" && "${widgets[$1]}" != user:__aegis_layer_* ]]; then
+    'builtin' 'zle' -A "$1" "__aegis-theirs-$__aegis_layers"
+    theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layers -- \"\$@\" || 'builtin' :"
+  fi
+  if [[ "$1" == zle-line-init ]]; then
+    functions[__aegis_layer_$__aegis_layers]="__aegis_line_init $__aegis_layers \"\$?\"; $theirs"
+  else
+    functions[__aegis_layer_$__aegis_layers]="$theirs; __aegis_line_finish $__aegis_layers"
+  fi
+  'builtin' 'zle' -N "$1" "__aegis_layer_$__aegis_layers"
+}
+
+__aegis_line_init() {
+  [[ "${widgets[zle-line-init]-}" == "user:__aegis_layer_$1" ]] || 'builtin' 'return' 0
+  __aegis_order
+  __aegis_stand "$2"
+}
+
+__aegis_line_finish() {
+  [[ "${widgets[zle-line-finish]-}" != "user:__aegis_layer_$1" ]] || __aegis_let_go
+}
