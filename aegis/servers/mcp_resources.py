@@ -309,7 +309,7 @@ def _described(resource: Resource) -> types.Resource:
     )
 
 
-_LEDGER_DOC = "The newest commands of the terminal, as aegis_term_read gives them; at most 1 MiB."
+_LEDGER_DOC = "The newest commands of the terminal, as aegis_term_read gives them; at most 340 KiB."
 _INBOX_DOC = "The unacknowledged messages of the handle, as aegis_inbox_read gives them."
 
 _TEMPLATES = [

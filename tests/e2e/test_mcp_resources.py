@@ -15,6 +15,7 @@ import trio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from aegis.protocol.command import MAX_REPLY_BYTES
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 from tests.e2e.watchers import watching
@@ -213,7 +214,7 @@ async def test_a_long_ledger_is_cut_to_its_newest_records(
         await run(terminal, "seq 100000")
     async with connect_mcp(daemon, era) as client:
         text = await text_of(client, ledger(terminal))
-    assert 800_000 < len(text) <= 1024 * 1024
+    assert MAX_REPLY_BYTES * 0.7 < len(text) <= MAX_REPLY_BYTES
     found = json.loads(text)
     assert found["more"] is True
     seqs = [each["seq"] for each in found["result"]]

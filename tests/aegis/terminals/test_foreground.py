@@ -42,7 +42,8 @@ async def open_pty(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Open]
     yield start
     nursery.cancel_scope.cancel()
     for process in opened:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a hang-up may have ended it
+            os.killpg(process.pid, signal.SIGKILL)
         with trio.CancelScope(shield=True):
             await process.wait()
         process.close()
