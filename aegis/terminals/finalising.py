@@ -62,7 +62,7 @@ async def tell_subscribers(
             nursery.cancel_scope.cancel()
         return wakes.subscribers
     finally:
-        wakes.close()
+        await wakes.close()
 
 
 async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:

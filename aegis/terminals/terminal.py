@@ -138,7 +138,7 @@ class Terminal(Front):
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
-        self._wakes.close()
+        await self._wakes.close()
         if hasattr(self, "_flight"):
             self._flight.close()
 

@@ -38,6 +38,9 @@ MAX_UNDER_WAY = 256
 SAVE_EVERY_S = 0.2
 """Seconds between two writes of how far the subscribers were told, at least."""
 
+SAVE_LAST_S = 0.2
+"""Seconds that the last write waits for one that is under way."""
+
 CLOSE_S = 1.0
 STOP_S = 0.3
 """Seconds that the last wakes of a terminal may take, when it is closed and when all stop."""
@@ -99,13 +102,16 @@ class Wakes:
         self._start_soon = start_soon
         self._match_couriers()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Write down how far everybody was told, and let go of the file."""
         self._is_closed = True
         if hasattr(self, "_note"):
-            if not self._writing.locked():
-                self._save_last()
-            self._note.close()
+            try:
+                with trio.move_on_after(SAVE_LAST_S):
+                    async with self._writing:  # a write that is under way knows less
+                        self._save_last()
+            finally:
+                self._note.close()
 
     def _save_last(self) -> None:
         """Only where that takes no sync: what is lost is made good by sending it again."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from aegis.terminals.osc133 import Mark
@@ -34,16 +32,6 @@ def test_pieces_of_the_recordings_hold(target: str) -> None:
     for recording in recordings():
         for at in range(0, len(recording.data), 4_096):
             targets.TARGETS[target](recording.data[at : at + 1_024])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", NAMES)
-def test_four_times_the_bytes_do_not_take_much_more_than_four_times_as_long(target: str) -> None:
-    units = [each for each in kept(target) if 0 < len(each) <= LONGEST_UNIT]
-    chosen = random.Random(target).sample(units, min(GROWN, len(units)))
-    assert chosen
-    ratios = [ratio(target, each, SIZE, step) for each in chosen for step in (61, 16_384)]
-    assert max(ratios) < MAX_RATIO
 
 
 def test_every_target_that_runs_is_there_and_the_other_way_round() -> None:

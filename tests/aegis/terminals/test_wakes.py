@@ -102,7 +102,7 @@ class SmallFront(Actor[Subscribe | Unsubscribe | Finish | Settle | Who]):
 
     async def teardown(self) -> None:
         if hasattr(self, "_wakes"):
-            self._wakes.close()
+            await self._wakes.close()
 
     async def receive(self, message: Subscribe | Unsubscribe | Finish | Settle | Who) -> None:
         match message:
