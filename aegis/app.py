@@ -72,7 +72,7 @@ log = structlog.get_logger("aegis")
 FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 """Every fault point there is."""
 
-END_TERMINALS_S = 1.2
+END_TERMINALS_S = 1.4
 """How long the terminals may take to end; with all the rest the stop stays within two seconds."""
 
 
