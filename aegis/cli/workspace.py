@@ -9,12 +9,18 @@ from typing import Any
 
 import click
 
-from aegis.cli.show import cell, escaped, print_json, print_lines, say, table
+from aegis.cli.show import (
+    EXIT_UNKNOWN,
+    cell,
+    escaped,
+    exit_code_of,
+    print_json,
+    print_lines,
+    say,
+    table,
+)
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import LineError
-
-EXIT_UNKNOWN = 125
-"""What ``workspace exec`` exits with when the command's own exit code is not known."""
 
 _HEAD = ["workspace", "shell", "state", "size", "directory"]
 
@@ -110,5 +116,4 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
         sys.stderr.write(escaped(result["stderr"]))
     if result["exit"] is None:
         say("aegis-actors: the time ran out, and the command was ended")
-        return EXIT_UNKNOWN
-    return int(result["exit"]) & 0xFF
+    return exit_code_of(result)
