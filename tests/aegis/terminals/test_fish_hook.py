@@ -196,6 +196,15 @@ async def test_a_bare_enter_and_a_typed_comment_leave_no_command(start_fish: Sta
     assert shell.boundaries.can_submit()
 
 
+async def drop_line(shell: LiveShell) -> None:
+    """Press Ctrl-C until the line is dropped: fish loses one that comes close to other keys."""
+    while True:
+        await shell.type("\x03")
+        with trio.move_on_after(2):
+            await shell.expect(NothingRan)
+            return
+
+
 async def test_trap_7_ctrl_c_ends_a_command_and_drops_a_line(start_fish: StartFish) -> None:
     shell = await start_fish()
     await shell.submit("echo ready; sleep 60")
@@ -206,12 +215,7 @@ async def test_trap_7_ctrl_c_ends_a_command_and_drops_a_line(start_fish: StartFi
     await shell.settle()
     await shell.type("echo half")
     assert (await shell.probe()).length == 9
-    is_dropped = False
-    while not is_dropped:  # fish loses a Ctrl-C that comes close to other keys
-        await shell.type("\x03")
-        with trio.move_on_after(2):
-            await shell.expect(NothingRan)
-            is_dropped = True
+    await drop_line(shell)
     await shell.expect(Prompted)
     await shell.settle()
     assert clean((await shell.run("echo after")).output) == "after\n"
@@ -246,8 +250,7 @@ async def test_a_submission_takes_the_line_whatever_was_on_it(
     await shell.run("echo earlier")
     await shell.type(keys)
     await shell.probe()
-    await shell.type("\x03")
-    await shell.expect(NothingRan)
+    await drop_line(shell)
     await shell.settle()
     assert clean((await shell.run("echo submitted")).output) == "submitted\n"
 
