@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -61,7 +62,8 @@ class Cell:
         self.is_final = False  # whether no life will ever follow
         self.incarnation = 0
         self.began_at = trio.current_time()
-        self.scope = trio.CancelScope()
+        self._cancel_at = math.inf
+        self._scope: trio.CancelScope | None = None
         self.watchers: dict[str, Cell] = {}
         self.watched: dict[str, Cell] = {}
         self.ref: Ref[Any] = Ref(self)
@@ -97,11 +99,17 @@ class Cell:
         self.incarnation += 1
         self.state = State.STARTING
         self.began_at = trio.current_time()
-        self.scope = trio.CancelScope()
+        self._cancel_at, self._scope = math.inf, None
         self.mailbox.drop_signals()
+
+    def holds(self, scope: trio.CancelScope) -> None:
+        """All of the present life happens in ``scope``, that of the one nursery of a life."""
+        scope.deadline = self._cancel_at
+        self._scope = scope
 
     def end_life(self, ended: Exit) -> None:
         """The present life is over; more may follow."""
+        self._scope = None
         self.state = State.DOWN
         if self.mailbox.spec.on_restart is OnRestart.CLEAR:
             self._fail_waiting(ended)
@@ -112,7 +120,9 @@ class Cell:
             return
         self.state = State.STOPPING
         self.mailbox.put_signal(Signal.STOP)
-        self.scope.deadline = trio.current_time() + self.spec.shutdown_s
+        self._cancel_at = trio.current_time() + self.spec.shutdown_s
+        if self._scope is not None:
+            self._scope.deadline = self._cancel_at
 
     def make_final(self, ended: Exit) -> None:
         """Nobody will be here again: who waits is told, the name is free."""

@@ -33,8 +33,7 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
     kind = ExitKind.STOPPED
     life = _Life(cell)
     try:
-        with cell.scope:
-            kind = await life.run(on_started)
+        kind = await life.run(on_started)
     except* Exception as group:
         life.crashes.insert(0, group)
     finally:
@@ -54,8 +53,10 @@ class _Life:
         self.crashes: list[Exception] = []
 
     async def run(self, on_started: Callable[[], None]) -> ExitKind:
+        kind = ExitKind.STOPPED  # if it is cancelled
         actor = self._spec.actor(**self._spec.arguments)
         async with trio.open_nursery() as nursery:
+            self._cell.holds(nursery.cancel_scope)
             actor.context = self._context = Context(self._cell, nursery)
             try:
                 await faults.SETUP_BEFORE.reach(self._subject)

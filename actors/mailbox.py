@@ -128,7 +128,7 @@ class Mailbox:
             self._make_room()
         self.items.append(message)
         if self._waiter is not None:
-            self._wake()
+            self.wake()
         if DELIVER_AFTER.plan is not None:
             DELIVER_AFTER.hit()
 
@@ -140,7 +140,7 @@ class Mailbox:
         if not self._has_room(envelope):
             self._make_room()
         self.items.append(envelope)
-        self._wake()
+        self.wake()
         DELIVER_AFTER.hit()
 
     async def put_when_room(self, item: object) -> None:
@@ -196,7 +196,7 @@ class Mailbox:
             sender = self.senders.popleft()
             self.items.append(sender.item)
             trio.lowlevel.reschedule(sender.task)
-            self._wake()
+            self.wake()
 
     def put_always(self, message: object) -> None:
         """Queue a message of the runtime (a timer, a monitor's news) even when there is no room.
@@ -206,13 +206,13 @@ class Mailbox:
         if type(message) not in self._accepts:
             self._refuse_class(message)
         self.items.append(News(message))
-        self._wake()
+        self.wake()
 
     def put_signal(self, signal: Signal) -> None:
         """Queue a signal; it is taken before any message."""
         if signal not in self.signals:
             self.signals.append(signal)
-        self._wake()
+        self.wake()
 
     def take(self) -> object:
         """The next ``Signal``, else the next item, else None."""
@@ -249,7 +249,8 @@ class Mailbox:
         self._waiter = None  # a message that comes before the cancelled task runs wakes nobody
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let who waits look again."""
         if self._waiter is not None:
             waiter, self._waiter = self._waiter, None
             trio.lowlevel.reschedule(waiter)

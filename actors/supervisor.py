@@ -8,8 +8,6 @@ an event, a due restart included, so that a stop is always heard. What follows f
 
 from __future__ import annotations
 
-import contextlib
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +18,6 @@ from actors import faults
 from actors.cell import Cell, State
 from actors.errors import ActorError, ActorStopped, MisuseError, SupervisorFailed
 from actors.life import run_actor
-from actors.mailbox import Signal
 from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.reply import Reply
@@ -78,8 +75,10 @@ class Supervisor:
         self._spec = cell.spec
         self._rules = Supervision(cell.path, cell.spec)
         # Bounded by the number of children (each has at most a start, an end and a pause in it)
-        # and of those who ask for a start or a stop.
-        self._send, self._receive = trio.open_memory_channel[_Event](math.inf)
+        # and of those who ask for a start or a stop. No deque: there are many supervisors, and an
+        # empty one takes 0.7 KiB.
+        self._events: list[_Event] = []
+        self._is_over = False
         self._start_replies: dict[str, Reply[Ref[Any]]] = {}
         self._stop_replies: dict[str, list[Reply[None]]] = {}
         self._on_started: Callable[[], None] = lambda: None
@@ -87,10 +86,11 @@ class Supervisor:
 
     def post(self, event: _Event) -> None:
         """Let the supervisor's task know."""
-        try:
-            self._send.send_nowait(event)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        if self._is_over:
             self._refuse(event)
+        else:
+            self._events.append(event)
+            self._cell.mailbox.wake()
 
     def forget_when_down(self, cell: Cell) -> None:
         """Let no life follow the present one of ``cell``, a child."""
@@ -103,8 +103,7 @@ class Supervisor:
         """
         self._on_started = on_started
         try:
-            with self._cell.scope:
-                await self._work()
+            await self._work()
         except* Exception as group:
             self._result = Exit(ExitKind.CRASHED, self._failed(group))
         finally:
@@ -117,12 +116,12 @@ class Supervisor:
 
     async def _work(self) -> None:
         async with trio.open_nursery() as nursery:
+            self._cell.holds(nursery.cancel_scope)
             self._nursery = nursery
-            nursery.start_soon(self._watch_for_stop)
             self._bring_back_places()
             self._carry_out(self._rules.begin())
             while self._result is None:
-                self._handle(await self._receive.receive())
+                self._handle(await self._next_event())
             nursery.cancel_scope.cancel()
 
     def _failed(self, group: ExceptionGroup[Exception]) -> ActorError:
@@ -130,12 +129,17 @@ class Supervisor:
         error.__cause__ = group
         return error
 
-    async def _watch_for_stop(self) -> None:
+    async def _next_event(self) -> _Event:
+        """The oldest event; a stop goes before all of them. Others run meanwhile."""
         mailbox = self._cell.mailbox
-        while mailbox.take() is not Signal.STOP:
+        await trio.lowlevel.checkpoint()
+        while not (mailbox.signals or self._events):
             await mailbox.wait()
-        self._cell.state = State.STOPPING
-        self._send.send_nowait(_StopAll())
+        if mailbox.signals:
+            mailbox.drop_signals()
+            self._cell.state = State.STOPPING
+            return _StopAll()
+        return self._events.pop(0)
 
     def _bring_back_places(self) -> None:
         """A place for each child of the spec; the old ones where there are some."""
@@ -303,9 +307,10 @@ class Supervisor:
         for replies in self._stop_replies.values():
             for stopped_reply in replies:
                 stopped_reply.send(None)
-        with self._send, self._receive, contextlib.suppress(trio.WouldBlock):
-            while True:
-                self._refuse(self._receive.receive_nowait())
+        self._is_over = True
+        events, self._events = self._events, []
+        for event in events:
+            self._refuse(event)
 
     def _refuse(self, event: _Event) -> None:
         if isinstance(event, StartChild):
