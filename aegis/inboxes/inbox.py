@@ -111,6 +111,8 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         self._refuse(ended)
         if self._waiter is not None:
             self._waiter.reply.fail(ended)
+        if self._is_open:
+            self._appender.close()
 
     async def receive(
         self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait
@@ -234,8 +236,8 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
             self._state = await self._read(load_state, appender.synced)
-            await self.context.start(appender.run)
             undo.pop_all()
+        appender.start(self.context.start_soon)
         appender.on_outcome = self._settle
         self._appender = appender
         self._is_open = True

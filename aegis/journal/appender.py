@@ -15,9 +15,10 @@ When the disk refuses (a write or a sync), the appender has *failed*:
   a recovery, and must not be taken for that one.
 
     appender = await Appender.open(path, flusher)
-    await nursery.start(appender.run)
+    appender.start(nursery.start_soon)
     position = appender.append(encode_line({"seq": 0}))
     await appender.wait_synced(position)
+    appender.close()
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ class _Epoch:
     written: int
     synced: int
     error: StorageError | None = None
-    waiters: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
+    waiters: trio.lowlevel.ParkingLot | None = None  # made when needed
+
+    def wake(self) -> None:
+        if self.waiters is not None:
+            self.waiters.unpark_all()
 
 
 @attrs.frozen(eq=False)
@@ -63,7 +68,10 @@ class Position:
 
 
 class Appender:
-    """The one writer of a ledger. Not for threads: all calls come from one Trio loop."""
+    """The one writer of a ledger. Not for threads: all calls come from one Trio loop.
+
+    Its owner closes it. Idle it is small and has no task: there may be thousands.
+    """
 
     def __init__(self, path: Path, opened: OpenedLedger, flusher: Flusher) -> None:
         self.path = path
@@ -71,13 +79,14 @@ class Appender:
         """What was found when the ledger was opened; its ``fd`` belongs to the appender."""
         self._flusher = flusher
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
-        self._demand = trio.Event()
-        self._recovering = trio.Lock()
+        self._start_soon: Callable[..., object] | None = None
+        self._is_wanted = False
+        self._is_syncing = False
+        self._recovering: trio.Lock | None = None  # made when needed
         # Some file systems never count names: there a removed file cannot be noticed.
         self._counts_names = not flusher.disk.is_removed(opened.fd)
         self.on_outcome: Callable[[], None] | None = None
         """Called when a sync has ended or the disk has refused: ask ``is_synced`` again."""
-        self._running = False
         self._closed = False
 
     @classmethod
@@ -91,6 +100,10 @@ class Appender:
         if opened.torn is not None:
             log.warning("torn line cut off", file=shown(path), kept_as=opened.torn.name)
         return cls(path, opened, flusher)
+
+    def start(self, start_soon: Callable[..., object]) -> None:
+        """Let ``start_soon`` start the task that syncs, whenever somebody waits and none runs."""
+        self._start_soon = start_soon
 
     @property
     def synced(self) -> int:
@@ -126,7 +139,11 @@ class Appender:
 
     def request_sync(self) -> None:
         """Ask for a sync without waiting: ``on_outcome`` is called after it."""
-        self._demand.set()
+        self._is_wanted = True
+        if not self._is_syncing:
+            assert self._start_soon is not None, "an appender syncs once it was started"
+            self._is_syncing = True
+            self._start_soon(self._sync_while_wanted)
 
     def is_synced(self, position: Position) -> bool:
         """Whether the line that ends at ``position`` would survive a power loss.
@@ -151,22 +168,10 @@ class Appender:
             await trio.lowlevel.checkpoint()
         while not self.is_synced(position):
             self._check_open()
-            self._demand.set()
+            self.request_sync()
+            if epoch.waiters is None:
+                epoch.waiters = trio.lowlevel.ParkingLot()
             await epoch.waiters.park()
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Sync whenever somebody waits, until cancelled. Started once, in the owner's nursery."""
-        assert not self._running, "an appender runs once at a time"
-        self._running = True
-        task_status.started()
-        try:
-            while True:
-                await self._demand.wait()
-                self._demand = trio.Event()
-                await self._sync_once(self._epoch)
-        finally:
-            self._running = False
-            self.close()
 
     async def recover(self) -> None:
         """After a failure: open the file again at what was acknowledged. Else does nothing.
@@ -174,6 +179,8 @@ class Appender:
         Raises ``StorageError`` and stays failed if the disk still refuses, or if the file lacks
         what was acknowledged; opening the ledger anew then shows what is left.
         """
+        if self._recovering is None:
+            self._recovering = trio.Lock()
         async with self._recovering:
             self._check_open()
             failed = self._epoch
@@ -200,8 +207,16 @@ class Appender:
         epoch = self._epoch
         if epoch.error is None:
             epoch.error = self._closing()
-        epoch.waiters.unpark_all()
+        epoch.wake()
         self._flusher.disk.close(epoch.fd)
+
+    async def _sync_while_wanted(self) -> None:
+        try:
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._sync_once(self._epoch)
+        finally:
+            self._is_syncing = False
 
     async def _sync_once(self, epoch: _Epoch) -> None:
         target = epoch.written
@@ -211,7 +226,8 @@ class Appender:
             await faults.SYNC_BEFORE.reach(self.path.name)
             await self._flusher.fdatasync(epoch.fd)
             await faults.SYNC_AFTER.reach(self.path.name)
-            self._check_is_there(epoch, target)
+            if epoch.error is None:  # else its descriptor may be closed, or be another file's
+                self._check_is_there(epoch, target)
         except OSError as error:
             self._fail(epoch, storage_error("sync", self.path, error))
         except StorageError as error:
@@ -233,7 +249,7 @@ class Appender:
             self._tell(epoch)
 
     def _tell(self, epoch: _Epoch) -> None:
-        epoch.waiters.unpark_all()
+        epoch.wake()
         if self.on_outcome is not None:
             self.on_outcome()
 

@@ -69,13 +69,14 @@ async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[Comm
     """Put the records at the end of the ledger; synced when this returns."""
     appender, refusal = await Appender.open(files.ledger, flusher), None
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         try:
             for record in records:
                 position = appender.append(record_line(record))
             await appender.wait_synced(position)
         except StorageError as error:  # as it is, and not in a group
             refusal = error
-        nursery.cancel_scope.cancel()
+        finally:
+            appender.close()
     if refusal is not None:
         raise refusal

@@ -43,7 +43,12 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         known = (seq if isinstance(seq, int) else -1) + self._appender.opened.damaged_count
         self._last_seq = self._confirmed_seq = known
         self._appender.on_outcome = self._settle
-        await self.context.start(self._appender.run)
+        self._appender.start(self.context.start_soon)
+
+    async def teardown(self) -> None:
+        """Let go of the ledger."""
+        if hasattr(self, "_appender"):
+            self._appender.close()
 
     async def receive(self, message: AppendRecord | ReportSynced) -> None:
         """Write a record; its confirmation follows the next sync."""

@@ -57,10 +57,11 @@ async def lone(directory: Path, flusher: Flusher) -> list[Row]:
     appender = await Appender.open(directory / "lone.jsonl", flusher)
     raw, ledger = [], []
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         for _ in range(ROUNDS):
             raw.append(await seconds(partial(raw_once, fd, limiter)))
             ledger.append(await seconds(partial(ledger_once, appender)))
+        appender.close()
         nursery.cancel_scope.cancel()
     os.close(fd)
     floor, ours = statistics.median(raw) * 1e6, statistics.median(ledger) * 1e6
@@ -92,10 +93,12 @@ async def parallel(directory: Path, flusher: Flusher) -> list[Row]:
     raw, ledger = [], []
     async with trio.open_nursery() as nursery:
         for appender in appenders:
-            await nursery.start(appender.run)
+            appender.start(nursery.start_soon)
         for _ in range(5):
             raw.append(await seconds(lambda: all_at_once(floor_works)))
             ledger.append(await seconds(lambda: all_at_once(ledger_works)))
+        for appender in appenders:
+            appender.close()
         nursery.cancel_scope.cancel()
     for fd in fds:
         os.close(fd)
@@ -111,8 +114,9 @@ async def shared(directory: Path, flusher: Flusher) -> list[Row]:
     """Many writers of one ledger, each waiting for its own line."""
     appender = await Appender.open(directory / "shared.jsonl", flusher)
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         took = await seconds(lambda: all_at_once([partial(ledger_once, appender)] * FILES))
+        appender.close()
         nursery.cancel_scope.cancel()
     return [(f"  one ledger, {FILES} writers, appends/s", FILES * PER_FILE / took, "group commit")]
 

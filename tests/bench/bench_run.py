@@ -75,7 +75,7 @@ async def open_floor(directory: Path) -> AsyncIterator[Floor]:
     _prepare(directory)
     async with trio.open_nursery() as nursery:
         appender = await Appender.open(directory / "ledger.jsonl", Flusher())
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         pty = await open_pty_process(
             bash.argv("/bin/bash", directory),
             cwd=str(directory),
@@ -88,6 +88,7 @@ async def open_floor(directory: Path) -> AsyncIterator[Floor]:
         yield floor
         pty.close()
         await pty.wait()
+        appender.close()
         nursery.cancel_scope.cancel()
 
 

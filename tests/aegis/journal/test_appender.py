@@ -45,9 +45,10 @@ def running(path: Path) -> Running:
         appender = await Appender.open(path, Flusher(disk))
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
-                await nursery.start(appender.run)
+                appender.start(nursery.start_soon)
                 disk.calls.clear()
                 yield appender
+                appender.close()
                 nursery.cancel_scope.cancel()
         assert disk.open_fds == set()
 
@@ -135,13 +136,14 @@ async def test_no_sync_ever_runs_on_the_loop(path: Path, disk: FaultyDisk) -> No
     put(path, b"torn")
     appender = await Appender.open(path, Flusher(disk))
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         await appender.wait_synced(appender.append(LINES[0]))
         disk.fail("fdatasync", errno.EIO)
         with pytest.raises(StorageError):
             await appender.wait_synced(appender.append(LINES[1]))
         await appender.recover()
         await appender.wait_synced(appender.append(LINES[1]))
+        appender.close()
         nursery.cancel_scope.cancel()
     assert disk.threads["write"] >= {threading.get_ident()}
     assert disk.calls["fdatasync"] == 3
@@ -376,8 +378,8 @@ async def test_a_file_that_stalls_holds_no_other(tmp_path: Path, disk: FaultyDis
     disk.hold("fdatasync")
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            await nursery.start(stalling.run)
-            await nursery.start(lively.run)
+            stalling.start(nursery.start_soon)
+            lively.start(nursery.start_soon)
             nursery.start_soon(stalling.wait_synced, stalling.append(LINES[0]))
             await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
             for line in LINES:
@@ -385,6 +387,8 @@ async def test_a_file_that_stalls_holds_no_other(tmp_path: Path, disk: FaultyDis
             assert stalling.synced == 0
             disk.release("fdatasync")
             await stalling.wait_synced(stalling.append(LINES[1]))
+            stalling.close()
+            lively.close()
             nursery.cancel_scope.cancel()
 
 
@@ -396,7 +400,7 @@ async def test_stopping_does_not_wait_for_a_stalled_sync_and_no_descriptor_is_re
     disk.hold("fdatasync")
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            await nursery.start(appender.run)
+            appender.start(nursery.start_soon)
             nursery.start_soon(refused, appender, appender.append(LINES[0]))
             await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
             appender.close()
@@ -444,7 +448,7 @@ async def test_close_refuses_what_comes_after_and_wakes_who_waits(
     synced = appender.append(LINES[0])
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            await nursery.start(appender.run)
+            appender.start(nursery.start_soon)
             await appender.wait_synced(synced)
             waiting = appender.append(LINES[1])
             nursery.start_soon(refused, appender, waiting)
@@ -460,13 +464,45 @@ async def test_close_refuses_what_comes_after_and_wakes_who_waits(
     assert disk.open_fds == set()
 
 
-async def test_an_appender_whose_run_ended_is_closed(path: Path, disk: FaultyDisk) -> None:
+async def test_an_appender_has_a_task_only_while_it_syncs(path: Path, disk: FaultyDisk) -> None:
     appender = await Appender.open(path, Flusher(disk))
+    disk.hold("fdatasync")
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
-        nursery.cancel_scope.cancel()
+        appender.start(nursery.start_soon)
+        assert len(nursery.child_tasks) == 0
+        for line in LINES[:3]:
+            position = appender.append(line)
+            appender.request_sync()
+        await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+        assert len(nursery.child_tasks) == 1
+        disk.release("fdatasync")
+        await appender.wait_synced(position)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 0
+        appender.close()
+
+
+async def test_a_sync_that_ends_after_the_close_acknowledges_nothing(
+    path: Path, disk: FaultyDisk
+) -> None:
+    appender = await Appender.open(path, Flusher(disk))
+    outcomes = []
+    appender.on_outcome = lambda: outcomes.append(appender.synced)
+    disk.hold("fdatasync")
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            appender.start(nursery.start_soon)
+            position = appender.append(LINES[0])
+            appender.request_sync()
+            await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+            appender.close()
+            other = disk.open(path.with_name("other"), APPEND)  # perhaps of the same number
+            disk.release("fdatasync")
+    assert (appender.synced, outcomes) == (0, [])
     with pytest.raises(StorageError, match="is closed"):
-        appender.append(LINES[0])
+        appender.is_synced(position)
+    assert disk.open_fds == {other}
+    disk.close(other)
 
 
 async def test_lines_that_are_not_one_line_are_a_bug_of_the_caller(
@@ -516,7 +552,7 @@ async def _drive(path: Path, disk: FaultyDisk, steps: list[str]) -> None:
     open_: list[tuple[int, Position]] = []
     refused_: list[int] = []
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         for seq, step in enumerate([*steps, "recover", "wait"]):
             if step == "append":
                 try:
@@ -538,6 +574,7 @@ async def _drive(path: Path, disk: FaultyDisk, steps: list[str]) -> None:
                 disk.shorten("write", 3, 0)
             else:
                 disk.fail("write" if step == "fail write" else "fdatasync", errno.EIO)
+        appender.close()
         nursery.cancel_scope.cancel()
     assert seqs(path) == acknowledged
     assert not set(refused_) & set(acknowledged)

@@ -37,7 +37,7 @@ async def main(directory):
     last = appender.opened.last
     seq = next_seq(None if last is None else last["seq"], note.load())
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         while True:
             note.write({"seq": seq, "cmd": "x" * (seq % 7 * 1000)})
             raw.write(b"%07d\\n" % seq * 10)
@@ -114,7 +114,7 @@ async def main(path):
     raw = RawLog.open(path.parent)
     acknowledged, told = 0, []
     async with trio.open_nursery() as nursery:
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
         for attempt in ("limited", "still limited", "free again"):
@@ -135,6 +135,7 @@ async def main(path):
                     raw.flush()
                 except StorageError as error:
                     told.append(str(error))
+        appender.close()
         nursery.cancel_scope.cancel()
     print(json.dumps([acknowledged, told, raw.position]))
 

@@ -22,8 +22,9 @@ pytestmark = pytest.mark.real
 async def running_appender(path: Path) -> AsyncIterator[Appender]:
     async with trio.open_nursery() as nursery:
         appender = await Appender.open(path, Flusher())
-        await nursery.start(appender.run)
+        appender.start(nursery.start_soon)
         yield appender
+        appender.close()
         nursery.cancel_scope.cancel()
 
 
