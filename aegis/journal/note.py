@@ -60,7 +60,8 @@ class Note:
     """The note of one terminal (or of whatever has one thing in flight at a time)."""
 
     def __init__(self, path: Path, flusher: Flusher) -> None:
-        self.path = path
+        # Not the path itself: there are thousands of notes, and it takes as much as all the rest.
+        self._path, self._name = str(path), path.name
         self.damaged = False
         """Whether a slot did not check when the note was opened: its write was cut short."""
         self._flusher = flusher
@@ -83,6 +84,11 @@ class Note:
         except OSError as error:
             raise storage_error("open", path, error) from error
         return note
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self._path)
 
     def load(self) -> dict[str, Any] | None:
         """The fields of the note as last written; ``None`` if nothing is in flight."""
@@ -147,14 +153,14 @@ class Note:
         slot = _Slot(self._current.number + 1, fields)
         line = encode_line({"number": slot.number, "fields": fields})
         try:
-            faults.NOTE_BEFORE.hit(self.path.name)
+            faults.NOTE_BEFORE.hit(self._name)
             if self._slots and not self._suspect and len(line) <= SLOT_BYTES:
                 assert self._fd is not None
                 offset = slot.number % 2 * SLOT_BYTES
                 pwrite_all(self._disk, self._fd, _padded(line), offset)
             else:
                 self._replace(slot.number, line)
-            faults.NOTE_AFTER.hit(self.path.name)
+            faults.NOTE_AFTER.hit(self._name)
         except OSError as error:
             self._suspect = True
             raise storage_error("write", self.path, error) from error
@@ -169,10 +175,10 @@ class Note:
             install_file, self._disk, self.path, _content(slot.number, line), durable=True
         )
         try:
-            faults.NOTE_BEFORE.hit(self.path.name)
+            faults.NOTE_BEFORE.hit(self._name)
             self._adopt(await self._flusher.call(install), line)
             await self._flusher.sync_directory(self.path.parent)
-            faults.NOTE_AFTER.hit(self.path.name)
+            faults.NOTE_AFTER.hit(self._name)
         except OSError as error:
             self._suspect = True
             raise storage_error("write", self.path, error) from error

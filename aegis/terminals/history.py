@@ -47,7 +47,7 @@ class History:
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
         self._reader = LedgerReader(ledger)
-        self._told: set[int] = set()
+        self._told: dict[int, None] = {}  # an empty set takes 0.2 KiB
         self.end: int | None = None
 
     def last(self) -> tuple[CommandRecord | None, int]:
@@ -123,7 +123,7 @@ class History:
         """Say in the log which lines are passed over, each once; they stay in the ledger."""
         new = [each for each in damaged if each.start not in self._told]
         if new and len(self._told) < MAX_TOLD:
-            self._told.update(each.start for each in new)
+            self._told.update(dict.fromkeys(each.start for each in new))
             where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in new[:SHOWN]]
             log.warning(
                 "damaged lines skipped", file=shown(self._ledger), lines=len(new), where=where

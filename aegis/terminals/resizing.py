@@ -36,7 +36,7 @@ class Resizing:
         self._files = files
         self._flusher = flusher
         self._info = info
-        self._at_work = trio.Lock()
+        self._lock: trio.Lock | None = None  # made when needed: few windows change
 
     async def read_size(self) -> None:
         """Learn what an earlier life of the front has set."""
@@ -45,7 +45,9 @@ class Resizing:
 
     async def resize(self, request: ResizeTerminal, reply: Reply[TerminalInfo]) -> None:
         """Set the size; a fresh shell, the next ``up`` too, starts with it."""
-        async with self._at_work:
+        if self._lock is None:
+            self._lock = trio.Lock()
+        async with self._lock:
             try:
                 await self._save(request.rows, request.cols)
             except AegisError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import trio
 
 from aegis.errors import Busy, InvalidRequest
+from aegis.terminals.bell import Bell
 from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.terminals.pty import ErrorPty, PtyProcess
 from aegis.terminals.sentences import line_too_long, not_read
@@ -51,7 +52,8 @@ class RunningShell:
         self._outgoing: list[bytes] = []
         self._start_writing: Callable[[], object] | None = None
         self._is_writing = False
-        self._reached_end = trio.Event()
+        self._is_at_end = False
+        self._at_end = Bell()
 
     @property
     def is_in_front(self) -> bool:
@@ -109,7 +111,8 @@ class RunningShell:
                 nursery.start_soon(self._read_errors, self.errors, on_output)
             status = await self.process.wait()
             with trio.move_on_after(DRAIN_S):
-                await self._reached_end.wait()
+                while not self._is_at_end:
+                    await self._at_end.wait()
             nursery.cancel_scope.cancel()
         return status
 
@@ -145,7 +148,8 @@ class RunningShell:
                 self.tracker.feed(data)
                 self.watch.stirred()
                 on_output()
-        self._reached_end.set()
+        self._is_at_end = True
+        self._at_end.ring()
 
     async def _read_errors(self, errors: ErrorPty, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):

@@ -82,16 +82,17 @@ class TerminalFiles:
     """Where one terminal keeps what it keeps (``.aegis/state/terminals/<name>/``)."""
 
     directory: Path
+    ledger: Path = attrs.field(init=False, eq=False, repr=False)
+    """One line per finished command. One path, which its readers and its writer keep."""
+
+    @ledger.default
+    def _ledger(self) -> Path:
+        return self.directory / "ledger.jsonl"
 
     @property
     def meta(self) -> Path:
         """Its settings."""
         return self.directory / "meta.json"
-
-    @property
-    def ledger(self) -> Path:
-        """One line per finished command."""
-        return self.directory / "ledger.jsonl"
 
     @property
     def note(self) -> Path:

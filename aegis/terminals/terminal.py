@@ -11,7 +11,7 @@ are gone was killed with them; what the present one still does, or did unheard, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import structlog
 import trio
@@ -86,17 +86,6 @@ class Terminal(Front):
         self._last_record: api.CommandRecord | None = None
         self._recovering = True
         self._early: list[Callable[[], None]] = []
-
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            msg.ShellStarted: self._shell_started,
-            msg.Prompted: self._prompted,
-            msg.SubmissionRefused: lambda news: self._runs.refused(news),
-            msg.SubmissionFailed: self._submission_failed,
-            msg.CommandStarted: self._command_started,
-            msg.CommandEnded: self._command_ended,
-            msg.NothingRan: self._nothing_ran,
-            msg.ShellEnded: self._shell_ended,
-        }
 
     async def setup(self) -> None:
         """Read the ledger and the note; what became of a command found there the shell will say."""
@@ -215,8 +204,10 @@ class Terminal(Front):
                 self._runs.output_so_far(message)
             case msg.ShellFailed(why=why):
                 self._shell_failed(why)
+            case msg.SubmissionRefused():
+                self._runs.refused(message)
             case _:
-                self._handlers[type(message)](message)
+                self._HANDLERS[type(message)](self, message)
 
     def _check_serving(self) -> None:
         name = self._settings.name
@@ -340,6 +331,16 @@ class Terminal(Front):
         ended = self._flight.end_submitted(number)
         if ended is not None:
             self._recorder.append(lost_record(ended[0], utc_now(), trio.current_time()))
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
+        msg.ShellStarted: _shell_started,
+        msg.Prompted: _prompted,
+        msg.SubmissionFailed: _submission_failed,
+        msg.CommandStarted: _command_started,
+        msg.CommandEnded: _command_ended,
+        msg.NothingRan: _nothing_ran,
+        msg.ShellEnded: _shell_ended,
+    }
 
     # Records on their way to the ledger.
 

@@ -6,9 +6,9 @@ The ledger is what counts; the few newest wakes are kept so that the usual case 
 from __future__ import annotations
 
 import attrs
-import trio
 
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.bell import Bell
 from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_of
 
@@ -42,7 +42,7 @@ class WakeFeed:
         self._recent: list[Wake] = []
         self._chars = 0
         self._floor = -1  # every later record is among the recent
-        self._news = trio.Event()
+        self._news = Bell()
         self.last = -1
 
     def begin(self, last_seq: int) -> None:
@@ -58,8 +58,7 @@ class WakeFeed:
             self._chars = 0
             self._floor = max(self.last, record.seq)
         self.last = max(self.last, record.seq)
-        self._news.set()
-        self._news = trio.Event()
+        self._news.ring()
 
     def _keep(self, wake: Wake) -> None:
         self._recent.append(wake)

@@ -19,6 +19,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
+from aegis.terminals.bell import Bell
 from aegis.terminals.courier import Courier
 from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_delivery
@@ -64,15 +65,16 @@ class Wakes:
     ) -> None:
         self._name = settings.name
         self._life = settings.life
-        self._path = files.subscribers
+        self._files = files
         self._flusher = flusher
         self._inboxes = inboxes
         self._feed = WakeFeed(history)
         self._subscriptions = Subscriptions()
         self._on_disk: Subscriptions | None = None
         self._couriers: dict[str, Courier] = {}
-        self._writing = trio.Lock()
-        self._changed = trio.Event()
+        self._lock: trio.Lock | None = None
+        self._changed = Bell()
+        self._is_unsaved = False
         self._cannot_save = False
         self._is_saving = False
         self._is_closed = False
@@ -85,7 +87,7 @@ class Wakes:
         Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
         was told of records that the ledger does not have any more.
         """
-        self._note = Note.open(self._path, self._flusher)
+        self._note = Note.open(self._files.subscribers, self._flusher)
         self._subscriptions, damaged = restored(self._note.load())
         self._on_disk = self._subscriptions
         if self._note.damaged or damaged:
@@ -119,6 +121,13 @@ class Wakes:
         if self._progress() != self._on_disk and self._note.fits_in_place(fields):
             with contextlib.suppress(StorageError):
                 self._note.write(fields)
+
+    @property
+    def _writing(self) -> trio.Lock:
+        """Held by who writes. Made when needed: most terminals have no subscriber."""
+        if self._lock is None:
+            self._lock = trio.Lock()
+        return self._lock
 
     # Who subscribes.
 
@@ -242,20 +251,21 @@ class Wakes:
         )
 
     def _changed_soon(self) -> None:
-        self._changed.set()
-        self._changed = trio.Event()
+        self._is_unsaved = True
+        self._changed.ring()
 
     def _save_soon(self) -> None:
         """Without a subscriber there is nothing to save: most terminals need no task for it."""
         if not self._is_saving:
             self._is_saving = True
-            self._start_soon(self._save_for_ever, self._changed)
+            self._start_soon(self._save_for_ever)
 
-    async def _save_for_ever(self, changed: trio.Event) -> None:
+    async def _save_for_ever(self) -> None:
         """Write down the progress whenever there is any, as a helper task."""
         while True:
-            await changed.wait()
-            changed = self._changed
+            if not self._is_unsaved:
+                await self._changed.wait()
+            self._is_unsaved = False
             async with self._writing:
                 await self._save()
             await trio.sleep(SAVE_EVERY_S)
