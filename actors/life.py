@@ -110,14 +110,18 @@ class _Life:
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
         """Handle what comes. All that a bare message costs is written out here, in one place."""
         mailbox, handler, receive = self._cell.mailbox, self._handler, actor.receive
-        items, signals, is_traced = mailbox.items, mailbox.signals, self._tracer is not None
+        items, older, signals = mailbox.items, mailbox.older, mailbox.signals
+        is_traced = self._tracer is not None
         turn = handled = 0
         while not signals:
-            if not items:
+            if older:
+                item = older.pop()
+            elif items:
+                item = mailbox.take_newer()
+            else:
                 handled = 0
                 await mailbox.wait()
                 continue
-            item = items.pop(0)
             if mailbox.senders:
                 mailbox.admit()
             turn += 1

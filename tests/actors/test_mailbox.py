@@ -6,6 +6,8 @@ import attrs
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 import actors
 from actors.envelope import Envelope
@@ -36,7 +38,7 @@ def mailbox(capacity: int = 10, overflow: Overflow = Overflow.REJECT) -> Mailbox
 
 
 def taken(box: Mailbox) -> list[object]:
-    return [item.message if isinstance(item, Envelope) else item for item in box.take_all()]
+    return [_bare(item) for item in box.take_all()]
 
 
 def test_messages_come_out_in_the_order_they_went_in() -> None:
@@ -124,6 +126,45 @@ def test_drop_oldest_makes_room_and_counts() -> None:
         box.put(Number(value))
     assert box.dropped == 3
     assert taken(box) == [Number(3), Number(4)]
+
+
+OPERATIONS = st.lists(
+    st.sampled_from(["put", "put", "put", "news", "take", "take", "take_all"]),
+    min_size=8,
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("overflow", [Overflow.REJECT, Overflow.DROP_OLDEST])
+@given(operations=OPERATIONS)
+def test_whatever_is_put_and_taken_a_mailbox_is_one_bounded_queue(
+    overflow: Overflow, operations: list[str]
+) -> None:
+    box, model, dropped = mailbox(4, overflow), list[object](), 0
+    for number, operation in enumerate(operations):
+        if operation == "take":
+            assert _bare(box.take()) == (model.pop(0) if model else None)
+        elif operation == "take_all":
+            assert taken(box) == model
+            model = []
+        elif operation == "news":
+            box.put_always(Tick(number))
+            model.append(Tick(number))
+        elif len(model) >= 4 and overflow is Overflow.REJECT:
+            with pytest.raises(MailboxFull):
+                box.put(Number(number))
+        else:
+            oldest = [each for each in model if isinstance(each, Number)][:1]
+            if len(model) >= 4 and oldest:
+                model.remove(oldest[0])
+                dropped += 1
+            box.put(Number(number))
+            model.append(Number(number))
+        assert (len(box), box.dropped) == (len(model), dropped)
+
+
+def _bare(item: object) -> object:
+    return item.message if isinstance(item, Envelope) else item
 
 
 async def test_the_asker_of_a_dropped_request_gets_mailbox_full() -> None:
