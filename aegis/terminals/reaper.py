@@ -17,15 +17,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Container, Iterable, Sequence
-from pathlib import Path
 
 import attrs
 import trio
 
-from aegis.terminals.process_scan import OwnedProcess, ProcessScan
+from aegis.terminals.process_scan import OwnedProcess, ProcessScan, Seen
 from aegis.terminals.process_table import ProcessInfo, cookie_of, line_of, parse_stat
-
-_PROC = Path("/proc")
 
 
 @attrs.frozen
@@ -62,7 +59,7 @@ def find_processes(sids: Container[int], cookies: Container[str | None]) -> list
     What cannot be read (another user's environment, a process that just ended) is left out. A
     scan of some hundred processes takes milliseconds: call it from a worker thread.
     """
-    return _of_these(look_at_all(), sids, cookies)
+    return Seen(look_at_all()).of(sids, cookies)
 
 
 def look_at_all() -> list[OwnedProcess]:
@@ -79,7 +76,7 @@ def look_at_all() -> list[OwnedProcess]:
 def process_of(pid: int) -> ProcessInfo | None:
     """The process with this pid now; None if there is none."""
     try:
-        return parse_stat((_PROC / str(pid) / "stat").read_bytes())
+        return parse_stat(_read(f"/proc/{pid}/stat"))
     except (OSError, ValueError):
         return None
 
@@ -107,17 +104,11 @@ async def end_processes(
     """
     scan = ProcessScan(look_at_all) if scan is None else scan
     for each in rounds:
-        processes = _of_these(await scan.processes(), sids, cookies)
+        processes = (await scan.processes()).of(sids, cookies)
         if not processes:
             return []
         await _signal_and_wait(processes, each)
-    return _of_these(await scan.processes(), sids, cookies)
-
-
-def _of_these(
-    seen: Iterable[OwnedProcess], sids: Container[int], cookies: Container[str | None]
-) -> list[ProcessInfo]:
-    return [each.process for each in seen if each.process.session in sids or each.cookie in cookies]
+    return (await scan.processes()).of(sids, cookies)
 
 
 @attrs.frozen
@@ -174,12 +165,17 @@ def _send(target: _Target, signum: signal.Signals) -> None:
 
 
 def _pids() -> list[int]:
-    names = [path.name for path in _PROC.iterdir()]
+    names = os.listdir("/proc")  # noqa: PTH208 - a Path for each process costs more than it
     return [int(name) for name in names if name.isdigit()]
 
 
 def _cookie(pid: int) -> str | None:
     try:
-        return cookie_of((_PROC / str(pid) / "environ").read_bytes())
+        return cookie_of(_read(f"/proc/{pid}/environ"))
     except OSError:
         return None
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each process
+        return file.read()
