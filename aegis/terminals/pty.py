@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
 import shutil
 import signal
@@ -85,12 +86,15 @@ def _open_pair() -> tuple[int, int]:
 
 def _starter(open_files: int | None) -> list[str]:
     """The program that gives the PTY to a new session, after one that lowers the limit."""
-    limit = [] if open_files is None else [_tool("prlimit"), f"--nofile={open_files}:"]
-    return [*limit, _tool("setsid"), "-c"]
+    path = os.environ.get("PATH", os.defpath)
+    limit = [] if open_files is None else [_tool("prlimit", path), f"--nofile={open_files}:"]
+    return [*limit, _tool("setsid", path), "-c"]
 
 
-def _tool(name: str) -> str:
-    found = shutil.which(name)
+@functools.cache
+def _tool(name: str, path: str) -> str:
+    """Where a program that every start needs was found in PATH the first time."""
+    found = shutil.which(name, path=path)
     if found is None:
         raise Unavailable(f"the program {name!r} (package util-linux) was not found in PATH")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from aegis.terminals.reaper import is_reused, process_of
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
+@functools.cache
+def current_boot() -> str:
+    """The id that the kernel gave to the present boot (random(4))."""
+    return _BOOT_ID.read_text(encoding="ascii").strip()
+
+
 @attrs.frozen(kw_only=True)
 class ShellNote:
     """A shell's session id (its pid) and start time, its processes' cookie, and its boot.
@@ -22,7 +29,7 @@ class ShellNote:
 
     sid: int | None
     cookie: str
-    boot_id: str = attrs.field(factory=lambda: current_boot())
+    boot_id: str = attrs.field(factory=current_boot)
     start_time: int | None = attrs.field(
         default=attrs.Factory(lambda self: _start_time(self.sid), takes_self=True)
     )
@@ -36,11 +43,6 @@ class ShellNote:
         if self.sid is None or self.start_time is None or self.boot_id != current_boot():
             return []
         return [] if is_reused(self.sid, self.start_time) else [self.sid]
-
-
-def current_boot() -> str:
-    """The id that the kernel gave to the present boot (random(4))."""
-    return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
 def _start_time(pid: int | None) -> int | None:
