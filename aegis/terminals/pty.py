@@ -188,6 +188,13 @@ class PtyMaster:
             data = self._drain()
         return data
 
+    def read_now(self) -> bytes:
+        """What lies ready, at most ``READ_BUDGET_BYTES``; ``b""`` if nothing does, or at the end.
+
+        Raises ``trio.ClosedResourceError`` once closed.
+        """
+        return self._drain() or b""
+
     def _drain(self) -> bytes | None:
         """What lies ready, up to the budget; None: nothing yet. The tty gives 4 KiB at a time."""
         parts: list[bytes] = []
@@ -235,10 +242,6 @@ class ErrorPty(PtyMaster):
         super().__init__(master)
         self._slave = slave
         self.path = os.ttyname(slave)
-
-    def read_now(self) -> bytes:
-        """What lies ready. Raises ``trio.ClosedResourceError`` once closed."""
-        return self._drain() or b""
 
     def close(self) -> None:
         """Close both sides. Again is harmless."""

@@ -193,15 +193,11 @@ class TextCleaner:
         return lines
 
     def _add_lines(self, lines: str) -> None:
-        first, line_feed, rest = lines.partition("\n")
-        if first:
-            self._line.write(first)
-        if not line_feed:
-            return
-        end = rest.rfind("\n") + 1
-        self._line.end("\n" + rest[:end])
-        if end < len(rest):
-            self._line.write(rest[end:])
+        end = lines.rfind("\n") + 1
+        if end:
+            self._line.end(lines[:end])
+        if end < len(lines):
+            self._line.write(lines[end:])
 
     def _feed_tokens(self, text: str) -> None:
         position = 0
