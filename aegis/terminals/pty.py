@@ -175,6 +175,7 @@ class PtyMaster:
 
     def __init__(self, master: int) -> None:
         self._master = master
+        self._is_dry = False
 
     async def read(self) -> bytes:
         """The next bytes, at most ``READ_BUDGET_BYTES``; ``b""`` at the end of the stream.
@@ -183,23 +184,35 @@ class PtyMaster:
         ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        data = self._drain()
+        data = None if self._is_dry else self._drain()
         if data is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return data
         while data is None:  # the wait lets others run
-            await trio.lowlevel.wait_readable(self._master)
+            await trio.lowlevel.wait_readable(self._open_master())
             data = self._drain()
         return data
 
+    def read_now(self) -> bytes:
+        """What lies ready, at most ``READ_BUDGET_BYTES``; ``b""`` if nothing does, or at the end.
+
+        Raises ``trio.ClosedResourceError`` once closed.
+        """
+        return self._drain() or b""
+
     def _drain(self) -> bytes | None:
-        """What lies ready, up to the budget; None: nothing yet. The tty gives 4 KiB at a time."""
+        """What lies ready, up to the budget; None: nothing yet. The tty gives 4 KiB at a time.
+
+        Where nothing did, the next ``read`` waits before it tries again.
+        """
+        self._is_dry = False
         parts: list[bytes] = []
         room = READ_BUDGET_BYTES
         while room > 0:
             try:
                 data = os.read(self._open_master(), room)
             except BlockingIOError:
+                self._is_dry = not parts
                 return b"".join(parts) if parts else None
             except OSError as error:
                 if error.errno != errno.EIO:
@@ -239,10 +252,6 @@ class ErrorPty(PtyMaster):
         super().__init__(master)
         self._slave = slave
         self.path = os.ttyname(slave)
-
-    def read_now(self) -> bytes:
-        """What lies ready. Raises ``trio.ClosedResourceError`` once closed."""
-        return self._drain() or b""
 
     def close(self) -> None:
         """Close both sides. Again is harmless."""

@@ -18,6 +18,13 @@ from aegis.terminals.tty_watch import TtyWatch
 MAX_OUTGOING_BYTES = 1024 * 1024
 """Bytes that may wait for a program to read them."""
 
+TURN_S = 0.00025
+"""How long one turn of the loop takes in what is printed; what was read by then still is."""
+
+TURNS_FOR_OTHERS = 3
+"""Turns that everybody else has between two of a flood. A command on another terminal takes a dozen
+of them, one behind the other, and would wait for the flood in each."""
+
 DRAIN_S = 0.2
 """How long output is still read when the shell has ended but something holds the PTY open."""
 
@@ -145,11 +152,25 @@ class RunningShell:
     async def _read(self, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
             while data := await self.process.read():
-                self.tracker.feed(data)
-                self.watch.stirred()
+                is_dry = self._take_in(data)
                 on_output()
+                for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
+                    await trio.lowlevel.checkpoint()
         self._is_at_end = True
         self._at_end.ring()
+
+    def _take_in(self, data: bytes) -> bool:
+        """``data`` and what lies ready behind it, for one turn; whether that was all there is."""
+        until = trio.current_time() + TURN_S
+        is_dry = False
+        while not is_dry:
+            self.tracker.feed(data)
+            if trio.current_time() >= until:
+                break
+            data = self.process.read_now()
+            is_dry = not data
+        self.watch.stirred()
+        return is_dry
 
     async def _read_errors(self, errors: ErrorPty, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):

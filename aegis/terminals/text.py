@@ -29,6 +29,9 @@ _STEP_BYTES = 65_536
 _PARAMETERS = rf"[ -?]{{0,{MAX_PARAMETERS}}}"
 
 _CONTROL_BYTES = bytes({*range(32), 127} - {*b"\t\n"})
+_LONE_RETURN = re.compile("\r[^\n\r]")
+_LONE_RETURN_BYTE = re.compile(rb"\r[^\n\r]")
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 # What never changes the text of a line that only grows: there the cursor is at the end, so that
@@ -113,12 +116,45 @@ class TextCleaner:
     def feed(self, data: bytes) -> None:
         """Clean ``data``, a chunk of the stream cut anywhere."""
         for start in range(0, len(data), _STEP_BYTES):
-            self._feed_text(self._decoder.decode(data[start : start + _STEP_BYTES]))
+            piece = data[start : start + _STEP_BYTES]
+            lines = self._bare_lines(piece)
+            if lines is None:
+                self._feed_text(self._decoder.decode(piece))
+            else:
+                self._add_lines(lines)
 
     def finish(self) -> None:
         """The stream has ended: the unfinished line is final as it looks now."""
         self._feed_text(self._decoder.decode(b"", True))
         self._line.end("")
+
+    def _bare_lines(self, data: bytes) -> str | None:
+        """``data`` as lines that only grow and hold no sequence; None if it may be more than that.
+
+        Most of a flood is: the questions whether it is are asked of bytes, each at the speed of C.
+        """
+        if b"\x1b" in data or not self._only_grows() or self._holds_something():
+            return None
+        if self._returned and not data.startswith(b"\n"):
+            return None
+        lines = data.replace(b"\r", b"")
+        if len(lines) < len(data) and _LONE_RETURN_BYTE.search(data):
+            return None
+        if len(lines.translate(None, _CONTROL_BYTES)) < len(lines):
+            return None
+        ends_in_return = data.endswith(b"\r")
+        if not lines.isascii() and (ends_in_return or _C1.search(lines)):
+            return None
+        self._returned = ends_in_return
+        return self._decoder.decode(lines)
+
+    def _only_grows(self) -> bool:
+        """Whether the text goes on at the end of a line that was never anything but longer."""
+        return not self._alternate and self._string_end is None and self._line.is_plain
+
+    def _holds_something(self) -> bool:
+        """Whether the last chunk ended in the middle of a sequence or a character."""
+        return self._held != "" or self._decoder.getstate()[0] != b""
 
     def _feed_text(self, text: str) -> None:
         text = self._hold_back(self._held + text)
@@ -142,35 +178,26 @@ class TextCleaner:
 
         Most output is: then nothing needs to be looked at character by character.
         """
-        if self._alternate or self._string_end or not self._line.is_plain:
+        if not self._only_grows():
             return None
         if self._returned and not text.startswith("\n"):
             return None
-        lines = text.replace("\r\n", "\n")
-        if "\r" in lines:
-            lines = lines.replace("\r\n", "\n")
-        ends_in_return = lines.endswith("\r")
-        if ends_in_return:
-            lines = lines[:-1]
-        if "\r" in lines:
+        lines = text.replace("\r", "")
+        if len(lines) < len(text) and _LONE_RETURN.search(text):
             return None
         if "\x1b" in lines:
             lines = _HARMLESS.sub("", lines)
         if _has_control(lines):
             return None
-        self._returned = ends_in_return
+        self._returned = text.endswith("\r")
         return lines
 
     def _add_lines(self, lines: str) -> None:
-        first, line_feed, rest = lines.partition("\n")
-        if first:
-            self._line.write(first)
-        if not line_feed:
-            return
-        end = rest.rfind("\n") + 1
-        self._line.end("\n" + rest[:end])
-        if end < len(rest):
-            self._line.write(rest[end:])
+        end = lines.rfind("\n") + 1
+        if end:
+            self._line.end(lines[:end])
+        if end < len(lines):
+            self._line.write(lines[end:])
 
     def _feed_tokens(self, text: str) -> None:
         position = 0

@@ -306,6 +306,29 @@ def test_the_text_is_the_same_however_the_stream_is_cut(data: bytes, seed: int) 
     assert clean(*cut(data, seed)) == clean(data) == clean(*bytewise(data))
 
 
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (b"a\xe2", b"\r", b"\x82\xacb\n"),
+        (b"a\xe2\r", b"\x82\xacb\n"),
+        (b"a\xc2", b"\x85b\n"),
+        (b"a\xc2\x85", b"b\n"),
+        (b"a\r", b"\n", b"b"),
+        (b"a\r\r", b"\r\nb"),
+        (b"a\r\r\r\r", b"\n", b"\rb\n"),
+        (b"a\r", b"\r", b"b\r\n"),
+        (b"ab\r", b"c", b"\n"),
+        (b"\xe2\x82", b"\xac\r\n", b"\xe2"),
+        (b"a\x1b", b"[1mb\r\n", b"\r\n"),
+    ],
+)
+def test_a_chunk_of_bare_lines_reads_as_it_does_among_others(chunks: tuple[bytes, ...]) -> None:
+    data = b"".join(chunks)
+    assert clean(*chunks) == clean(data) == clean(*bytewise(data))
+    # Behind a harmless sequence the whole goes the way of text, not that of bytes.
+    assert clean(b"\x1b[0m" + data) == clean(data)
+
+
 @given(RAW_STREAMS)
 def test_the_text_holds_no_control_character_but_tab_and_line_feed(data: bytes) -> None:
     controls = {each for each in clean(data) if unicodedata.category(each) == "Cc"}
