@@ -136,8 +136,8 @@ def _promises() -> list[Promise]:
             "a message is confirmed before it is synced",
             "G1",
             "aegis/inboxes/inbox.py",
-            "            while self._writes and self._appender.is_synced(self._writes[0].position):",
-            "            while self._writes:",
+            "while self._writes and self._appender.is_synced(self._writes[0].position):",
+            "while self._writes:",
         ),
         Promise(
             "a message that is known is delivered again",
