@@ -37,8 +37,8 @@ CALLS = (
 )
 """What a plan may name. Closing is no such call: a process that dies closes what it has open."""
 
-WRITES = ("write", "pwrite")
-SYNCS = ("fdatasync", "fsync")
+ANY = "any"
+"""A plan may name this too: all calls, counted together."""
 
 
 class ProcessDied(BaseException):
@@ -79,16 +79,12 @@ class DiskPlan:
     def __init__(self, faults: Mapping[tuple[str, int], DiskFault] | None = None) -> None:
         self.faults = dict(faults or {})
         self.hits: Counter[str] = Counter()
-        self.struck: list[tuple[str, int]] = []
 
     def strike(self, call: str) -> DiskFault | None:
         """Count a call; what is due at it."""
-        self.hits[call] += 1
-        place = (call, self.hits[call])
-        fault = self.faults.get(place)
-        if fault is not None:
-            self.struck.append(place)
-        return fault
+        self.hits.update((call, ANY))
+        fault = self.faults.get((call, self.hits[call]))
+        return fault or self.faults.get((ANY, self.hits[ANY]))
 
 
 class SimulatedDisk:
