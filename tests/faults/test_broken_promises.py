@@ -49,8 +49,8 @@ def sync_no_directory(patch: Patch) -> None:
         patch.setattr(module, "sync_directory", lambda to, directory: None)
 
 
-def sync_only_the_nearest_directory(patch: Patch) -> None:
-    patch.setattr(opening, "MAY_BE_NEW", 1)
+def sync_not_the_directory_above_that_of_all_terminals(patch: Patch) -> None:
+    patch.setattr(opening, "MAY_BE_NEW", 2)
 
 
 def forget_to_cut_a_torn_tail(patch: Patch) -> None:
@@ -131,7 +131,7 @@ BROKEN = [
     Broken(acknowledge_before_the_sync, APPEND),
     Broken(acknowledge_what_came_during_the_sync, GROUP),
     Broken(sync_no_directory, APPEND),
-    Broken(sync_only_the_nearest_directory, APPEND),
+    Broken(sync_not_the_directory_above_that_of_all_terminals, APPEND),
     Broken(forget_to_cut_a_torn_tail, APPEND),
     Broken(go_on_after_a_failed_sync, APPEND),
     Broken(take_a_short_write_for_a_whole_one, OpenTerminals()),
