@@ -92,6 +92,10 @@ class Scenario(Protocol):
     def recovers_durably(self) -> bool:
         """Whether what recovery found is found again also if the power fails inside it."""
 
+    @property
+    def shows_only_durable(self) -> bool:
+        """Whether what the next life of a killed process finds survives a loss of power then."""
+
     async def play(self, world: World) -> None:
         """Do the work. Returns when everybody was told; whoever is refused tries again."""
 
@@ -226,6 +230,22 @@ class Exploration:
             self._images += 1
             if self._images % self._effort.image_step == 0:
                 self._check(strike, evidence, image, killed=False)
+        if self._scenario.shows_only_durable:
+            self._live_on(strike, outcome.disk)
+
+    def _live_on(self, strike: Strike | None, killed: SimulatedDisk) -> None:
+        """The process has ended, its system has not: the next life finds what is in the cache."""
+        killed.model.close_all()
+        disk = SimulatedDisk()
+        disk.model = killed.model
+        found = self._recover(disk)
+        if isinstance(found, RecoveryFailed):
+            self._report(strike, f"recovery failed: {found.error}", cached_image(disk.model))
+            return
+        for image in legal_images(disk.model):
+            self.findings.figures["images of a next life"] += 1
+            if self._recovered(image) != found:
+                self._report(strike, f"what a next life has shown is lost: {found}", image)
 
     def _check(
         self, strike: Strike | None, evidence: Evidence, image: Image, *, killed: bool
@@ -248,15 +268,15 @@ class Exploration:
         key = frozenset(image.items())
         if key not in self._found:
             self.findings.figures["different images"] += 1
-            try:
-                self._found[key] = self._recover(SimulatedDisk(image))
-            except Exception as error:
-                self._found[key] = RecoveryFailed(describe(error))
+            self._found[key] = self._recover(SimulatedDisk(image))
         return self._found[key]
 
     def _recover(self, disk: SimulatedDisk) -> object:
         with capture_logs():
-            return self._scenario.recover(disk)
+            try:
+                return self._scenario.recover(disk)
+            except Exception as error:
+                return RecoveryFailed(describe(error))
 
     def _kill_inside(self, strike: Strike | None, image: Image, expected: object) -> None:
         """Recovery dies before each of its calls, and is run again on what that may leave."""

@@ -69,6 +69,7 @@ class HandOver:
     tables: tuple[FaultTable, ...] = (JOURNAL, INBOXES, RUNTIME)
     subjects: tuple[str, ...] = ("Inbox", "InboxRouter")
     recovers_durably: bool = True
+    shows_only_durable: bool = True
 
     async def play(self, world: World) -> None:
         router = {

@@ -102,6 +102,7 @@ class Append:
     tables: tuple[FaultTable, ...] = (JOURNAL, RUNTIME)
     subjects: tuple[str, ...] = ("LedgerWriter",)
     recovers_durably: bool = True
+    shows_only_durable: bool = True
 
     async def play(self, world: World) -> None:
         done = trio.Event()

@@ -120,6 +120,7 @@ class Subscriptions:
     tables: tuple[FaultTable, ...] = (JOURNAL, RUNTIME)
     subjects: tuple[str, ...] = ("SubscribedFront",)
     recovers_durably: bool = True
+    shows_only_durable: bool = False
 
     async def play(self, world: World) -> None:
         router = {
@@ -192,6 +193,7 @@ class OpenTerminals:
     tables: tuple[FaultTable, ...] = (TERMINALS,)
     subjects: tuple[str, ...] = ()
     recovers_durably: bool = True
+    shows_only_durable: bool = False
     path: Path = Path("/state/workspace.json")
 
     async def play(self, world: World) -> None:
@@ -226,6 +228,7 @@ class NamedWorkspaces:
     tables: tuple[FaultTable, ...] = (JOURNAL,)
     subjects: tuple[str, ...] = ()
     recovers_durably: bool = True
+    shows_only_durable: bool = False
     path: Path = Path("/state/workspaces.json")
     directories: tuple[str, ...] = ("/a", "/" + "d" * 5000, "/c")
 

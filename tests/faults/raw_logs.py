@@ -41,6 +41,7 @@ class Rotation:
     tables: tuple[FaultTable, ...] = ()
     subjects: tuple[str, ...] = ()
     recovers_durably: bool = False
+    shows_only_durable: bool = False
 
     async def play(self, world: World) -> None:
         async def opened() -> RawLog:

@@ -62,6 +62,7 @@ COLUMNS = (
     "different images",
     "deaths inside recovery",
     "images after those",
+    "images of a next life",
     "violations",
 )
 
