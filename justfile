@@ -48,6 +48,11 @@ crash kills="20" random="200" *arguments:
         tests/crash tests/e2e tests/aegis/journal \
         --kills {{ kills }} --random-kills {{ random }} "${@:3}"
 
+# Let everything go wrong once at each place of the durable paths, on a simulated disk; SEEDS orders of
+# tasks are tried. Further arguments go to pytest: -k SCENARIO.
+ring1 seeds="1" *arguments:
+    {{ run }} pytest -q -n auto tests/faults --every-fault --fault-seeds {{ seeds }} "${@:2}"
+
 # Fuzz the parser of marks, the boundaries and the text cleaner for SECONDS together, guided by what
 # code they reach. Further arguments: --only TARGET, --keep, --add TARGET FILE.
 fuzz seconds="600" *arguments:

@@ -42,9 +42,9 @@ class Crash:
 
 @attrs.frozen
 class Raise:
-    """Raise what ``make`` gives, such as an ``OSError`` with an errno."""
+    """Raise what ``make`` gives: an ``OSError`` with an errno, the death of a simulated process."""
 
-    make: Callable[[], Exception]
+    make: Callable[[], BaseException]
 
 
 @attrs.frozen

@@ -43,7 +43,7 @@ from aegis.errors import StartupError
 from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import Disk, OsDisk, storage_error, sync_directory
 from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
 from aegis.process import (
@@ -95,6 +95,7 @@ def run_daemon(settings: DaemonSettings) -> int:
     keep_what_is_there()  # the modules
     state = State(settings.root)
     with hold_root(state):
+        sync_state(OsDisk(), state)
         shell_file_limit = raise_descriptor_limit()
         keys = open_keys(state.directory)
         address = choose_address(settings, state)
@@ -106,6 +107,21 @@ def run_daemon(settings: DaemonSettings) -> int:
         finally:
             _ignore_signals()
     return 0
+
+
+def sync_state(disk: Disk, state: State) -> None:
+    """Let the names of the state's directories be on the medium, whoever made them, and when.
+
+    All that is acknowledged lies in them. Raises ``StartupError``.
+    """
+    try:
+        for directory in (state.root, state.directory.parent):
+            with contextlib.suppress(PermissionError):  # one may enter a root that one cannot read
+                sync_directory(disk, directory)
+    except OSError as error:
+        raise StartupError(
+            f"cannot sync {state.directory}: {error.strerror}; the daemon keeps its state there"
+        ) from error
 
 
 @contextlib.contextmanager

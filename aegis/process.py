@@ -63,11 +63,11 @@ def _take_lock(lock: int, state: State) -> None:
 def _check_version(state: State) -> None:
     path = state.directory / "version"
     try:
-        text = path.read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        path.write_text(f"{STATE_VERSION}\n", encoding="ascii")
-        path.chmod(0o600)
-        return
+        text = path.read_text(encoding="ascii").strip("\0\n ") if path.exists() else ""
+        if not text:  # there is none, or a loss of power took what was written
+            path.write_text(f"{STATE_VERSION}\n", encoding="ascii")
+            path.chmod(0o600)
+            return
     except (OSError, UnicodeDecodeError) as error:
         raise StartupError(f"cannot read {path}: {error}") from error
     if not text.isdecimal() or int(text) > STATE_VERSION:

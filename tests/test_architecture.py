@@ -25,6 +25,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 ``daemon_tree`` is one declaration: the supervision tree on one screen.
 """
 
+TRIED_BY_CHAOS = ("errors", "clock", "journal", "inboxes", "protocol", "terminals", "workspaces")
+
 LAW: list[tuple[str, tuple[str, ...]]] = [
     # Who (the first pattern that fits), and which parts of ours it may know beside itself.
     ("actors.codec*", ("actors.errors", "actors.codec")),
@@ -94,6 +96,11 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
+    # It may know all that it tries; nobody knows it, see KNOWN_ONLY_TO.
+    (
+        "aegis.chaos*",
+        ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "aegis.chaos"),
+    ),
     ("aegis.app", ("actors", "aegis")),
 ]
 
@@ -160,6 +167,9 @@ ONLY_IN = {
     "wcwidth": ("aegis.terminals.screen*",),
 }
 """Libraries that only one place may touch."""
+
+KNOWN_ONLY_TO = {"aegis.chaos": ("aegis.chaos*",)}
+"""Parts of ours that nobody else may load, not even ``app``: what tries a daemon is not in it."""
 
 ONLY_LAZILY = {
     "tractor": ("actors.nodes*",),
@@ -241,6 +251,9 @@ def reasons_against(module: str, imported: Import, *, pure: bool) -> Iterator[st
         yield "actors knows only Trio, attrs, cattrs and the standard library"
     if top in ONLY_IN and not fits(module, ONLY_IN[top]):
         yield f"only {', '.join(ONLY_IN[top])} may"
+    for part, who in KNOWN_ONLY_TO.items():
+        if within(target, part) and not fits(module, who):
+            yield f"only {', '.join(who)} may"
     for part, who in ONLY_LAZILY.items():
         if within(target, part) and fits(module, who) and not imported.lazy:
             yield "only inside a function"
@@ -318,6 +331,8 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("aegis.cli.term", "from aegis.protocol.terminals import RunCommand", "the law"),
         ("aegis.cli.term", "def f():\n    from aegis.app import run_daemon", "the law"),
         ("aegis.cli.up", "from aegis.app import run_daemon", "only inside a function"),
+        ("aegis.app", "from aegis.chaos import exhaustive", "only aegis.chaos"),
+        ("aegis.app", "from aegis.chaos.exhaustive import explore", "only aegis.chaos"),
         ("aegis.errors", "import aegis.protocol.table", "the law"),
         ("aegis.names", "x = 1\n" * (MAX_FILE_LINES + 1), "lines"),
         ("aegis.names", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES, "aegis.names:f has 61"),

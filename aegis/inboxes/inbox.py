@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import attrs
-import trio
 
 from actors import Actor, Reply, Timer
 from aegis.announcing import announce
@@ -244,9 +243,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
         """What ``read`` finds in the first ``end`` bytes of the ledger."""
-        return await trio.to_thread.run_sync(
-            read, self._flusher.disk, self._path, end, abandon_on_cancel=True
-        )
+        return await self._flusher.look(partial(read, self._flusher.disk, self._path, end))
 
     async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
         """Where the line ends, and where it begins."""

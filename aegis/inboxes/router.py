@@ -32,6 +32,9 @@ log = structlog.get_logger()
 MAX_HANDLES = 4_096
 """Handles that one daemon knows at most."""
 
+SUFFIX = ".jsonl"
+"""What the name of an inbox's ledger has behind the handle."""
+
 MAX_WAITING = 768
 """Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
 
@@ -62,10 +65,11 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
     async def setup(self) -> None:
         """Be found; learn the handles there are."""
         self.context.register("service", "inboxes")
-        if self._directory.is_dir():
-            for path in sorted(self._directory.glob("*.jsonl")):
-                if is_name(path.stem):
-                    self._handles[name_key(path.stem)] = path.stem
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for name in sorted(self._flusher.disk.list_directory(self._directory)):
+                handle = name.removesuffix(SUFFIX)
+                if handle != name and is_name(handle):
+                    self._handles[name_key(handle)] = handle
 
     async def receive(
         self, message: Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits
@@ -183,7 +187,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             actor=Inbox,
             arguments={
                 "handle": handle,
-                "path": self._directory / f"{handle}.jsonl",
+                "path": self._directory / f"{handle}{SUFFIX}",
                 "flusher": self._flusher,
             },
         )

@@ -71,6 +71,9 @@ class Disk(Protocol):
     def mkdir(self, path: Path) -> None:
         """Make a directory of mode 0700."""
 
+    def list_directory(self, path: Path) -> list[str]:
+        """The names in the directory, in no order."""
+
 
 class OsDisk:
     """The real disk."""
@@ -130,6 +133,10 @@ class OsDisk:
     def mkdir(self, path: Path) -> None:
         """See ``Disk``."""
         os.mkdir(path, DIRECTORY_MODE)  # noqa: PTH102 (the call by its name)
+
+    def list_directory(self, path: Path) -> list[str]:
+        """See ``Disk``."""
+        return os.listdir(path)  # noqa: PTH208 (the call by its name)
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:

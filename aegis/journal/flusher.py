@@ -52,6 +52,13 @@ class Flusher:
         """
         return await trio.to_thread.run_sync(blocking, limiter=self._limiter)
 
+    async def look(self, blocking: Callable[[], T]) -> T:
+        """Run a blocking piece of work that only reads; may be cancelled at once.
+
+        Not in the pool: what is read does not wait for files that stall in a sync.
+        """
+        return await trio.to_thread.run_sync(blocking, abandon_on_cancel=True)
+
     async def _sync(self, sync: Callable[[int], None], fd: int) -> None:
         own = _OwnDescriptor(self.disk, fd)
         try:

@@ -26,6 +26,9 @@ from aegis.journal.disk import (
 )
 from aegis.journal.ledger import Damaged, Line, judge, pieces_backward
 
+MAY_BE_NEW = 3
+"""How many directories may hold new names: those of the ledger, of its terminal, of terminals."""
+
 MAX_REPORTED = 100
 """How many damaged lines a report names one by one."""
 
@@ -68,9 +71,10 @@ def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
 def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:
     size = disk.size(fd)
     if size == 0:
-        # Not only when this call made the file: an earlier one may have died before its sync.
-        sync_directory(disk, path.parent)
-        sync_directory(disk, path.parent.parent)
+        # Not only when this call made them: an earlier one may have died, or been refused, between
+        # making a directory and syncing the one above. Nobody can see that afterwards.
+        for directory in list(path.parents)[:MAY_BE_NEW]:
+            sync_directory(disk, directory)
     length = end_of_last_line(disk, fd, size)
     torn = _keep_aside(disk, path, fd, length, size) if length < size else None
     if torn is not None:

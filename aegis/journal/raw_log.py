@@ -9,8 +9,10 @@ then states the result (``next`` null). No byte is written between. So after a k
 the intent tells what was meant, and it is carried on: a ``raw.log`` that is not empty still has
 to be renamed, one that is empty or missing was. Carrying on twice is harmless.
 
-Everything happens on the loop, in microseconds; nothing is synced. What a power loss takes shows as
-a gap: ``read`` counts the bytes that are no longer there, and an offset never means other bytes.
+Everything happens on the loop, in microseconds; nothing is synced. What a file lost shows as a gap:
+``read`` counts the bytes that are no longer there. After a kill an offset never means other bytes.
+After a loss of power it may: zeros may stand in the place of bytes that were not written back, and
+where ``raw.base`` is empty, where the files begin is guessed by what others say.
 """
 
 from __future__ import annotations

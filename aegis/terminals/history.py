@@ -12,7 +12,7 @@ from actors import Reply
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.errors import AegisError, NotFound
-from aegis.journal.disk import shown
+from aegis.journal.disk import Disk, shown
 from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
 from aegis.protocol.command import MAX_REPLY_BYTES
@@ -44,9 +44,9 @@ class Stretch:
 class History:
     """The ledger of one terminal, for reading. ``end``: where what is acknowledged ends."""
 
-    def __init__(self, ledger: Path) -> None:
+    def __init__(self, ledger: Path, *, disk: Disk | None = None) -> None:
         self._ledger = ledger
-        self._reader = LedgerReader(ledger)
+        self._reader = LedgerReader(ledger, disk=disk)
         self._told: dict[int, None] = {}  # an empty set takes 0.2 KiB
         self.end: int | None = None
 

@@ -143,3 +143,7 @@ class FaultyDisk(OsDisk):
     def mkdir(self, path: Path) -> None:
         self._enter("mkdir")
         super().mkdir(path)
+
+    def list_directory(self, path: Path) -> list[str]:
+        self._enter("list_directory")
+        return super().list_directory(path)

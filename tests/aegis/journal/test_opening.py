@@ -7,10 +7,12 @@ import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
 from aegis.errors import StorageError
+from aegis.journal import opening
 from aegis.journal.disk import Disk, OsDisk
 from aegis.journal.ledger import Damaged, encode_line
 from aegis.journal.opening import MAX_REPORTED, OpenedLedger, open_ledger
@@ -123,7 +125,21 @@ def test_a_new_ledger_whose_making_was_killed_is_synced_by_the_next_opening(
     path = tmp_path / "ledger.jsonl"
     path.touch()
     opened_and_closed(disk, path)
-    assert disk.calls["fsync"] == 3  # both directories, and the file
+    assert disk.calls["fsync"] == 4  # the file, and the three directories that may be new
+
+
+def test_directories_whose_making_was_refused_half_way_are_synced_by_the_next_opening(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    path = tmp_path / "terminals" / "build" / "ledger.jsonl"
+    disk.fail("fsync", errno.EIO)
+    with pytest.raises(StorageError):
+        open_ledger(disk, path)
+    assert path.parent.parent.is_dir()  # it is there, and nobody knows that it is not synced
+    synced: list[Path] = []
+    with patch.object(opening, "sync_directory", lambda _, directory: synced.append(directory)):
+        opened_and_closed(disk, path)
+    assert synced == [path.parent, path.parent.parent, tmp_path]
 
 
 def test_damaged_lines_at_the_end_are_told_and_kept(tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""One file of a simulated disk: what reads see, and what may be on the medium. Pure.
+
+A file has its content in the cache, which every read sees; the content that is on the medium for
+certain; and the changes since, in their order, any part of which may have reached the medium.
+After a sync that failed, what is on the medium is one of several contents.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+PAGE_BYTES = 4096
+"""The unit in which the kernel writes back: pages reach the medium in any order."""
+
+ALL_CUTS_BYTES = 64
+"""A write of at most so many bytes is torn at each of them; a longer one at chosen places."""
+
+MAX_BASES = 8
+"""Contents that may be on the medium after failed syncs; of more, the first and the last."""
+
+
+@attrs.frozen
+class Write:
+    """``data`` was put at ``offset``; a gap before it is zeros."""
+
+    offset: int
+    data: bytes
+
+
+@attrs.frozen
+class Resize:
+    """The length was set; what was added is zeros."""
+
+    length: int
+
+
+Change = Write | Resize
+
+
+class FailedSync(enum.Enum):
+    """What a sync that fails makes of the pages that it was to write. All are legal."""
+
+    DIRTY = "dirty"
+    """They stay to be written: the next sync that ends well has them."""
+    CLEAN = "clean"
+    """They count as written, and reads see them; none, all or the first half really is."""
+    DROPPED = "dropped"
+    """They are forgotten: reads see what was there before, at the new length."""
+
+
+class FileContent:
+    """The content of one file, in the cache and on the medium."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.cached = bytearray(content)
+        self.bases: tuple[bytes, ...] = (content,)
+        """What may be on the medium for certain: one content, or several after a failed sync."""
+        self.changes: list[Change] = []
+        self._dropped = 0
+
+    @property
+    def mark(self) -> int:
+        """A number for this moment: ``settle`` takes what was changed until then."""
+        return self._dropped + len(self.changes)
+
+    def change(self, change: Change) -> None:
+        """Carry out one change in the cache."""
+        apply(self.cached, change)
+        self.changes.append(change)
+
+    def settle(self, mark: int) -> None:
+        """A sync that began at ``mark`` has ended well."""
+        count = max(0, mark - self._dropped)
+        done = self.changes[:count]
+        self._rest_on([applied(base, done) for base in self.bases], count)
+
+    def fail(self, fate: FailedSync) -> None:
+        """A sync has failed."""
+        if fate is FailedSync.CLEAN:
+            cuts = {0, len(self.changes) // 2, len(self.changes)}
+            found = [
+                applied(base, self.changes[:cut]) for cut in sorted(cuts) for base in self.bases
+            ]
+            self._rest_on(found, len(self.changes))
+        elif fate is FailedSync.DROPPED:
+            length = len(self.cached)
+            self.cached[:] = applied(self.bases[0], [Resize(length)])
+            self._rest_on([*self.bases, bytes(self.cached)], len(self.changes))
+
+    def contents(self) -> list[bytes]:
+        """All that may be on the medium if the power fails now, each once."""
+        found = [content for base in self.bases for content in after_power_loss(base, self.changes)]
+        return list(dict.fromkeys(found))
+
+    def _rest_on(self, bases: Iterable[bytes], count: int) -> None:
+        self.bases = _few(list(dict.fromkeys(bases)))
+        del self.changes[:count]
+        self._dropped += count
+
+
+def apply(content: bytearray, change: Change) -> None:
+    """Carry out ``change`` in ``content``."""
+    match change:
+        case Write(offset, data):
+            if data:
+                content.extend(bytes(max(0, offset - len(content))))
+                content[offset : offset + len(data)] = data
+        case Resize(length):
+            del content[length:]
+            content.extend(bytes(length - len(content)))
+
+
+def applied(base: bytes, changes: Iterable[Change]) -> bytes:
+    """``base`` after ``changes``."""
+    content = bytearray(base)
+    for change in changes:
+        apply(content, change)
+    return bytes(content)
+
+
+def after_power_loss(base: bytes, changes: Sequence[Change]) -> Iterator[bytes]:
+    """What a file with this content on the medium may hold after these changes, unsynced.
+
+    The changes up to some moment, also torn inside one write; the length that the file had at the
+    end with the old bytes, or zeros, in the place of the new ones; and the end without one of the
+    changed pages, or with one of them alone. The same content may come more than once.
+    """
+    yield base
+    content = bytearray(base)
+    for change in changes:
+        if isinstance(change, Write):
+            for cut in cuts(change):
+                torn = bytearray(content)
+                apply(torn, Write(change.offset, change.data[:cut]))
+                yield bytes(torn)
+        apply(content, change)
+        yield bytes(content)
+    if changes:
+        yield from _out_of_order(base, bytes(content))
+
+
+def cuts(write: Write) -> list[int]:
+    """After how many of its bytes a write may be torn, the chosen ones of a long write.
+
+    Chosen are the ends of lines and of pages with a byte more and less, the first byte, the last
+    one, and the middle.
+    """
+    size = len(write.data)
+    if size <= ALL_CUTS_BYTES:
+        return list(range(1, size))
+    lines = [at + 1 for at in range(size) if write.data[at] == ord("\n")]
+    pages = list(range(PAGE_BYTES - write.offset % PAGE_BYTES, size, PAGE_BYTES))
+    near = {edge + step for edge in (0, size, *lines, *pages) for step in (-1, 0, 1)}
+    return sorted(cut for cut in near | {size // 2} if 0 < cut < size)
+
+
+def _out_of_order(base: bytes, content: bytes) -> Iterator[bytes]:
+    old = applied(base, [Resize(len(content))])
+    yield old
+    changed = [
+        page
+        for page in range(0, len(content), PAGE_BYTES)
+        if old[page : page + PAGE_BYTES] != content[page : page + PAGE_BYTES]
+    ]
+    if len(changed) > 1:
+        for page in changed:
+            yield _with_page(content, old, page)
+            yield _with_page(old, content, page)
+
+
+def _with_page(content: bytes, other: bytes, page: int) -> bytes:
+    """``content``, but the page at that offset is as in ``other``."""
+    end = page + PAGE_BYTES
+    return content[:page] + other[page:end] + content[end:]
+
+
+def _few(bases: list[bytes]) -> tuple[bytes, ...]:
+    return tuple(bases if len(bases) <= MAX_BASES else [*bases[: MAX_BASES - 1], bases[-1]])

@@ -1,0 +1,152 @@
+"""The scenario of an inbox: two senders, and a reader who acknowledges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import trio
+
+from actors import ChildSpec, Ref, SupervisorSpec
+from actors.faults import RUNTIME, FaultTable
+from aegis.chaos.disk_model import Image
+from aegis.chaos.exhaustive import Evidence, World
+from aegis.chaos.simulated_disk import SimulatedDisk
+from aegis.inboxes.faults import INBOXES
+from aegis.inboxes.loading import load_state, newest_messages
+from aegis.inboxes.router import InboxRouter
+from aegis.journal.faults import JOURNAL
+from aegis.journal.opening import open_ledger
+from aegis.protocol.inboxes import Deliver, Message, ReadInbox
+from tests.faults.retrying import ask_until_answered, until_done
+
+INBOX = Path("/state/inboxes/pm.jsonl")
+SENDERS = ("ann", "bob")
+MAX_READS = 20
+
+
+def delivery(sender: str, number: int) -> Deliver:
+    return Deliver(
+        handle="pm",
+        id=f"{sender}{number}",
+        sender=f"agent:{sender}",
+        body=f"body {number}",
+        timestamp="2026-05-22T14:03:25.000Z",
+    )
+
+
+@attrs.frozen
+class Sent:
+    """The message of this id."""
+
+    id: str
+
+
+@attrs.frozen
+class Read:
+    """Everything up to this id was acknowledged."""
+
+    up_to: str
+
+
+@attrs.frozen
+class HeldInbox:
+    """What recovery finds: all messages in their order, and which are unread."""
+
+    messages: tuple[Message, ...]
+    unread: tuple[Message, ...]
+
+
+@attrs.frozen
+class HandOver:
+    """Messages from two senders into one inbox, through the real router, and their reader."""
+
+    name: str = "inbox hand-over"
+    each: int = 2
+    image: Image = attrs.field(factory=lambda: {"/": None, "/state": None})
+    tables: tuple[FaultTable, ...] = (JOURNAL, INBOXES, RUNTIME)
+    subjects: tuple[str, ...] = ("Inbox", "InboxRouter")
+    recovers_durably: bool = True
+    shows_only_durable: bool = True
+
+    async def play(self, world: World) -> None:
+        router = {
+            "directory": INBOX.parent,
+            "supervisor": "root/inboxes",
+            "flusher": world.flusher,
+        }
+        spec = SupervisorSpec(
+            name="root",
+            children=(
+                SupervisorSpec(name="inboxes", dynamic=True),
+                ChildSpec(name="router", actor=InboxRouter, arguments=router),
+            ),
+        )
+
+        async def live() -> None:
+            async with world.simulation.open_system(spec) as system:
+                async with trio.open_nursery() as nursery:
+                    for sender in SENDERS:
+                        nursery.start_soon(self._send, world, system.ref("root/router"), sender)
+                await self._read_all(world, system.ref("root/router"))
+
+        await until_done(live)
+
+    async def _send(self, world: World, router: Ref[Deliver], sender: str) -> None:
+        for number in range(self.each):
+            message = delivery(sender, number)
+            world.tries(Sent(message.id))
+            await ask_until_answered(router, message)
+            world.is_told(Sent(message.id))
+
+    async def _read_all(self, world: World, router: Ref[ReadInbox]) -> None:
+        up_to: str | None = None
+        for _ in range(MAX_READS):
+            if up_to is not None:
+                world.tries(Read(up_to))
+            request = ReadInbox(from_handle="pm", after=up_to, limit=len(SENDERS))
+            got = await ask_until_answered(router, request)
+            if up_to is not None:
+                world.is_told(Read(up_to))
+            if got.next is None:
+                return
+            up_to = got.next
+        raise AssertionError(f"after {MAX_READS} acknowledgements there is still something to read")
+
+    def recover(self, disk: SimulatedDisk) -> HeldInbox:
+        opened = open_ledger(disk, INBOX)
+        disk.close(opened.fd)
+        state = load_state(disk, INBOX, opened.length)
+        messages = newest_messages(disk, INBOX, opened.length, 1000)
+        return HeldInbox(tuple(messages), tuple(state.unread(1000)))
+
+    def check(self, evidence: Evidence, found: HeldInbox, *, killed: bool) -> Iterator[str]:
+        ids = [message.id for message in found.messages]
+        told = [each.id for each in evidence.told if isinstance(each, Sent)]
+        tried = [each.id for each in evidence.tried if isinstance(each, Sent)]
+        if lost := [each for each in told if each not in ids]:
+            yield f"messages {lost} were confirmed and are lost"
+        if strange := [each for each in ids if each not in tried]:
+            yield f"messages {strange} were never sent"
+        if doubled := [each for each, times in Counter(ids).items() if times > 1]:
+            yield f"messages {doubled} are there twice"
+        for sender in SENDERS:
+            of_sender = [each for each in ids if each.startswith(sender)]
+            if of_sender != sorted(of_sender):
+                yield f"the messages of {sender} are in the order {of_sender}"
+        for message in found.messages:
+            if message.body != f"body {message.id[-1]}":
+                yield f"message {message.id} has the body {message.body!r}"
+        yield from self._check_unread(evidence, ids, [message.id for message in found.unread])
+
+    def _check_unread(self, evidence: Evidence, ids: list[str], unread: list[str]) -> Iterator[str]:
+        def reached(reads: list[object]) -> int:
+            up_to = [each.up_to for each in reads if isinstance(each, Read)]
+            return max((ids.index(each) for each in up_to if each in ids), default=-1)
+
+        told, tried = reached(evidence.told), reached(evidence.tried)
+        begin = len(ids) - len(unread)
+        if unread != ids[begin:] or not told + 1 <= begin <= tried + 1:
+            yield f"of {ids} {unread} are unread; read was {told + 1}, at most {tried + 1}"

@@ -1,0 +1,146 @@
+"""Scenarios of the ledger: records one by one, and many that share syncs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import ChildSpec, Down, SupervisorSpec
+from actors.faults import RUNTIME, FaultTable
+from aegis.chaos.disk_model import Image
+from aegis.chaos.exhaustive import Evidence, World
+from aegis.chaos.simulated_disk import SimulatedDisk
+from aegis.chaos.simulated_flusher import SYNC_S
+from aegis.journal.faults import JOURNAL
+from aegis.journal.opening import open_ledger
+from aegis.journal.reader import LedgerReader
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.front import Front
+from aegis.terminals.messages import AppendFailed, RecordAppended, RetryAppends
+from aegis.terminals.recorder import Recorder
+from aegis.terminals.settings import TerminalFiles
+from aegis.terminals.terminal import RETRY_APPEND_S
+from aegis.terminals.writer import LedgerWriter
+from tests.aegis.terminals.samples import RECORD
+from tests.faults.retrying import until_done
+
+FILES = TerminalFiles(Path("/state/terminals/build"))
+
+GAP_S = 0.4 * SYNC_S
+"""Seconds between two records of a burst: several come while a sync is under way."""
+
+
+def record(seq: int) -> CommandRecord:
+    return attrs.evolve(RECORD, seq=seq, cmd=f"echo {seq}", stdout=f"{seq}\n" * 3)
+
+
+class SmallFront(Front):
+    """What the front of a terminal does with records: the real recorder, and a script."""
+
+    def __init__(self, *, world: World, bursts: Sequence[int], done: trio.Event) -> None:
+        self._world = world
+        self._bursts = bursts
+        self._done = done
+        self._seq = 0
+        self._changed = trio.Event()
+
+    async def setup(self) -> None:
+        writer = self.context.sibling("writer", LedgerWriter)
+        self._recorder = Recorder(writer, self._retry_soon)
+        self.context.monitor(writer)
+        self.context.start_soon(self._script)
+
+    async def receive(self, message: object) -> None:
+        match message:
+            case RecordAppended(seq=seq):
+                if self._recorder.confirmed(message) is not None:
+                    self._world.is_told(seq)
+                    self._changed.set()
+                    self._changed = trio.Event()
+            case AppendFailed():
+                self._recorder.refused(message)
+            case RetryAppends():
+                self._recorder.retry()
+            case Down():
+                self._recorder.send_again()
+
+    def _retry_soon(self) -> None:
+        self.context.after(RETRY_APPEND_S, RetryAppends())
+
+    async def _script(self) -> None:
+        for burst in self._bursts:
+            for _ in range(burst):
+                self._world.tries(self._seq)
+                self._recorder.append(record(self._seq))
+                self._seq += 1
+                await trio.sleep(GAP_S)
+            while len(self._world.evidence.told) < self._seq:
+                await self._changed.wait()
+        self._done.set()
+
+
+@attrs.frozen
+class HeldLedger:
+    """What recovery finds: the good lines, and how many behind them are damaged."""
+
+    records: tuple[dict[str, Any], ...]
+    damaged: int
+
+
+@attrs.frozen
+class Append:
+    """Bursts of records through the real writer; the next burst when the one before is told."""
+
+    name: str
+    bursts: tuple[int, ...]
+    image: Image = attrs.field(factory=lambda: {"/": None, "/state": None})
+    tables: tuple[FaultTable, ...] = (JOURNAL, RUNTIME)
+    subjects: tuple[str, ...] = ("LedgerWriter",)
+    recovers_durably: bool = True
+    shows_only_durable: bool = True
+
+    async def play(self, world: World) -> None:
+        done = trio.Event()
+        front = {"world": world, "bursts": self.bursts, "done": done}
+        spec = SupervisorSpec(
+            name="root",
+            children=(
+                ChildSpec(
+                    name="writer",
+                    actor=LedgerWriter,
+                    arguments={"files": FILES, "flusher": world.flusher},
+                ),
+                ChildSpec(name="terminal", actor=SmallFront, arguments=front),
+            ),
+        )
+
+        async def live() -> None:
+            async with world.simulation.open_system(spec):
+                await done.wait()
+
+        await until_done(live)
+
+    def recover(self, disk: SimulatedDisk) -> HeldLedger:
+        opened = open_ledger(disk, FILES.ledger)
+        disk.close(opened.fd)
+        reading = LedgerReader(FILES.ledger, disk=disk).onward(0)
+        return HeldLedger(tuple(reading.records), opened.damaged_count)
+
+    def check(self, evidence: Evidence, found: HeldLedger, *, killed: bool) -> Iterator[str]:
+        seqs = [fields["seq"] for fields in found.records]
+        if lost := [seq for seq in evidence.told if seq not in seqs]:
+            yield f"records {lost} were told and are lost"
+        if doubled := [seq for seq, times in Counter(seqs).items() if times > 1]:
+            yield f"records {doubled} are there twice"
+        if not found.damaged and seqs != list(range(len(seqs))):
+            yield f"the order is {seqs}"
+        for seq, fields in zip(seqs, found.records, strict=True):
+            if seq not in evidence.tried or fields != attrs.asdict(record(seq), recurse=False):
+                yield f"record {seq} was never written like this"
+        if killed and found.damaged:
+            yield "a kill has damaged a line"

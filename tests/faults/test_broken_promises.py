@@ -1,0 +1,169 @@
+"""Ring 1 sees what it is for: each of these breaks one promise on purpose, and is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from aegis.chaos.exhaustive import Effort, Exploration, Scenario
+from aegis.chaos.simulated_disk import SimulatedDisk
+from aegis.chaos.simulated_flusher import SYNC_S, SimulatedFlusher
+from aegis.inboxes.state import InboxState
+from aegis.journal import disk, note, opening, raw_log
+from aegis.journal.appender import Appender
+from aegis.journal.disk import Disk
+from aegis.journal.note import Note
+from aegis.journal.raw_log import RawLog
+from tests.faults.inboxes import HandOver
+from tests.faults.ledgers import Append
+from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
+from tests.faults.raw_logs import Rotation
+
+Patch = pytest.MonkeyPatch
+
+
+def skip_the_sync(patch: Patch) -> None:
+    async def fdatasync(self: SimulatedFlusher, fd: int) -> None:
+        await trio.sleep(SYNC_S)
+
+    patch.setattr(SimulatedFlusher, "fdatasync", fdatasync)
+
+
+def acknowledge_before_the_sync(patch: Patch) -> None:
+    patch.setattr(Appender, "is_synced", lambda self, position: True)
+
+
+def acknowledge_what_came_during_the_sync(patch: Patch) -> None:
+    real = Appender._acknowledge
+    patch.setattr(
+        Appender, "_acknowledge", lambda self, epoch, target: real(self, epoch, epoch.written)
+    )
+
+
+def sync_no_directory(patch: Patch) -> None:
+    for module in (disk, opening):
+        patch.setattr(module, "sync_directory", lambda to, directory: None)
+
+
+def sync_not_the_directory_above_that_of_all_terminals(patch: Patch) -> None:
+    patch.setattr(opening, "MAY_BE_NEW", 2)
+
+
+def forget_to_cut_a_torn_tail(patch: Patch) -> None:
+    patch.setattr(opening, "end_of_last_line", lambda to, fd, size: size)
+
+
+def show_what_an_earlier_life_did_not_sync(patch: Patch) -> None:
+    real = SimulatedDisk.fsync
+
+    def fsync(self: SimulatedDisk, fd: int) -> None:
+        if self.model.size(fd) == 0:  # of a new file and of a directory, but not at an opening
+            real(self, fd)
+
+    patch.setattr(SimulatedDisk, "fsync", fsync)
+
+
+def go_on_after_a_failed_sync(patch: Patch) -> None:
+    """As if the next sync had what this one had not."""
+
+    async def recover(self: Appender) -> None:
+        self._epoch.error = None
+
+    patch.setattr(Appender, "recover", recover)
+    patch.setattr(Appender, "_fail", _fail_and_keep)
+
+
+def _fail_and_keep(self: Any, epoch: Any, error: Exception) -> None:
+    if epoch.error is None:
+        epoch.error = error
+        self._tell(epoch)
+
+
+def take_a_short_write_for_a_whole_one(patch: Patch) -> None:
+    patch.setattr(disk, "write_all", lambda to, fd, data: to.write(fd, data))
+
+
+def rename_before_the_data_is_synced(patch: Patch) -> None:
+    real: Callable[..., int] = disk.install_file
+
+    def install(to: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> int:
+        return real(to, path, chunks)
+
+    patch.setattr(disk, "install_file", install)
+    patch.setattr(note, "install_file", install)
+
+
+def deliver_twice(patch: Patch) -> None:
+    patch.setattr(InboxState, "knows", lambda self, message_id: False)
+
+
+def write_both_notes_into_one_slot(patch: Patch) -> None:
+    real: Callable[..., None] = disk.pwrite_all
+    patch.setattr(note, "pwrite_all", lambda to, fd, data, offset: real(to, fd, data, 0))
+
+
+def leave_the_note_unsynced(patch: Patch) -> None:
+    async def sync(self: Note) -> None:
+        if self._fd is None:
+            self._put(self._current.fields)
+
+    patch.setattr(Note, "sync", sync)
+
+
+def rotate_without_saying_so_first(patch: Patch) -> None:
+    real = RawLog._store
+
+    def store(self: RawLog, bases: raw_log._Bases) -> None:
+        if bases.next is None:
+            real(self, bases)
+        else:
+            self._bases = bases
+
+    patch.setattr(RawLog, "_store", store)
+
+
+@attrs.frozen
+class Broken:
+    """A promise, how it is broken, and the scenario that must see it."""
+
+    by: Callable[[Patch], None]
+    scenario: Scenario
+
+
+APPEND, GROUP = Append("append", (1, 1)), Append("group commit", (5, 3))
+
+BROKEN = [
+    Broken(skip_the_sync, APPEND),
+    Broken(acknowledge_before_the_sync, APPEND),
+    Broken(acknowledge_what_came_during_the_sync, GROUP),
+    Broken(sync_no_directory, APPEND),
+    Broken(sync_not_the_directory_above_that_of_all_terminals, APPEND),
+    Broken(forget_to_cut_a_torn_tail, APPEND),
+    Broken(show_what_an_earlier_life_did_not_sync, APPEND),
+    Broken(go_on_after_a_failed_sync, APPEND),
+    Broken(take_a_short_write_for_a_whole_one, OpenTerminals()),
+    Broken(rename_before_the_data_is_synced, OpenTerminals()),
+    Broken(rename_before_the_data_is_synced, NamedWorkspaces()),
+    Broken(skip_the_sync, HandOver()),
+    Broken(deliver_twice, HandOver()),
+    Broken(write_both_notes_into_one_slot, Subscriptions()),
+    Broken(leave_the_note_unsynced, Subscriptions()),
+    Broken(rotate_without_saying_so_first, Rotation()),
+]
+
+QUICK = Effort(image_step=3, second_step=10, stop_at_violation=True)
+
+
+@pytest.mark.parametrize(
+    "broken", BROKEN, ids=lambda broken: f"{broken.by.__name__}-{broken.scenario.name}"
+)
+def test_a_promise_broken_on_purpose_is_noticed(
+    broken: Broken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.by(monkeypatch)
+    assert Exploration(broken.scenario, QUICK).explore().violations

@@ -1,0 +1,73 @@
+"""Ring 1: whatever goes wrong in these scenarios, wherever, nothing acknowledged is lost.
+
+Here a slice of it is tried; ``just ring1`` tries all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from aegis.chaos.exhaustive import Effort, Exploration, Scenario
+from aegis.chaos.strikes import Kind
+from tests.faults.conftest import PROPERTY
+from tests.faults.inboxes import HandOver
+from tests.faults.ledgers import Append
+from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
+from tests.faults.raw_logs import Rotation
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Append("append", (1, 1)),
+    Append("group commit", (5, 3)),
+    HandOver(),
+    Subscriptions(),
+    OpenTerminals(),
+    NamedWorkspaces(),
+    Rotation(),
+)
+
+RAW_LOG_STEP = 20
+"""Of the raw log nothing is synced: its images are very many, and little is promised of them."""
+
+ALWAYS = {Kind.DIE, Kind.EIO, Kind.ENOSPC}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_nothing_acknowledged_is_lost_wherever_a_fault_strikes(
+    scenario: Scenario,
+    effort: Effort | None,
+    order: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    effort = effort or Effort()
+    if isinstance(scenario, Rotation):
+        step = RAW_LOG_STEP * effort.image_step
+        effort = attrs.evolve(effort, image_step=step, second_step=step)
+    findings = Exploration(scenario, effort, seed=order).explore()
+    figures = findings.figures
+    record_property(
+        PROPERTY, {"scenario": scenario.name} | {name: figures[name] for name in COLUMNS}
+    )
+    assert set(findings.kinds) >= ALWAYS
+    assert figures["deaths inside recovery"] > 0
+    assert not findings.violations, "\n".join(map(str, findings.violations[:5]))
+
+
+COLUMNS = (
+    "places x passes",
+    "strikes",
+    "images",
+    "different images",
+    "deaths inside recovery",
+    "images after those",
+    "images of a next life",
+    "violations",
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_run_with_one_seed_passes_the_same_places(scenario: Scenario) -> None:
+    hits = [Exploration(scenario, seed=7).run(None).hits for _ in range(2)]
+    assert hits[0] == hits[1]
