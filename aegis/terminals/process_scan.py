@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import attrs
 import trio
 
-from aegis.terminals.process_table import ProcessInfo
-
-
-@attrs.frozen
-class OwnedProcess:
-    """A process and the cookie in its first environment; None if it has none, or hides it."""
-
-    process: ProcessInfo
-    cookie: str | None
+from aegis.terminals.process_host import ProcessHost
+from aegis.terminals.process_table import OwnedProcess
 
 
 class ProcessScan:
-    """Scans by ``look``, one at a time, in a thread; whoever asks while one runs shares the next.
+    """Scans of ``host``, one at a time; whoever asks while one runs shares the next.
 
     So a hundred terminals that end at once cost a few scans, not hundreds.
     """
 
-    def __init__(self, look: Callable[[], Sequence[OwnedProcess]]) -> None:
-        self._look = look
+    def __init__(self, host: ProcessHost) -> None:
+        self.host = host
         self._one_at_a_time = trio.Lock()
         self._begun = 0
         self._last: tuple[int, Sequence[OwnedProcess]] = (0, ())
@@ -39,6 +31,6 @@ class ProcessScan:
                 return found
             self._begun += 1
             number = self._begun
-            found = await trio.to_thread.run_sync(self._look)
+            found = await self.host.all_processes()
             self._last = (number, found)
             return found

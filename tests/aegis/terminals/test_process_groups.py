@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 
 import pytest
 import trio
 import trio.testing
 
-from aegis.terminals.process_groups import Groups, GroupScan, look_at_groups
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_groups import GroupScan, look_at_groups
+from aegis.terminals.process_host import Groups
 from aegis.terminals.process_table import group_of
 
 
@@ -37,17 +37,17 @@ def test_a_real_look_finds_this_process_in_its_group() -> None:
     assert os.getpid() in look_at_groups()[os.getpgrp()]
 
 
-@pytest.mark.real
 async def test_who_asks_while_a_look_is_under_way_shares_it() -> None:
     looks = []
-    may_end = threading.Event()
+    may_end = trio.Event()
 
-    def look() -> Groups:
-        looks.append(time.monotonic())
-        may_end.wait(30)
-        return {5: [50, 51]}
+    class SlowHost(OsProcessHost):
+        async def groups(self) -> Groups:
+            looks.append(trio.current_time())
+            await may_end.wait()
+            return {5: [50, 51]}
 
-    scan = GroupScan(look)
+    scan = GroupScan(SlowHost())
     found: list[object] = []
 
     async def ask() -> None:
@@ -64,17 +64,17 @@ async def test_who_asks_while_a_look_is_under_way_shares_it() -> None:
 
 
 async def test_a_look_is_used_for_nine_times_as_long_as_it_took(
-    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
     looks = []
 
-    async def in_thread(look: object) -> Groups:
-        await trio.sleep(0.1)
-        looks.append(look)
-        return {5: [len(looks)]}
+    class SlowHost(OsProcessHost):
+        async def groups(self) -> Groups:
+            await trio.sleep(0.1)
+            looks.append(trio.current_time())
+            return {5: [len(looks)]}
 
-    monkeypatch.setattr(trio.to_thread, "run_sync", in_thread)
-    scan = GroupScan(look_at_groups)
+    scan = GroupScan(SlowHost())
     assert await scan.members(5) == [1]
     await trio.sleep(0.85)
     assert await scan.members(5) == [1]
