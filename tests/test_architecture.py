@@ -25,6 +25,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 ``daemon_tree`` is one declaration: the supervision tree on one screen.
 """
 
+TRIED_BY_CHAOS = ("errors", "clock", "journal", "inboxes", "protocol", "terminals", "workspaces")
+
 LAW: list[tuple[str, tuple[str, ...]]] = [
     # Who (the first pattern that fits), and which parts of ours it may know beside itself.
     ("actors.codec*", ("actors.errors", "actors.codec")),
@@ -95,6 +97,11 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
+    # It may know all that it tests; nothing but itself and tests knows it (only ``app`` knows all).
+    (
+        "aegis.chaos*",
+        ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "aegis.chaos"),
+    ),
     ("aegis.app", ("actors", "aegis")),
 ]
 
