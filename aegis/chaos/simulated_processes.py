@@ -231,11 +231,13 @@ class SimulatedProcess:
 class Machine:
     """All processes of one machine, run by the tasks of ``nursery``.
 
-    ``chance`` is where all that the machine leaves to chance is drawn from.
+    ``chance`` is where all that the machine leaves to chance is drawn from. ``witnessed`` is what
+    its programs wrote down: the proof, apart from any daemon, of what ran.
     """
 
     def __init__(self, nursery: trio.Nursery, chance: Random, *, pids: int = PIDS) -> None:
         self.chance = chance
+        self.witnessed: list[tuple[str, ...]] = []
         self.boot = f"{chance.getrandbits(64):016x}"
         self._nursery = nursery
         self._pids = pids

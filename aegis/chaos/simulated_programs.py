@@ -1,13 +1,15 @@
 """The programs that commands of the simulated shell run: those of a real one that tests need.
 
-``sleep`` and ``play`` run as processes of their own. ``play WHAT …`` is one program for all that
-may happen on a terminal:
+``sleep``, ``witness`` and ``play`` run as processes of their own. ``witness WORD …`` writes the
+words down, where the machine keeps what ran. ``play WHAT …`` is one program for all that may happen
+on a terminal:
 
 | command | does |
 |---|---|
 | ``play exit CODE`` | ends with this code |
 | ``play die SIGNAL`` | signals itself |
 | ``play print LINES PER_CHUNK PAUSE`` | prints lines, with a pause of seconds between chunks |
+| ``play repeat WORD TIMES`` | prints a word and the number of its line so many times |
 | ``play flood BYTES`` | prints as fast as the terminal takes it |
 | ``play ask TEXT`` | prints the text, reads a line, prints it |
 | ``play secret TEXT`` | the same without echo; prints how long it was |
@@ -155,7 +157,18 @@ def _sleeper(seconds: float) -> Main:
     return main
 
 
-_PROGRAMS: Mapping[str, Program] = {"sleep": _sleep, "play": _play}
+async def _witness(process: SimulatedProcess, words: Sequence[str]) -> int:
+    process.machine.witnessed.append(tuple(words))
+    return 0
+
+
+async def _repeat(process: SimulatedProcess, words: Sequence[str]) -> int:
+    for number in range(int(words[1])):
+        await process.write(b"%s %d\n" % (words[0].encode(), number + 1))
+    return 0
+
+
+_PROGRAMS: Mapping[str, Program] = {"sleep": _sleep, "play": _play, "witness": _witness}
 
 _PLAYS: Mapping[str, Program] = {
     "ask": _ask,
@@ -167,6 +180,7 @@ _PLAYS: Mapping[str, Program] = {
     "hang": _hang,
     "keys": _keys,
     "print": _print,
+    "repeat": _repeat,
     "secret": _secret,
     "stay": _stay,
 }

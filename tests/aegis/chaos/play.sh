@@ -11,6 +11,7 @@ case $what in
       echo "0123456789abcdef $done"
     done
     ;;
+  repeat) for ((done = 1; done <= $2; done++)); do echo "$1 $done"; done ;;
   flood) head -c "$1" /dev/zero | tr '\0' x && echo ;;
   ask)
     printf '%s' "$1"

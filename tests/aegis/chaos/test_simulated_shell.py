@@ -132,6 +132,7 @@ COMMANDS = [
     "play exit 3",
     "play die TERM",
     "play print 3 1 0",
+    "play repeat word 3",
     "play forge",
     "play half",
     "no-such-program",
