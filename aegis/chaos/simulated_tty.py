@@ -207,18 +207,20 @@ class SimulatedTty:
         if key == _END_OF_FILE:
             self._end_line()
         elif key == _ERASE:
-            if self._line:
-                self._line.pop()
-                self._print(b"\b \b" if self.echoes else b"")
+            self._erase(1)
         elif key == _KILL:
-            self._print(b"\b \b" * len(self._line) if self.echoes else b"")
-            self._line.clear()
+            self._erase(len(self._line))
         else:
             self._echo(key)
             if key == 10 or len(self._line) < MAX_LINE_BYTES:
                 self._line.append(key)
             if key == 10:
                 self._end_line()
+
+    def _erase(self, count: int) -> None:
+        for _ in range(min(count, len(self._line))):
+            columns = 2 if self._line.pop() < 32 else 1
+            self._print(b"\b \b" * columns if self.echoes else b"")
 
     def _end_line(self) -> None:
         self._lines.append(bytes(self._line))
