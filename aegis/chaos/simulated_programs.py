@@ -77,17 +77,18 @@ async def _print(process: SimulatedProcess, words: Sequence[str]) -> int:
     for begin in range(0, lines, per_chunk):
         if begin:
             await process.sleep(pause_s)
-        for number in range(begin, min(lines, begin + per_chunk)):
-            await process.write(b"%s %d\n" % (LINE, number))
+        numbers = range(begin, min(lines, begin + per_chunk))
+        await _write_all(process, b"".join(b"%s %d\n" % (LINE, number) for number in numbers))
     return 0
 
 
+async def _write_all(process: SimulatedProcess, data: bytes) -> None:
+    for begin in range(0, len(data), _CHUNK_BYTES):
+        await process.write(data[begin : begin + _CHUNK_BYTES])
+
+
 async def _flood(process: SimulatedProcess, words: Sequence[str]) -> int:
-    left = int(words[0])
-    while left > 0:
-        await process.write(b"x" * min(left, _CHUNK_BYTES))
-        left -= _CHUNK_BYTES
-    await process.write(b"\n")
+    await _write_all(process, b"x" * int(words[0]) + b"\n")
     return 0
 
 
@@ -163,8 +164,8 @@ async def _witness(process: SimulatedProcess, words: Sequence[str]) -> int:
 
 
 async def _repeat(process: SimulatedProcess, words: Sequence[str]) -> int:
-    for number in range(int(words[1])):
-        await process.write(b"%s %d\n" % (words[0].encode(), number + 1))
+    word, numbers = words[0].encode(), range(1, int(words[1]) + 1)
+    await _write_all(process, b"".join(b"%s %d\n" % (word, number) for number in numbers))
     return 0
 
 
