@@ -25,7 +25,6 @@ _PROC = Path("/proc")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-@attrs.frozen
 class OsProcessHost:
     """The machine that this runs on; ``ProcessHost`` says what each method does."""
 
