@@ -65,6 +65,8 @@ from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.terminals.asking import ask_again
 from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.faults import TERMINALS
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_host import ProcessHost
 from aegis.workspaces.directory import WorkspaceDirectory
 
 log = structlog.get_logger("aegis")
@@ -159,9 +161,11 @@ def daemon_tree(
     address: Address,
     stop: trio.Event,
     shell_file_limit: int,
+    host: ProcessHost | None = None,
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above."""
+    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine."""
     flusher = Flusher()
+    host = OsProcessHost() if host is None else host
     return SupervisorSpec(
         name="root",
         children=(
@@ -188,6 +192,7 @@ def daemon_tree(
                     "inboxes": "root/inbox-router",
                     "flusher": flusher,
                     "shell_file_limit": shell_file_limit,
+                    "host": host,
                 },
             ),
             ChildSpec(
@@ -197,6 +202,7 @@ def daemon_tree(
                     "root": settings.root,
                     "path": state.workspaces,
                     "flusher": flusher,
+                    "host": host,
                 },
             ),
             SupervisorSpec(name="connections", dynamic=True),

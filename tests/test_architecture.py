@@ -84,6 +84,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             # Not the terminals' actors: only what cleans output, and ends processes.
             "aegis.terminals.capture",
             "aegis.terminals.environment",
+            "aegis.terminals.process_host",
             "aegis.terminals.process_scan",
             "aegis.terminals.reaper",
         ),

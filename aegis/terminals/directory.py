@@ -34,9 +34,9 @@ from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.history import History
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
-from aegis.terminals.process_groups import GroupScan, look_at_groups
+from aegis.terminals.process_groups import GroupScan
+from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.reaper import look_at_all
 from aegis.terminals.spawning import check_descriptors
 from aegis.terminals.submission import check_command
 from aegis.terminals.subtrees import Subtrees
@@ -82,7 +82,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``.
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
-    first life starts those again.
+    first life starts those again. The shells run on ``host``.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         flusher: Flusher,
         inboxes: str,
         shell_file_limit: int,
+        host: ProcessHost,
     ) -> None:
         self._root = root
         self._directory = directory
@@ -105,9 +106,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._flusher = flusher
         self._inboxes_path = inboxes
         self._shell_file_limit = shell_file_limit
+        self._host = host
         self._busy: dict[str, str] = {}
-        self._scan = ProcessScan(look_at_all)
-        self._groups = GroupScan(look_at_groups)
+        self._scan = ProcessScan(host)
+        self._groups = GroupScan(host)
         self._ending = False
 
     async def setup(self) -> None:
@@ -131,6 +133,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 supervisor=self._supervisor,
                 flusher=self._flusher,
                 inboxes=inboxes,
+                host=self._host,
                 scan=self._scan,
                 groups=self._groups,
                 shell_file_limit=self._shell_file_limit,

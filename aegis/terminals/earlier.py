@@ -26,7 +26,7 @@ async def end_earlier_lives(root: Path, terminals: Path, scan: ProcessScan) -> N
     """
     notes = await trio.to_thread.run_sync(_shell_notes, terminals)
     known = [note for note in map(load_shell, notes) if note is not None]
-    sids = {sid for note in known for sid in note.live_sids()}
+    sids = {sid for note in known for sid in note.live_sids(scan.host)}
     cookies = CookiesOf(root=str(root), also=frozenset(note.cookie for note in known))
     left = await end_processes(sids, cookies, scan=scan)
     if left:
@@ -45,7 +45,7 @@ async def end_what_is_left(
     Gives those that did not end, as ``named`` does.
     """
     last = load_shell(note)
-    sids = [] if last is None else last.live_sids()
+    sids = [] if last is None else last.live_sids(scan.host)
     also = frozenset[str]() if last is None else frozenset({last.cookie})
     cookies = CookiesOf(root=root, name=terminal, also=also)
     return named(terminal, await end_processes(sids, cookies, scan=scan))

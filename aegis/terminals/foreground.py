@@ -14,11 +14,9 @@ import os
 import platform
 from collections.abc import Sequence
 
-import attrs
-
 from aegis.terminals.process_groups import GroupScan
+from aegis.terminals.process_host import Program, ProgramImage, ShellProcess
 from aegis.terminals.process_table import arguments_place
-from aegis.terminals.pty import PtyProcess
 from aegis.terminals.syscalls import is_terminal, may_read_terminal, reads_descriptor
 from aegis.terminals.waiting import Foreground
 
@@ -30,34 +28,19 @@ MAX_DESCRIPTORS = 256
 _MACHINE = platform.machine()
 
 
-@attrs.frozen(kw_only=True)
-class ProgramImage:
-    """The words that a process was started with, and where they lie: no two execs have both."""
-
-    words: tuple[str, ...]
-    place: int
-
-
-@attrs.frozen(kw_only=True)
-class _Program:
-    """One process: its name, whether it reads the terminal (None: that cannot be known)."""
-
-    name: str
-    reads: bool | None
-
-
-async def look_in_front(process: PtyProcess, groups: GroupScan) -> Foreground | None:
+async def look_in_front(process: ShellProcess, groups: GroupScan) -> Foreground | None:
     """Who is in front of the terminal of ``process`` now; None if nobody is."""
     tty = process.line_discipline()
     group = None if tty is None else process.foreground_pgrp()
     if tty is None or group is None:
         return None
-    leader = _look(group, tty.name)
+    look = groups.host.program_of
+    leader = look(group, tty.name)
     reader = leader if leader is not None and leader.reads else None
     hidden = leader is not None and leader.reads is None
     if reader is None and not hidden:
         members = [pid for pid in await groups.members(group) if pid != group][:MAX_MEMBERS]
-        programs = [found for pid in members if (found := _look(pid, tty.name)) is not None]
+        programs = [found for pid in members if (found := look(pid, tty.name)) is not None]
         reader = next((each for each in programs if each.reads), None)
         leader = leader or next(iter(programs), None)
     return Foreground(
@@ -81,11 +64,12 @@ def program_image(pid: int) -> ProgramImage | None:
     )
 
 
-def _look(pid: int, terminal: str) -> _Program | None:
+def program_of(pid: int, terminal: str) -> Program | None:
+    """What this process is called, and whether it reads the terminal; None if it is gone."""
     name = _read(f"/proc/{pid}/comm")
     if name is None:
         return None
-    return _Program(name=name.decode(errors="replace").strip(), reads=_reads(pid, terminal))
+    return Program(name=name.decode(errors="replace").strip(), reads=_reads(pid, terminal))
 
 
 def _reads(pid: int, terminal: str) -> bool | None:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import trio
 
+from aegis.terminals.process_host import Groups, ProcessHost
 from aegis.terminals.process_table import group_of
 
 SHARE = 10
 """What a look told is used for so many times as long as it took: it costs a tenth of the time."""
 
-Groups = Mapping[int, Sequence[int]]
-"""The pids of each process group."""
-
 
 class GroupScan:
-    """Looks by ``look``, one at a time, in a thread; whoever asks while one runs shares it.
+    """Looks at ``host``, one at a time; whoever asks while one runs shares it.
 
     So a thousand terminals that wonder who is in front of them cost a few looks, not thousands.
     """
 
-    def __init__(self, look: Callable[[], Groups]) -> None:
-        self._look = look
+    def __init__(self, host: ProcessHost) -> None:
+        self.host = host
         self._one_at_a_time = trio.Lock()
         self._groups: Groups = {}
         self._good_until = 0.0
@@ -33,7 +31,7 @@ class GroupScan:
         async with self._one_at_a_time:
             if trio.current_time() >= self._good_until:
                 begun = trio.current_time()
-                self._groups = await trio.to_thread.run_sync(self._look)
+                self._groups = await self.host.groups()
                 ended = trio.current_time()
                 self._good_until = ended + (SHARE - 1) * (ended - begun)
             return self._groups.get(group, ())

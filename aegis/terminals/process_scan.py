@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 
-import attrs
 import trio
 
-from aegis.terminals.process_table import ProcessInfo
-
-
-@attrs.frozen
-class OwnedProcess:
-    """A process and the cookie in its first environment; None if it has none, or hides it."""
-
-    process: ProcessInfo
-    cookie: str | None
+from aegis.terminals.process_host import ProcessHost
+from aegis.terminals.process_table import OwnedProcess, ProcessInfo
 
 
 class Seen:
@@ -47,13 +39,13 @@ class Seen:
 
 
 class ProcessScan:
-    """Scans by ``look``, one at a time, in a thread; whoever asks while one runs shares the next.
+    """Scans of ``host``, one at a time; whoever asks while one runs shares the next.
 
     So a hundred terminals that end at once cost a few scans, not hundreds.
     """
 
-    def __init__(self, look: Callable[[], Sequence[OwnedProcess]]) -> None:
-        self._look = look
+    def __init__(self, host: ProcessHost) -> None:
+        self.host = host
         self._one_at_a_time = trio.Lock()
         self._begun = 0
         self._last = (0, Seen(()))
@@ -67,6 +59,6 @@ class ProcessScan:
                 return found
             self._begun += 1
             number = self._begun
-            found = await trio.to_thread.run_sync(lambda: Seen(self._look()))
+            found = Seen(await self.host.all_processes())
             self._last = (number, found)
             return found

@@ -39,6 +39,14 @@ class ProcessInfo:
         return f"{self.name} (pid {self.pid})"
 
 
+@attrs.frozen
+class OwnedProcess:
+    """A process and the cookie in its first environment; None if it has none, or hides it."""
+
+    process: ProcessInfo
+    cookie: str | None
+
+
 def parse_stat(stat: bytes) -> ProcessInfo:
     """The facts in one ``stat`` file. Raises ``ValueError`` if it is none."""
     opening, closing = stat.find(b"("), stat.rfind(b")")

@@ -23,11 +23,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
-import attrs
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.terminals.line_length import LineEnds
+from aegis.terminals.process_host import LineDiscipline
 
 READ_BUDGET_BYTES = 16_384
 """What one read takes at most before other tasks have their turn (measured: more starves them)."""
@@ -141,19 +141,6 @@ def _reason(error: OSError) -> str:
 
 def _set_size(descriptor: int, rows: int, cols: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-
-@attrs.frozen(kw_only=True)
-class LineDiscipline:
-    """The tty called ``name``: whether it collects lines, and echoes what is typed.
-
-    ``line_ends`` counts while it collects lines.
-    """
-
-    name: str
-    is_canonical: bool
-    echoes: bool
-    line_ends: LineEnds
 
 
 def _line_ends(attributes: termios._AttrReturn) -> LineEnds:

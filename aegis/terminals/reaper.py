@@ -14,15 +14,16 @@ escapes both unless it means to. Rules:
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Container, Iterable, Sequence
 
 import attrs
 import trio
 
-from aegis.terminals.process_scan import OwnedProcess, ProcessScan, Seen
-from aegis.terminals.process_table import ProcessInfo, cookie_of, line_of, parse_stat
+from aegis.terminals.os_processes import OsProcessHost, look_at_all
+from aegis.terminals.process_host import ProcessHost
+from aegis.terminals.process_scan import ProcessScan, Seen
+from aegis.terminals.process_table import ProcessInfo
 
 
 @attrs.frozen
@@ -62,31 +63,12 @@ def find_processes(sids: Container[int], cookies: Container[str | None]) -> list
     return Seen(look_at_all()).of(sids, cookies)
 
 
-def look_at_all() -> list[OwnedProcess]:
-    """Every live process but this one and its ancestors, with its cookie. For ``ProcessScan``."""
-    found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
-    spared = line_of(os.getpid(), found)
-    return [
-        OwnedProcess(process, _cookie(pid))
-        for pid, process in found.items()
-        if process.is_alive and pid not in spared
-    ]
-
-
-def process_of(pid: int) -> ProcessInfo | None:
-    """The process with this pid now; None if there is none."""
-    try:
-        return parse_stat(_read(f"/proc/{pid}/stat"))
-    except (OSError, ValueError):
-        return None
-
-
-def is_reused(sid: int, start_time: int) -> bool:
+def is_reused(host: ProcessHost, sid: int, start_time: int) -> bool:
     """Whether ``sid`` now belongs to another session than the one whose leader began then.
 
     True only if a leader with another start time is there: never end such a session.
     """
-    leader = process_of(sid)
+    leader = host.process_of(sid)
     return leader is not None and leader.start_time != start_time
 
 
@@ -102,80 +84,26 @@ async def end_processes(
     ``scan`` is shared with others who end processes at the same time. ``cookies`` may be all of a
     terminal or of a root (``CookiesOf``).
     """
-    scan = ProcessScan(look_at_all) if scan is None else scan
+    scan = ProcessScan(OsProcessHost()) if scan is None else scan
     for each in rounds:
         processes = (await scan.processes()).of(sids, cookies)
         if not processes:
             return []
-        await _signal_and_wait(processes, each)
+        await _signal_and_wait(scan.host, processes, each)
     return (await scan.processes()).of(sids, cookies)
 
 
-@attrs.frozen
-class _Target:
-    """A process to signal; ``pidfd`` is None where no descriptor was free for it."""
-
-    process: ProcessInfo
-    pidfd: int | None
-
-
-async def _signal_and_wait(processes: Iterable[ProcessInfo], each: Round) -> None:
-    targets = [target for target in map(_aim, processes) if target is not None]
-    pidfds = [target.pidfd for target in targets if target.pidfd is not None]
+async def _signal_and_wait(
+    host: ProcessHost, processes: Iterable[ProcessInfo], each: Round
+) -> None:
+    targets = [target for target in map(host.aim, processes) if target is not None]
     try:
         for target in targets:
-            _send(target, each.signum)
+            target.send(each.signum)
         with trio.move_on_after(each.wait_s):
-            for pidfd in pidfds:
-                await trio.lowlevel.wait_readable(pidfd)
-            if len(pidfds) < len(targets):
-                await trio.sleep_forever()  # nobody tells of their end: the round lasts its time
+            # Where one cannot tell of its end, it comes last and the round lasts its time.
+            for target in sorted(targets, key=lambda target: not target.tells_its_end):
+                await target.ended()
     finally:
-        for pidfd in pidfds:
-            os.close(pidfd)
-
-
-def _aim(process: ProcessInfo) -> _Target | None:
-    """Exactly this process; None if it is gone."""
-    try:
-        pidfd: int | None = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return None
-    except OSError:  # no descriptor is free: better by its pid than not at all
-        pidfd = None
-    now = process_of(process.pid)
-    if now is None or now.start_time != process.start_time:
-        if pidfd is not None:
-            os.close(pidfd)
-        return None
-    return _Target(process, pidfd)
-
-
-def _send(target: _Target, signum: signal.Signals) -> None:
-    try:
-        # What is stopped takes a signal only once it goes on.
-        for each in (signum, signal.SIGCONT):
-            if target.pidfd is None:
-                os.kill(target.process.pid, each)
-            else:
-                signal.pidfd_send_signal(target.pidfd, each)
-    except OSError:
-        # Gone, or not ours to signal: the next scan tells.
-        return
-
-
-def _pids() -> list[int]:
-    names = os.listdir("/proc")  # noqa: PTH208 - a Path for each process costs more than it
-    return [int(name) for name in names if name.isdigit()]
-
-
-def _cookie(pid: int) -> str | None:
-    try:
-        return cookie_of(_read(f"/proc/{pid}/environ"))
-    except OSError:
-        return None
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each process
-        return file.read()
+        for target in targets:
+            target.close()

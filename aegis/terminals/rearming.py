@@ -25,8 +25,7 @@ import structlog
 import trio
 
 from aegis.terminals.boundaries import Phase
-from aegis.terminals.foreground import ProgramImage, program_image
-from aegis.terminals.pty import PtyProcess
+from aegis.terminals.process_host import ProcessHost, ProgramImage, ShellProcess
 from aegis.terminals.shells.adapter import REARM_S
 from aegis.terminals.shells.choice import rearm_shell
 from aegis.terminals.shells.programs import prompting_shell
@@ -42,7 +41,10 @@ MAX_TRIES = 2
 class Rearming:
     """The care for the hook of one shell, whose files are in ``directory``."""
 
-    def __init__(self, process: PtyProcess, tracker: Tracker, directory: Path) -> None:
+    def __init__(
+        self, host: ProcessHost, process: ShellProcess, tracker: Tracker, directory: Path
+    ) -> None:
+        self._host = host
         self._process = process
         self.tracker = tracker
         self._directory = directory
@@ -58,14 +60,14 @@ class Rearming:
 
     def answered(self) -> None:
         """The hook shows its first prompt: what runs now has it."""
-        self._image = program_image(self._process.pid)
+        self._image = self._host.program_image(self._process.pid)
         self._forget()
 
     def look(self, front: Foreground | None) -> bool:
         """Do what is to be done about what stands in front; whether anything was."""
         if front is None or front.group != self._process.pid:
             return False
-        image = program_image(self._process.pid)
+        image = self._host.program_image(self._process.pid)
         if image is None:
             return False
         if image == self._tried:

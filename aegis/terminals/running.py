@@ -10,7 +10,7 @@ import trio
 from aegis.errors import Busy, InvalidRequest
 from aegis.terminals.bell import Bell
 from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
-from aegis.terminals.pty import ErrorPty, PtyProcess
+from aegis.terminals.process_host import ErrorTerminal, ShellProcess
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
@@ -41,11 +41,11 @@ class RunningShell:
     def __init__(
         self,
         name: str,
-        process: PtyProcess,
+        process: ShellProcess,
         cookie: str,
         tracker: Tracker,
         watch: TtyWatch,
-        errors: ErrorPty | None = None,
+        errors: ErrorTerminal | None = None,
     ) -> None:
         self.errors = errors
         self.name = name
@@ -172,7 +172,7 @@ class RunningShell:
         self.watch.stirred()
         return is_dry
 
-    async def _read_errors(self, errors: ErrorPty, on_output: Callable[[], None]) -> None:
+    async def _read_errors(self, errors: ErrorTerminal, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):
             while data := await errors.read():
                 self.tracker.feed_errors(data)

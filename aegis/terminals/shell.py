@@ -27,8 +27,8 @@ from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_groups import GroupScan
+from aegis.terminals.process_host import ProcessHost, ShellProcess
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.pty import PtyProcess
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
@@ -41,7 +41,7 @@ from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
-from aegis.terminals.whereabouts import directory_of, first_directory
+from aegis.terminals.whereabouts import first_directory
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -70,6 +70,7 @@ class Shell(Actor[ShellMessage]):
         settings: TerminalSettings,
         files: TerminalFiles,
         file_limit: int,
+        host: ProcessHost,
         scan: ProcessScan,
         groups: GroupScan,
     ) -> None:
@@ -77,8 +78,9 @@ class Shell(Actor[ShellMessage]):
         self._files = files
         self._cleaner = Cleaner(settings=settings, files=files, scan=scan)
         self._starter = Starter(
-            settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner
+            settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner, host=host
         )
+        self._host = host
         self._groups = groups
         self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
@@ -212,7 +214,7 @@ class Shell(Actor[ShellMessage]):
         """Where the shell is now; the last that was known if that cannot be told."""
         running = self._running
         if running is not None:
-            self._cwd = directory_of(running.process.pid) or self._cwd
+            self._cwd = self._host.directory_of(running.process.pid) or self._cwd
         return self._cwd
 
     def is_in_front(self) -> bool:
@@ -325,7 +327,7 @@ class Shell(Actor[ShellMessage]):
         return running
 
     def _follow(
-        self, name: str, process: PtyProcess, adapter: ShellAdapter
+        self, name: str, process: ShellProcess, adapter: ShellAdapter
     ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._screen is not None
@@ -334,7 +336,7 @@ class Shell(Actor[ShellMessage]):
         # The screen comes first: the responder asks it where the cursor was.
         observers = (self._screen, self._readers, self._responder())
         tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
-        rearming = Rearming(process, tracker, self._files.directory)
+        rearming = Rearming(self._host, process, tracker, self._files.directory)
         return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
 
     def _responder(self) -> Responder:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 
 import attrs
 
 from aegis.journal.disk import OsDisk, replace_file
-from aegis.terminals.reaper import is_reused, process_of
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-@functools.cache
-def current_boot() -> str:
-    """The id that the kernel gave to the present boot (random(4))."""
-    return _BOOT_ID.read_text(encoding="ascii").strip()
+from aegis.terminals.process_host import ProcessHost
+from aegis.terminals.reaper import is_reused
 
 
 @attrs.frozen(kw_only=True)
@@ -29,25 +21,29 @@ class ShellNote:
 
     sid: int | None
     cookie: str
-    boot_id: str = attrs.field(factory=current_boot)
-    start_time: int | None = attrs.field(
-        default=attrs.Factory(lambda self: _start_time(self.sid), takes_self=True)
-    )
+    boot_id: str
+    start_time: int | None
 
-    def live_sids(self) -> list[int]:
+    def live_sids(self, host: ProcessHost) -> list[int]:
         """The session id, unless it may be somebody else's by now.
 
         That is so when the machine was restarted, or when a leader that began at another time is
         there: the number of a session that is gone is given anew.
         """
-        if self.sid is None or self.start_time is None or self.boot_id != current_boot():
+        if self.sid is None or self.start_time is None or self.boot_id != host.current_boot():
             return []
-        return [] if is_reused(self.sid, self.start_time) else [self.sid]
+        return [] if is_reused(host, self.sid, self.start_time) else [self.sid]
 
 
-def _start_time(pid: int | None) -> int | None:
-    process = None if pid is None else process_of(pid)
-    return None if process is None else process.start_time
+def note_of(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
+    """The note of the shell that leads the session ``sid`` of ``host``; None: it is yet to come."""
+    leader = None if sid is None else host.process_of(sid)
+    return ShellNote(
+        sid=sid,
+        cookie=cookie,
+        boot_id=host.current_boot(),
+        start_time=None if leader is None else leader.start_time,
+    )
 
 
 def save_shell(path: Path, note: ShellNote) -> None:

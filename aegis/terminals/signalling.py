@@ -9,10 +9,10 @@ import trio
 from actors import Reply
 from aegis.errors import Unavailable
 from aegis.protocol.terminals import Done
-from aegis.terminals.pty import PtyProcess
+from aegis.terminals.process_host import ShellProcess
 
 
-def signal_front(process: PtyProcess, name: str, terminal: str, reply: Reply[Done]) -> None:
+def signal_front(process: ShellProcess, name: str, terminal: str, reply: Reply[Done]) -> None:
     """Send the signal ``name`` (``INT``) to the process group in front, and say so."""
     try:
         is_sent = process.signal_foreground(signal.Signals[f"SIG{name}"])

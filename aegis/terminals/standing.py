@@ -9,8 +9,8 @@ import attrs
 from actors import Reply
 from aegis.protocol import terminals as api
 from aegis.terminals import messages as msg
+from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.settings import TerminalSettings
-from aegis.terminals.whereabouts import directory_of
 
 
 @attrs.define(eq=False)
@@ -24,6 +24,7 @@ class Standing:
     """
 
     settings: TerminalSettings
+    host: ProcessHost
     state: api.State = "starting"
     pid: int | None = None
     cwd: str | None = None
@@ -100,7 +101,7 @@ class Standing:
 
     def _shell_directory(self) -> str | None:
         """Where the shell is now: a command may have changed it, and its prompt is yet to come."""
-        return None if self.pid is None else directory_of(self.pid)
+        return None if self.pid is None else self.host.directory_of(self.pid)
 
 
 class PromptWaiters:

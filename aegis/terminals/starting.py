@@ -12,16 +12,16 @@ from aegis.journal.disk import storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
-from aegis.terminals.pty import ErrorPty, PtyProcess, open_error_pty, open_pty_process
+from aegis.terminals.process_host import ErrorTerminal, ProcessHost, ShellProcess
 from aegis.terminals.running import RunningShell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell_note import ShellNote, save_shell
+from aegis.terminals.shell_note import note_of, save_shell
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.choice import prepare_shell
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
 
-Follow = Callable[[str, PtyProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
+Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
 """Makes what follows a shell of that name."""
 
 
@@ -33,6 +33,7 @@ class Starter:
     files: TerminalFiles
     file_limit: int
     cleaner: Cleaner
+    host: ProcessHost
 
     async def start(
         self,
@@ -47,7 +48,9 @@ class Starter:
         """
         name = secrets.token_hex(6)
         cookie = self.settings.cookie(name)
-        errors = open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
+        errors = (
+            self.host.open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
+        )
         try:
             return await self._start(name, cookie, cwd, rows, cols, follow, errors)
         except BaseException:
@@ -63,12 +66,12 @@ class Starter:
         rows: int,
         cols: int,
         follow: Follow,
-        errors: ErrorPty | None,
+        errors: ErrorTerminal | None,
     ) -> RunningShell:
         adapter = self._prepare(cookie, None if errors is None else errors.path)
         await faults.SHELL_START_BEFORE.reach(self.settings.name)
         environment = shell_environment(os.environ, self.settings.env, cookie)
-        process = await open_pty_process(
+        process = await self.host.open_pty_process(
             adapter.argv,
             cwd=cwd,
             env=adapter.environment(environment),
@@ -80,7 +83,7 @@ class Starter:
         running = RunningShell(name, process, cookie, tracker, watch, errors)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
-            save_shell(self.files.shell, ShellNote(sid=process.pid, cookie=cookie))
+            save_shell(self.files.shell, note_of(self.host, process.pid, cookie))
         except Exception as error:
             await self.cleaner.discard(running)
             if isinstance(error, OSError):
@@ -92,7 +95,7 @@ class Starter:
         """What the shell reads, and the note that it comes."""
         try:
             adapter = prepare_shell(self.settings.shell, self.files.directory, error_tty)
-            save_shell(self.files.shell, ShellNote(sid=None, cookie=cookie))
+            save_shell(self.files.shell, note_of(self.host, None, cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error
         return adapter

@@ -12,6 +12,7 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.terminals.process_groups import GroupScan
+from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
@@ -27,6 +28,7 @@ class Subtrees:
     supervisor: str
     flusher: Flusher
     inboxes: Ref[Deliver]
+    host: ProcessHost
     scan: ProcessScan
     groups: GroupScan
     shell_file_limit: int
@@ -71,7 +73,12 @@ class Subtrees:
                 ChildSpec(
                     name="terminal",
                     actor=Terminal,
-                    arguments={**shared, "settings": settings, "inboxes": self.inboxes},
+                    arguments={
+                        **shared,
+                        "settings": settings,
+                        "inboxes": self.inboxes,
+                        "host": self.host,
+                    },
                 ),
                 ChildSpec(
                     name="shell",
@@ -80,6 +87,7 @@ class Subtrees:
                         "settings": settings,
                         "files": files,
                         "file_limit": self.shell_file_limit,
+                        "host": self.host,
                         "scan": self.scan,
                         "groups": self.groups,
                     },

@@ -34,6 +34,7 @@ from aegis.terminals.flight import Flight
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
+from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.record import (
     InFlight,
     final_record,
@@ -71,6 +72,7 @@ class Terminal(Front):
         files: TerminalFiles,
         flusher: Flusher,
         inboxes: Ref[Deliver],
+        host: ProcessHost,
     ) -> None:
         self._settings = settings
         self._flusher = flusher
@@ -78,7 +80,7 @@ class Terminal(Front):
         self._history = History(files.ledger)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
-        self._standing = Standing(settings, cwd=settings.cwd)
+        self._standing = Standing(settings, host, cwd=settings.cwd)
         self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.Ended]] = []
         self._leftover: tuple[str, ...] = ()

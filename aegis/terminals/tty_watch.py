@@ -14,7 +14,7 @@ from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
 from aegis.terminals.foreground import look_in_front
 from aegis.terminals.process_groups import GroupScan
-from aegis.terminals.pty import PtyProcess
+from aegis.terminals.process_host import ShellProcess
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.waiting import needs_input, next_look_after
 
@@ -29,7 +29,7 @@ class TtyWatch:
     def __init__(
         self,
         name: str,
-        process: PtyProcess,
+        process: ShellProcess,
         rearming: Rearming,
         groups: GroupScan,
         context: Context,

@@ -24,8 +24,8 @@ from aegis.protocol import workspaces as api
 from aegis.protocol.control import SignalTerminal
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import ReadOutput
+from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.reaper import look_at_all
 from aegis.workspaces.execution import Execution, cookie_of_execution
 from aegis.workspaces.rules import Workspace
 from aegis.workspaces.store import WorkspaceStore
@@ -52,13 +52,16 @@ WorkspaceMessage = (
 
 
 class WorkspaceDirectory(Actor[WorkspaceMessage]):
-    """The workspaces of ``root``, kept in the file ``path``."""
+    """The workspaces of ``root``, kept in the file ``path``.
 
-    def __init__(self, *, root: Path, path: Path, flusher: Flusher) -> None:
+    ``host`` is where what their commands leave behind is looked for.
+    """
+
+    def __init__(self, *, root: Path, path: Path, flusher: Flusher, host: ProcessHost) -> None:
         self._root = root
         self._path = path
         self._flusher = flusher
-        self._scan = ProcessScan(look_at_all)
+        self._scan = ProcessScan(host)
         self._executions = 0
         self._executing: set[trio.CancelScope] = set()
         self._idle = trio.Event()

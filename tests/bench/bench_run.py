@@ -28,6 +28,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import RunCommand, SpawnTerminal
 from aegis.terminals.directory import TerminalDirectory
+from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.shells import bash
 from aegis.terminals.submission import encode_submission
@@ -106,6 +107,7 @@ async def open_terminal(root: Path) -> AsyncIterator[Ref[Any]]:
         "inboxes": "root/inbox-router",
         "flusher": flusher,
         "shell_file_limit": 1024,
+        "host": OsProcessHost(),
     }
     tree = SupervisorSpec(
         name="root",

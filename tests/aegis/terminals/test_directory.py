@@ -14,11 +14,10 @@ from actors import Actor, ChildSpec, Ref, SupervisorSpec, open_system
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CloseTerminal, ListTerminals, SpawnTerminal
-from aegis.terminals import directory as module
 from aegis.terminals.directory import TerminalDirectory
-from aegis.terminals.process_scan import OwnedProcess
-from aegis.terminals.process_table import ProcessInfo
-from aegis.terminals.reaper import look_at_all
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_host import ProcessHost
+from aegis.terminals.process_table import OwnedProcess, ProcessInfo
 
 pytestmark = pytest.mark.real
 
@@ -28,7 +27,9 @@ class Inbox(Actor[Deliver]):
 
 
 @asynccontextmanager
-async def open_directory(root: Path, *, restore: bool = True) -> AsyncIterator[Ref[Any]]:
+async def open_directory(
+    root: Path, *, restore: bool = True, host: ProcessHost | None = None
+) -> AsyncIterator[Ref[Any]]:
     spec = SupervisorSpec(
         name="root",
         children=(
@@ -46,6 +47,7 @@ async def open_directory(root: Path, *, restore: bool = True) -> AsyncIterator[R
                     "flusher": Flusher(),
                     "inboxes": "root/inbox",
                     "shell_file_limit": 1024,
+                    "host": OsProcessHost() if host is None else host,
                 },
             ),
         ),
@@ -55,13 +57,15 @@ async def open_directory(root: Path, *, restore: bool = True) -> AsyncIterator[R
             yield system.ref("root/directory")
 
 
-def phantoms_beside_the_real() -> Sequence[OwnedProcess]:
+class PhantomHost(OsProcessHost):
     """For each real process of a terminal one more of its name that nothing can end."""
-    real = look_at_all()
-    marked = {each.cookie for each in real if each.cookie is not None}
-    cookies = SEEN.union(marked)
-    SEEN.update(marked)
-    return [*real, *(OwnedProcess(PHANTOM, cookie) for cookie in sorted(cookies))]
+
+    async def all_processes(self) -> Sequence[OwnedProcess]:
+        real = await super().all_processes()
+        marked = {each.cookie for each in real if each.cookie is not None}
+        cookies = SEEN.union(marked)
+        SEEN.update(marked)
+        return [*real, *(OwnedProcess(PHANTOM, cookie) for cookie in sorted(cookies))]
 
 
 SEEN: set[str] = set()
@@ -70,11 +74,8 @@ PHANTOM = ProcessInfo(
 )
 
 
-async def test_closing_names_what_could_not_be_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "look_at_all", phantoms_beside_the_real)
-    async with open_directory(tmp_path) as directory:
+async def test_closing_names_what_could_not_be_ended(tmp_path: Path) -> None:
+    async with open_directory(tmp_path, host=PhantomHost()) as directory:
         await directory.ask(SpawnTerminal(name="build"), timeout=30)
         closed = await directory.ask(CloseTerminal(name="build"), timeout=30)
         assert closed.leftover == [f"stuck (pid {PHANTOM.pid})"]

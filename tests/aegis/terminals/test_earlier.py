@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from structlog.testing import capture_logs
 
 from aegis.terminals.earlier import end_what_is_left
-from aegis.terminals.process_scan import OwnedProcess, ProcessScan
-from aegis.terminals.process_table import ProcessInfo
-from aegis.terminals.shell_note import ShellNote, save_shell
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.process_table import OwnedProcess, ProcessInfo
+from aegis.terminals.shell_note import note_of, save_shell
 
 STUCK = ProcessInfo(
     pid=2**22 + 7, name="stuck", state="D", session=2**22 + 7, threads=1, start_time=1
 )
 
 
+class StuckHost(OsProcessHost):
+    """A machine with one process, which nothing can end."""
+
+    async def all_processes(self) -> Sequence[OwnedProcess]:
+        return [OwnedProcess(STUCK, "/srv/build/a.b")]
+
+
 async def test_what_does_not_end_is_given_and_named_in_the_log(tmp_path: Path) -> None:
     note = tmp_path / "shell.json"
-    save_shell(note, ShellNote(sid=None, cookie="/srv/build/a.b"))
-    scan = ProcessScan(lambda: [OwnedProcess(STUCK, "/srv/build/a.b")])
+    save_shell(note, note_of(OsProcessHost(), None, "/srv/build/a.b"))
+    scan = ProcessScan(StuckHost())
     with capture_logs() as logs:
         left = await end_what_is_left("/srv", "build", note, scan)
         assert await end_what_is_left("/srv", "other", tmp_path / "none", scan) == ()

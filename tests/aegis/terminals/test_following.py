@@ -11,6 +11,7 @@ from aegis.errors import Busy
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.terminals.following import MAX_FOLLOWERS, Following
 from aegis.terminals.messages import FetchLine
+from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.record import InFlight
 from aegis.terminals.settings import TerminalSettings
 from aegis.terminals.standing import Standing
@@ -34,7 +35,7 @@ class Board:
     def __init__(self) -> None:
         self.command: InFlight | None = None
         settings = TerminalSettings.__new__(TerminalSettings)
-        self.standing = Standing(settings)
+        self.standing = Standing(settings, OsProcessHost())
         self.asked: list[FetchLine] = []
         self.is_gone = False
         self.following = Following(self, self.standing, self)  # type: ignore[arg-type]

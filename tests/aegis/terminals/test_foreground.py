@@ -16,7 +16,8 @@ import trio
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import foreground
 from aegis.terminals.foreground import look_in_front, program_image
-from aegis.terminals.process_groups import GroupScan, look_at_groups
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.waiting import Foreground, needs_input
 
@@ -59,7 +60,7 @@ async def look_until(
     process: PtyProcess, done: Callable[[Foreground], bool], what: str
 ) -> Foreground:
     """Look until what is in front is as it should be."""
-    groups = GroupScan(look_at_groups)
+    groups = GroupScan(OsProcessHost())
     with trio.fail_after(GUARD_S):
         while True:
             front = await look_in_front(process, groups)
@@ -127,7 +128,7 @@ async def test_who_does_not_read_the_terminal_waits_for_nothing(
     ready = tmp_path / "ready"
     process = await open_pty("sh", "-c", f"exec 3>{ready}; {script}")
     await until(lambda: ready.exists() and ready.read_text() != "")
-    groups = GroupScan(look_at_groups)
+    groups = GroupScan(OsProcessHost())
     for _ in range(20):
         front = await look_in_front(process, groups)
         assert front is not None
@@ -173,7 +174,7 @@ async def test_of_a_terminal_that_is_gone_nothing_is_told(open_pty: Open) -> Non
     assert process.line_discipline() is not None
     process.close()
     assert process.line_discipline() is None
-    assert await look_in_front(process, GroupScan(look_at_groups)) is None
+    assert await look_in_front(process, GroupScan(OsProcessHost())) is None
 
 
 async def test_each_exec_gives_a_process_another_image(open_pty: Open) -> None:

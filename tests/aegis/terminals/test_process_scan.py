@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import trio
 import trio.testing
 
-from aegis.terminals.process_scan import OwnedProcess, ProcessScan, Seen
-from aegis.terminals.process_table import CookiesOf, ProcessInfo
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.process_scan import ProcessScan, Seen
+from aegis.terminals.process_table import CookiesOf, OwnedProcess, ProcessInfo
 
 
 def owned(pid: int, session: int, cookie: str | None) -> OwnedProcess:
@@ -50,15 +50,16 @@ def test_a_rule_in_the_place_of_a_list_finds_the_same() -> None:
 
 async def test_who_asks_while_a_look_runs_shares_the_next_one() -> None:
     looks: list[int] = []
-    under_way, may_end = trio.Event(), threading.Event()
+    under_way, may_end = trio.Event(), trio.Event()
 
-    def look() -> Sequence[OwnedProcess]:
-        looks.append(len(looks))
-        trio.from_thread.run_sync(under_way.set)
-        assert may_end.wait(60)
-        return ALL
+    class SlowHost(OsProcessHost):
+        async def all_processes(self) -> Sequence[OwnedProcess]:
+            looks.append(len(looks))
+            under_way.set()
+            await may_end.wait()
+            return ALL
 
-    scan = ProcessScan(look)
+    scan = ProcessScan(SlowHost())
     answers: list[Seen] = []
 
     async def ask() -> None:

@@ -14,6 +14,7 @@ import attrs
 import pytest
 import trio
 
+from aegis.terminals.os_processes import OsProcessHost, process_of
 from aegis.terminals.process_table import CookiesOf
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import (
@@ -21,7 +22,6 @@ from aegis.terminals.reaper import (
     end_processes,
     find_processes,
     is_reused,
-    process_of,
 )
 
 pytestmark = pytest.mark.real
@@ -176,9 +176,9 @@ async def test_a_reused_pid_is_never_hit(
     real = process_of(terminal.process.pid)
     assert real is not None
     stale = attrs.evolve(real, start_time=real.start_time - 1)
-    await reaper._signal_and_wait([stale], Round(signal.SIGTERM, 0.05))
+    await reaper._signal_and_wait(OsProcessHost(), [stale], Round(signal.SIGTERM, 0.05))
     assert sent == []
-    await reaper._signal_and_wait([real], Round(signal.SIGTERM, 0.05))
+    await reaper._signal_and_wait(OsProcessHost(), [real], Round(signal.SIGTERM, 0.05))
     assert sent == [signal.SIGTERM, signal.SIGCONT]
 
 
@@ -187,10 +187,10 @@ async def test_a_session_id_that_was_given_to_others_is_known_by_its_leader(
 ) -> None:
     leader = process_of(terminal.process.pid)
     assert leader is not None
-    assert not is_reused(leader.pid, leader.start_time)
-    assert is_reused(leader.pid, leader.start_time - 1)
+    assert not is_reused(OsProcessHost(), leader.pid, leader.start_time)
+    assert is_reused(OsProcessHost(), leader.pid, leader.start_time - 1)
     assert process_of(2**22 + 1) is None
-    assert not is_reused(2**22 + 1, 5)
+    assert not is_reused(OsProcessHost(), 2**22 + 1, 5)
 
 
 async def test_nothing_of_ours_stays_open(terminal: Terminal) -> None:
@@ -217,7 +217,7 @@ async def test_without_a_free_descriptor_a_process_is_signalled_by_its_checked_p
         with monkeypatch.context() as counting:
             counting.setattr(os, "kill", lambda pid, signum: sent.append(pid))
             other = attrs.evolve(stale, start_time=stale.start_time - 1)
-            await reaper._signal_and_wait([other], Round(signal.SIGTERM, 0.05))
+            await reaper._signal_and_wait(OsProcessHost(), [other], Round(signal.SIGTERM, 0.05))
         assert sent == []
         with trio.fail_after(60):
             assert await end_processes([terminal.process.pid], [terminal.cookie]) == []

@@ -9,8 +9,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from aegis.terminals.reaper import process_of
-from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, save_shell
+from aegis.terminals.os_processes import OsProcessHost, process_of
+from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, note_of, save_shell
+
+HOST = OsProcessHost()
 
 
 def own_note() -> ShellNote:
@@ -19,7 +21,7 @@ def own_note() -> ShellNote:
     The session of this process would not do: in a container its leader may be outside, and
     getsid() is 0.
     """
-    return ShellNote(sid=os.getpid(), cookie="/root/build/a.1.1")
+    return note_of(HOST, os.getpid(), "/root/build/a.1.1")
 
 
 def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> None:
@@ -31,7 +33,7 @@ def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> N
     leader = process_of(os.getpid())
     assert leader is not None
     assert note.start_time == leader.start_time
-    assert note.live_sids() == [os.getpid()]
+    assert note.live_sids(HOST) == [os.getpid()]
     forget_shell(path)
     forget_shell(path)
     assert load_shell(path) is None
@@ -40,15 +42,15 @@ def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> N
 def test_a_session_is_not_ours_after_a_restart_or_with_another_leader() -> None:
     note = own_note()
     assert note.start_time is not None
-    assert attrs.evolve(note, boot_id="another").live_sids() == []
-    assert attrs.evolve(note, start_time=note.start_time - 1).live_sids() == []
-    assert attrs.evolve(note, start_time=None).live_sids() == []
-    assert ShellNote(sid=None, cookie="x").live_sids() == []
+    assert attrs.evolve(note, boot_id="another").live_sids(HOST) == []
+    assert attrs.evolve(note, start_time=note.start_time - 1).live_sids(HOST) == []
+    assert attrs.evolve(note, start_time=None).live_sids(HOST) == []
+    assert note_of(HOST, None, "x").live_sids(HOST) == []
 
 
 def test_the_session_of_a_leader_that_is_gone_is_still_ours() -> None:
-    gone = ShellNote(sid=2**22 + 1, cookie="x", start_time=7)
-    assert gone.live_sids() == [2**22 + 1]
+    gone = attrs.evolve(note_of(HOST, 2**22 + 1, "x"), start_time=7)
+    assert gone.live_sids(HOST) == [2**22 + 1]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
 from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, PrintedSoFar
+from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.record import final_record, outcome_of
 from aegis.terminals.settings import TerminalSettings
@@ -128,7 +129,7 @@ def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
         started_at="2026-05-22T14:00:00.000Z",
         root="/",
     )
-    standing = Standing(settings, state="idle")
+    standing = Standing(settings, OsProcessHost(), state="idle")
     waits = Waits(
         "build",
         flight,

@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from aegis.errors import Unavailable
+from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.reaper import find_processes, look_at_all
+from aegis.terminals.reaper import find_processes
 from aegis.workspaces.execution import Execution, cookie_of_execution
 
 pytestmark = pytest.mark.real
@@ -24,7 +25,7 @@ def execution(command: str, cwd: Path, timeout_s: float = GUARD_S) -> Execution:
         cwd=str(cwd),
         cookie=cookie_of_execution(str(cwd), "demo", 1),
         timeout_s=timeout_s,
-        scan=ProcessScan(look_at_all),
+        scan=ProcessScan(OsProcessHost()),
     )
 
 

@@ -1,0 +1,122 @@
+"""The small language of the simulated shell: a part of bash's, read as bash reads it. Pure.
+
+Words are parted by blanks; ``'…'`` quotes, ``#`` begins a comment. Commands are parted by ``;`` and
+line ends, ``&`` leaves one in the background, ``&&`` and ``||`` hang one on the end of the one
+before it. There are no variables, expansions, redirections or compound commands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+import attrs
+
+Operator: TypeAlias = Literal[";", "&", "&&", "||"]
+
+_TOKEN = re.compile(
+    r"(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)|(?P<end>\n)|(?P<operator>&&|\|\||;|&|\)|\()"
+    r"|(?P<word>(?:[^\s;&|()']|'[^']*')+)|(?P<open>(?:[^\s;&|()']|'[^']*')*'[^']*\Z)",
+    re.DOTALL,
+)
+
+
+class Incomplete(Exception):
+    """The text goes on: a quote is open, or a command must follow."""
+
+
+class SyntaxFault(Exception):
+    """No shell could read it; ``near`` is the first word that does not fit."""
+
+    def __init__(self, near: str) -> None:
+        super().__init__(f"syntax error near unexpected token `{near}'")
+
+
+@attrs.frozen
+class Command:
+    """Words to run; ``after`` is what stands behind them."""
+
+    words: tuple[str, ...]
+    after: Operator = ";"
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
+Line: TypeAlias = tuple[Command, ...]
+"""The commands of one line: the shell reads it whole before it runs any of them."""
+
+
+def read_text(text: str) -> list[Line | SyntaxFault]:
+    """The lines of a text. What is behind a fault on its line is not read.
+
+    Raises ``Incomplete``.
+    """
+    reader, position = _Reader(), 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None or found.lastgroup == "open":
+            raise Incomplete
+        position = found.end()
+        try:
+            reader.take(found.lastgroup, found.group())
+        except SyntaxFault as fault:
+            reader.drop_line(fault)
+            position = text.find("\n", position) + 1 or len(text)
+    return reader.close()
+
+
+class _Reader:
+    """What was read so far: whole lines, the commands of the present one, the words of the last."""
+
+    def __init__(self) -> None:
+        self._lines: list[Line | SyntaxFault] = []
+        self._commands: list[Command] = []
+        self._words: list[str] = []
+
+    def take(self, kind: str | None, piece: str) -> None:
+        """The next piece. Raises ``SyntaxFault``."""
+        match kind:
+            case "word":
+                self._words.append(_unquoted(piece))
+            case "operator" if not self._words or piece in "()":
+                raise SyntaxFault(piece)
+            case "operator":
+                self._end_command(_operator(piece))
+            case "end":
+                self._end_line()
+
+    def drop_line(self, fault: SyntaxFault) -> None:
+        """The line cannot be read."""
+        self._lines.append(fault)
+        self._commands, self._words = [], []
+
+    def close(self) -> list[Line | SyntaxFault]:
+        """All lines. Raises ``Incomplete`` if a command must follow."""
+        self._end_line()
+        if self._commands:
+            raise Incomplete
+        return self._lines
+
+    def _end_command(self, after: Operator) -> None:
+        self._commands.append(Command(tuple(self._words), after))
+        self._words = []
+
+    def _end_line(self) -> None:
+        if self._words:
+            self._end_command(";")
+        if self._commands and self._commands[-1].after not in ("&&", "||"):
+            self._lines.append(tuple(self._commands))
+            self._commands = []
+
+
+def _operator(token: str) -> Operator:
+    match token:
+        case "&" | "&&" | "||":
+            return token
+        case _:
+            return ";"
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"'([^']*)'", r"\1", word)

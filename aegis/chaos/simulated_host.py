@@ -1,0 +1,236 @@
+"""``SimulatedHost``: the processes and PTYs of a simulated machine, as one daemon uses them.
+
+A machine outlives its daemons. ``kill`` is the ``kill -9`` of one: its PTYs hang up, its shells go
+to init, and everything else goes on. What is left of that daemon can do nothing any more: no
+signal, key or process of its cleaning-up reaches the machine.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import trio
+
+from aegis.chaos.simulated_processes import Machine, SimulatedProcess
+from aegis.chaos.simulated_shell import SimulatedBash
+from aegis.chaos.simulated_tty import SimulatedTty
+from aegis.errors import InvalidRequest, Unavailable
+from aegis.terminals.environment import COOKIE
+from aegis.terminals.line_length import LineEnds
+from aegis.terminals.process_host import (
+    ErrorTerminal,
+    Groups,
+    LineDiscipline,
+    Program,
+    ProgramImage,
+)
+from aegis.terminals.process_table import OwnedProcess, ProcessInfo
+from aegis.terminals.pty import READ_BUDGET_BYTES
+
+LOOK_S = 0.005
+"""How long a look at all processes takes at most."""
+
+_LINE_ENDS = LineEnds(end=b"\n\x04\r", drop=b"\x15\x03\x1c\x1a")
+
+
+class SimulatedPty:
+    """A simulated shell and the master of its PTY: what ``ShellProcess`` is to a real one."""
+
+    def __init__(self, process: SimulatedProcess, tty: SimulatedTty) -> None:
+        self._process = process
+        self._tty = tty
+        self._is_open = True
+        self.slave_name = tty.name
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    async def read(self) -> bytes:
+        """The next bytes; ``b""`` at the end of the stream.
+
+        Raises ``trio.ClosedResourceError`` once closed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        data = self._open_tty().take(READ_BUDGET_BYTES)
+        if data is not None:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return data
+        while data is None:
+            await self._tty.stirs()
+            data = self._open_tty().take(READ_BUDGET_BYTES)
+        return data
+
+    def read_now(self) -> bytes:
+        """What lies ready; ``b""`` if nothing does, or at the end of the stream."""
+        return self._open_tty().take(READ_BUDGET_BYTES) or b""
+
+    def write_now(self, data: bytes) -> int:
+        """Type what there is room for."""
+        return self._open_tty().give(data)
+
+    async def write(self, data: bytes) -> None:
+        """Type all, waiting for room."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        left = data[self.write_now(data) :]
+        while left:
+            await self._tty.stirs()
+            left = left[self.write_now(left) :]
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Tell the group in front."""
+        self.signal_foreground(signal.SIGWINCH)
+
+    def foreground_pgrp(self) -> int | None:
+        """The group in front."""
+        return self._tty.foreground if self._is_open else None
+
+    def signal_foreground(self, signum: signal.Signals) -> bool:
+        """Signal the group in front; False if there was none."""
+        group = self._open_tty().foreground
+        return group is not None and self._process.machine.signal_group(group, signum)
+
+    def line_discipline(self) -> LineDiscipline | None:
+        """How the terminal takes keys; None once it is closed."""
+        if not self._is_open:
+            return None
+        return LineDiscipline(
+            name=self._tty.name,
+            is_canonical=self._tty.is_canonical,
+            echoes=self._tty.echoes,
+            line_ends=_LINE_ENDS,
+        )
+
+    async def wait(self) -> int:
+        """Wait for the end of the shell, and take its status."""
+        await self._process.ended.wait()
+        return self._process.machine.reap(self._process)
+
+    def close(self) -> None:
+        """Close the master: the terminal hangs up."""
+        if self._is_open:
+            self._is_open = False
+            self._tty.hang_up()
+
+    def _open_tty(self) -> SimulatedTty:
+        if not self._is_open:
+            raise trio.ClosedResourceError("this terminal was closed")
+        return self._tty
+
+
+@attrs.frozen
+class _Target:
+    """A process to signal; it tells of its end."""
+
+    process: SimulatedProcess
+    tells_its_end: bool = True
+
+    def send(self, signum: signal.Signals) -> None:
+        """Signal it, with CONT behind."""
+        self.process.take(signum)
+        self.process.take(signal.SIGCONT)
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        await self.process.ended.wait()
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class SimulatedHost:
+    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.is_dead = False
+        self._ptys: list[SimulatedPty] = []
+
+    def kill(self) -> None:
+        """The daemon dies at once. Again is harmless."""
+        self.is_dead = True
+        for pty in self._ptys:
+            pty.close()
+        self.machine.orphan([pty.pid for pty in self._ptys])
+
+    async def open_pty_process(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        rows: int,
+        cols: int,
+        open_files: int | None,
+    ) -> SimulatedPty:
+        """Start a bash: ``argv`` is what ``shells.bash`` makes of its hook."""
+        if self.is_dead:
+            await trio.sleep_forever()
+        await trio.lowlevel.checkpoint()
+        match argv:
+            case [program, "--rcfile", init, "-i"] if program.endswith("bash"):
+                hook = Path(init).parent
+            case _:
+                raise InvalidRequest(f"a simulated machine has no shell but bash, not {argv[0]!r}")
+        tty = self.machine.new_tty()
+        bash = SimulatedBash(hook, tty)
+        process = self.machine.start(bash.main, argv, cwd=cwd, cookie=env.get(COOKIE), tty=tty)
+        tty.session = tty.foreground = process.pid
+        pty = SimulatedPty(process, tty)
+        self._ptys.append(pty)
+        return pty
+
+    def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
+        """Standard error apart is not modelled."""
+        raise Unavailable("a simulated machine has no PTY for standard error: leave stderr out")
+
+    async def all_processes(self) -> Sequence[OwnedProcess]:
+        """The live processes; of a dead daemon nobody asks."""
+        await trio.sleep(self.machine.chance.uniform(0, LOOK_S))
+        return () if self.is_dead else self.machine.owned()
+
+    async def groups(self) -> Groups:
+        """The pids of every group."""
+        await trio.sleep(self.machine.chance.uniform(0, LOOK_S))
+        return self.machine.groups()
+
+    def process_of(self, pid: int) -> ProcessInfo | None:
+        """The process with this pid; None if there is none."""
+        process = self.machine.find(pid)
+        return None if process is None else process.info
+
+    def aim(self, process: ProcessInfo) -> _Target | None:
+        """Exactly this process; None if it is gone."""
+        found = None if self.is_dead else self.machine.find(process.pid)
+        if found is None or found.start_time != process.start_time:
+            return None
+        return _Target(found)
+
+    def program_of(self, pid: int, terminal: str) -> Program | None:
+        """What this process is called, and whether it reads the terminal."""
+        process = self.machine.find(pid)
+        if process is None or not process.is_alive:
+            return None
+        reads = process.reads_tty and process.tty is not None and process.tty.name == terminal
+        return Program(name=process.name, reads=reads)
+
+    def program_image(self, pid: int) -> ProgramImage | None:
+        """What a process runs: nothing here runs another program than its first."""
+        process = self.machine.find(pid)
+        if process is None or not process.is_alive:
+            return None
+        return ProgramImage(words=process.words, place=process.start_time)
+
+    def directory_of(self, pid: int) -> str | None:
+        """The working directory of a process; None if it is gone."""
+        process = self.machine.find(pid)
+        return process.cwd if process is not None and process.is_alive else None
+
+    def current_boot(self) -> str:
+        """What tells this machine from all others."""
+        return self.machine.boot
