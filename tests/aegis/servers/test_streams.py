@@ -19,7 +19,7 @@ async def pair(send_limit_s: float = 20) -> AsyncIterator[tuple[ClientStream, tr
         trio.SocketStream(theirs) as client,
         ClientStream(trio.SocketStream(ours), send_limit_s=send_limit_s) as stream,
     ):
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             yield stream, client
 
 
