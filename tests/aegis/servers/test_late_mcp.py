@@ -49,6 +49,7 @@ async def no_answer(message: object) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_the_daemon_starts_without_the_sdk() -> None:
     program = "import sys, aegis.app; sys.exit(any(each.startswith('mcp') for each in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=GUARD_S)

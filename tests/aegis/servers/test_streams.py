@@ -9,7 +9,7 @@ import trio
 
 from aegis.servers.streams import ClientStream
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from aegis.terminals.process_scan import OwnedProcess
 from aegis.terminals.process_table import ProcessInfo
 from aegis.terminals.reaper import look_at_all
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 class Inbox(Actor[Deliver]):

@@ -33,18 +33,20 @@ def test_what_is_no_stat_has_no_group(stat: bytes) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_a_real_look_finds_this_process_in_its_group() -> None:
     assert os.getpid() in look_at_groups()[os.getpgrp()]
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 async def test_who_asks_while_a_look_is_under_way_shares_it() -> None:
     looks = []
     may_end = threading.Event()
 
     def look() -> Groups:
         looks.append(time.monotonic())
-        may_end.wait(30)
+        may_end.wait(60)
         return {5: [50, 51]}
 
     scan = GroupScan(look)
