@@ -210,6 +210,7 @@ def test_a_command_that_starts_nothing_leaves_a_record_when_it_was_run(
         assert (record["seq"], record["cmd"], record["exit"], record["stdout"]) == (seq, cmd, 0, "")
 
 
+@pytest.mark.alone
 def test_what_is_printed_is_in_the_raw_log_within_a_tenth_of_a_second(
     terminal: LiveTerminal, gate: Gate
 ) -> None:
