@@ -36,6 +36,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
+    ("aegis.directories", ("aegis.errors", "aegis.names")),
     ("aegis.announcing", ("actors", "aegis.protocol")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
@@ -62,6 +63,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
                 "aegis.clock",
                 "aegis.names",
                 "aegis.announcing",
+                "aegis.directories",
                 f"aegis.{primitive}",
             ),
         )
@@ -73,6 +75,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "actors",
             "aegis.journal",
             "aegis.protocol",
+            "aegis.directories",
             "aegis.errors",
             "aegis.names",
             "aegis.workspaces",

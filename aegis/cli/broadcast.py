@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from aegis.cli.show import escaped_line, print_lines, record_block, say
 from aegis.cli.verb import Daemon, verb
+from aegis.cli.words import command_text
 
 _COMMAND = "aegis.command"
 
@@ -39,7 +39,7 @@ def broadcast(daemon: Daemon, names: Sequence[str], timeout: float | None) -> in
     words = click.get_current_context().meta[_COMMAND]
     if not words:
         raise click.UsageError("put the command behind '--': term broadcast web api -- git pull")
-    cmd = words[0] if len(words) == 1 else shlex.join(words)
+    cmd = command_text(words)
     reply = daemon.call("term_broadcast", names=list(names), cmd=cmd, timeout=timeout)
     daemon.show(reply, lambda: _show(reply))
     return 0 if all(_went_well(outcome) for outcome in reply["result"]) else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +25,7 @@ from aegis.cli.show import (
     table,
 )
 from aegis.cli.verb import Daemon, verb
+from aegis.cli.words import command_text
 from aegis.client.line import LineError
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
@@ -110,7 +110,7 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
     """
     if command[0].startswith("-"):
         raise click.UsageError("options stand before the terminal's name")
-    text = command[0] if len(command) == 1 else shlex.join(command)
+    text = command_text(command)
     try:
         record = daemon.call("term_run", name=name, cmd=text, timeout=timeout)
     except LineError as error:

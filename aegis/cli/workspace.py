@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from aegis.cli.show import (
     table,
 )
 from aegis.cli.verb import Daemon, verb
+from aegis.cli.words import command_text
 from aegis.client.line import LineError
 
 _HEAD = ["workspace", "shell", "state", "size", "directory"]
@@ -102,7 +102,7 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     """
     if command[0].startswith("-"):
         raise click.UsageError("options stand before the workspace's name")
-    text = command[0] if len(command) == 1 else shlex.join(command)
+    text = command_text(command)
     try:
         result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
     except LineError as error:

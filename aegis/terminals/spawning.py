@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from aegis.clock import utc_now
+from aegis.directories import find_directory
 from aegis.errors import InvalidRequest, Unavailable
 from aegis.names import shorten
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
@@ -33,31 +34,6 @@ def find_shell(asked: str | None) -> str:
             "of a shell, or leave it out for bash"
         )
     return str(Path(path).absolute())
-
-
-def find_directory(asked: str | None, root: Path) -> str:
-    """The directory to start in: ``asked`` (relative to the root), else the root.
-
-    Raises ``InvalidRequest`` if it is no directory that can be entered.
-    """
-    path = root if asked is None else root / Path(asked).expanduser()
-    problem = None
-    if asked == "":
-        problem = "is empty"
-    elif "\0" in str(path):
-        problem = "holds a NUL"
-    elif not path.exists():
-        problem = "does not exist"
-    elif not path.is_dir():
-        problem = "is not a directory"
-    elif not os.access(path, os.R_OK | os.X_OK):
-        problem = "cannot be read and entered"
-    if problem is not None:
-        raise InvalidRequest(
-            f"aegis_term_spawn: cwd {shorten(str(asked or root))!r} {problem}; give a directory "
-            "that exists, or leave it out for the root"
-        )
-    return os.path.realpath(path)
 
 
 def check_can_separate(shell: str) -> None:
@@ -99,7 +75,9 @@ def make_settings(
         name=request.name,
         life=new_life() if before is None else before.life,
         shell=shell,
-        cwd=find_directory(request.cwd, root),
+        cwd=find_directory(
+            request.cwd, root, "aegis_term_spawn: cwd", ", or leave it out for the root"
+        ),
         env=dict(request.env),
         cols=request.cols,
         rows=request.rows,

@@ -8,7 +8,6 @@ at worst the name of a shell that is not there: it is listed as stopped, and can
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Any
 import trio
 
 from actors import Actor, AskError, Ref, Reply, Request
+from aegis.directories import find_directory
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.names import shorten
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
 from aegis.protocol.control import SignalTerminal
@@ -270,23 +269,3 @@ def _shell_info(workspace: str, shell: str, info: terminals.TerminalInfo | None)
         cwd=None if info is None else info.cwd,
         state="running" if is_running else "stopped",
     )
-
-
-def find_directory(asked: str | None, base: Path, what: str) -> str:
-    """The directory ``asked``, relative to ``base``; ``base`` itself if nothing was asked.
-
-    Raises ``InvalidRequest``, a sentence that begins with ``what``, if it cannot be entered.
-    """
-    path = base if asked is None else base / Path(asked).expanduser()
-    problem = None
-    if asked == "" or "\0" in str(path):
-        problem = "is no path"
-    elif not path.is_dir():
-        problem = "is no directory"
-    elif not os.access(path, os.R_OK | os.X_OK):
-        problem = "cannot be read and entered"
-    if problem is not None:
-        raise InvalidRequest(
-            f"{what} {shorten(str(asked or base))!r} {problem}; give one that exists"
-        )
-    return os.path.realpath(path)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from aegis.terminals.boundaries import Boundaries
 from aegis.terminals.capture import OutputCapture
 from aegis.terminals.osc133 import Mark, MarkParser, PasteMode
+from aegis.terminals.plain import LOOKAHEAD_BYTES, take_plain
+from aegis.terminals.queries import SequenceScanner
 from tests.fuzz.grammar import SECRET, script
 
 MAX_RATIO = 10.0
@@ -39,11 +41,29 @@ def feed_text(data: bytes, step: int) -> None:
     capture.result()
 
 
+def feed_queries(data: bytes, step: int) -> None:
+    """Look for questions in ``data`` in chunks of ``step`` bytes."""
+    scanner = SequenceScanner()
+    for at in range(0, len(data), step):
+        scanner.feed(data[at : at + step], at)
+
+
+def feed_plain(data: bytes, step: int) -> None:
+    """Read ``data`` by cursors, ``step`` bytes a call, as far as a call looks."""
+    position = 0
+    while position < len(data):
+        seen = data[position : position + step + LOOKAHEAD_BYTES]
+        is_whole = position + len(seen) == len(data)
+        position += take_plain(seen, step, whole=is_whole).size
+
+
 FEEDS: Mapping[str, Callable[[bytes, int], None]] = {
     "marks": feed_marks,
     "boundaries": feed_marks,
     "text": feed_text,
     "capture": feed_text,
+    "queries": feed_queries,
+    "plain": feed_plain,
 }
 
 

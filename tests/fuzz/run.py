@@ -28,7 +28,7 @@ from tests.recordings.corpus import recordings
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".fuzz"
 TOKENS = Path(__file__).resolve().parent / "tokens.dict"
-NAMES = ("marks", "boundaries", "text", "capture")
+NAMES = ("marks", "boundaries", "text", "capture", "queries", "plain")
 MAX_INPUT = 512
 MEMORY_MB = 512
 HANG_S = 10
@@ -155,7 +155,7 @@ def worst_growth(target: str, inputs: list[bytes]) -> float:
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Fuzz the parser, the boundaries and the cleaner.")
+    parser = argparse.ArgumentParser(description="Fuzz what reads the bytes of a terminal.")
     parser.add_argument("seconds", nargs="?", type=int, default=600)
     parser.add_argument("--only", choices=NAMES, action="append")
     parser.add_argument("--keep", action="store_true", help="keep what is found in corpus/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from itertools import cycle
 
 from aegis.terminals.boundaries import (
     Boundaries,
@@ -17,6 +18,8 @@ from aegis.terminals.boundaries import (
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.line import BLOCK, MAX_LINE
 from aegis.terminals.osc133 import MAX_SEQUENCE_BYTES, Event, Mark, MarkParser, PasteMode, Text
+from aegis.terminals.plain import take_plain
+from aegis.terminals.queries import _LONGEST, Reset, Sequence, SequenceScanner
 from aegis.terminals.text import MAX_PARAMETERS, TextCleaner
 from tests.fuzz.grammar import OURS, SECRET, cut, script
 
@@ -77,11 +80,47 @@ def capture(data: bytes) -> None:
         assert any(_is_made_of_both_ends(full, output, at) for at in _NOTICE.finditer(output.text))
 
 
+def queries(data: bytes) -> None:
+    """The scanner of questions: cuts change nothing, each ends where it says, none overlap."""
+    whole = _scanned([data])
+    assert _scanned(cut(data)) == whole
+    last = 0
+    for sequence in whole:
+        assert last + 2 <= sequence.end <= len(data)
+        end = data[sequence.end - 1]
+        if isinstance(sequence, Reset):
+            assert data[sequence.end - 2 : sequence.end] == b"\x1bc"
+        assert end in b"\x07\\" or chr(end).isalpha()
+        last = sequence.end
+
+
+def plain(data: bytes) -> None:
+    """Text by cursors: the texts of calls in a row are the text of one call, and all is taken."""
+    data *= 1 + len(data) % 3
+    full = take_plain(data, len(data), whole=True)
+    assert full.size == len(data)
+    controls = {each for each in full.text if unicodedata.category(each) == "Cc"}
+    assert controls <= {"\t", "\n"}
+    position, seen, texts = 0, 0, list[str]()
+    for piece in cycle(cut(data) or [b""]):
+        if position == len(data):
+            break
+        seen = min(seen + len(piece), len(data))
+        is_whole = seen == len(data)
+        taken = take_plain(data[position:seen], max(4, len(piece)), whole=is_whole)
+        assert taken.size > 0 or not is_whole
+        texts.append(taken.text)
+        position += taken.size
+    assert "".join(texts) == full.text
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "marks": marks,
     "boundaries": boundaries,
     "text": text,
     "capture": capture,
+    "queries": queries,
+    "plain": plain,
 }
 
 
@@ -161,6 +200,16 @@ def _cleaned(chunks: Iterable[bytes]) -> str:
         assert len(cleaner._held) <= MAX_PARAMETERS + 2
     cleaner.finish()
     return "".join(texts)
+
+
+def _scanned(chunks: Iterable[bytes]) -> list[Sequence]:
+    scanner, at = SequenceScanner(), 0
+    found: list[Sequence] = []
+    for chunk in chunks:
+        found += scanner.feed(chunk, at)
+        at += len(chunk)
+        assert len(scanner._held) <= _LONGEST
+    return found
 
 
 def _captured(chunks: Iterable[bytes], limit: int) -> CapturedOutput:

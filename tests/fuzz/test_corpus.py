@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import aegis.terminals.plain as terminals_plain
+import aegis.terminals.queries as terminals_queries
 from aegis.terminals.osc133 import Mark
 from tests.fuzz import grammar, targets
 from tests.fuzz.growth import MAX_RATIO, ratio
@@ -52,13 +54,16 @@ def broken_cleaner(self: object, text: str) -> str:
         ("capture", "TextCleaner._hold_back", broken_cleaner),
         ("marks", "MarkParser._without_secret", broken_cleaner),
         ("boundaries", "Boundaries._advance", lambda self, number: None),
+        ("queries", "queries._cut_off", lambda data, start: b""),
+        ("plain", "plain._is_cut_off", lambda data, found: False),
     ],
 )
 def test_a_target_sees_what_is_broken(
     target: str, where: str, broken: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, method = where.split(".")
-    monkeypatch.setattr(getattr(targets, name), method, broken)
+    owner = {"queries": terminals_queries, "plain": terminals_plain}.get(name)
+    monkeypatch.setattr(owner or getattr(targets, name), method, broken)
     with pytest.raises(AssertionError):
         replay(target)
 

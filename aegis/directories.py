@@ -1,0 +1,37 @@
+"""Which directory is meant when a caller names one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aegis.errors import InvalidRequest
+from aegis.names import shorten
+
+
+def find_directory(asked: str | None, base: Path, what: str, otherwise: str = "") -> str:
+    """The directory ``asked``, relative to ``base``; ``base`` itself if nothing was asked.
+
+    Gives its path without symbolic links. Raises ``InvalidRequest`` if it cannot be entered: a
+    sentence that begins with ``what`` (the tool and the argument) and ends with ``otherwise``.
+    """
+    path = base if asked is None else base / Path(asked).expanduser()
+    problem = _problem_of(asked, path)
+    if problem is not None:
+        named = shorten(str(asked if asked is not None else base))
+        raise InvalidRequest(f"{what} {named!r} {problem}; give a directory that exists{otherwise}")
+    return os.path.realpath(path)
+
+
+def _problem_of(asked: str | None, path: Path) -> str | None:
+    if asked == "":
+        return "is empty"
+    if "\0" in str(path):
+        return "holds a NUL"
+    if not path.exists():
+        return "does not exist"
+    if not path.is_dir():
+        return "is not a directory"
+    if not os.access(path, os.R_OK | os.X_OK):
+        return "cannot be read and entered"
+    return None
