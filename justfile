@@ -22,7 +22,7 @@ check:
 
 # All tests; arguments go to pytest.
 test *arguments:
-    {{ run }} pytest -n auto "$@"
+    {{ run }} pytest -n auto --dist worksteal "$@"
 
 # The property tests with many examples, ROUNDS times, each round with a seed of its own.
 sim rounds="3":
@@ -37,9 +37,10 @@ sim rounds="3":
         fi
     done
 
-# One round of sim, with the seed that it had.
-replay seed:
-    {{ run }} pytest -q -n auto -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
+# One round of sim, with the seed that it had; fewer EXAMPLES for each test make it shorter.
+replay seed examples="500":
+    AEGIS_SIM_EXAMPLES={{ examples }} {{ run }} pytest -q -n auto --dist worksteal \
+        -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
 
 # Kill daemons with -9, KILLS times at each fault point and RANDOM times under load; a table tells
 # what was checked. Further arguments go to pytest: --crash-seed repeats the choices of a failure.

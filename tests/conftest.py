@@ -1,12 +1,19 @@
 """How property tests run: without time limits, since a machine under load is not a bug.
 
-The profile ``sim`` is for long runs with a seed of their own (``just sim``, ``just replay``).
+The profile ``sim`` is for long runs with a seed of their own (``just sim``, ``just replay``), and
+the variable says how many examples a test has in it that does not say so itself.
 """
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
 
+EXAMPLES = int(os.environ.get("AEGIS_SIM_EXAMPLES", "500"))
+
 settings.register_profile("here", deadline=None)
-settings.register_profile("sim", deadline=None, derandomize=False, database=None, max_examples=500)
+settings.register_profile(
+    "sim", deadline=None, derandomize=False, database=None, max_examples=EXAMPLES
+)
 settings.load_profile("here")

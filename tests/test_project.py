@@ -79,7 +79,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         pytest.skip("uv is not installed")
     directory = tmp_path_factory.mktemp("wheel")
     subprocess.run(
-        [uv, "build", "--quiet", "--wheel", "--out-dir", str(directory), str(ROOT)], check=True
+        [str(ROOT / ".ci" / "uv"), "build", "--quiet", "--wheel", "--out-dir", str(directory)],
+        cwd=ROOT,
+        check=True,
     )
     [built] = directory.glob("*.whl")
     with zipfile.ZipFile(built) as archive:

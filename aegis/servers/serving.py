@@ -19,8 +19,8 @@ from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
 from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
 from aegis.servers.http import HttpApp
+from aegis.servers.late_mcp import LateMcp
 from aegis.servers.lines import serve_lines
-from aegis.servers.mcp import McpFace
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.switchboard import Switchboard, connection_spec
 from aegis.servers.websocket import serve_websocket
@@ -82,7 +82,7 @@ class Gateway(Actor[ResourceChanged]):
             ),
         )
         desk = Desk(port=port, keys=self._keys, server=f"aegis-actors/{self._version}")
-        self._mcp = mcp = McpFace(port, version=self._version)
+        self._mcp = mcp = LateMcp(port, version=self._version)
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host)

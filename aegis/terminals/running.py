@@ -176,6 +176,7 @@ class RunningShell:
         with contextlib.suppress(trio.ClosedResourceError):
             while data := await errors.read():
                 self.tracker.feed_errors(data)
+                self.watch.stirred()
                 on_output()
 
     async def _write(self) -> None:

@@ -174,6 +174,7 @@ class Shell(Actor[ShellMessage]):
             case msg.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
+                    self._running.watch.looked_again()
             case msg.LookAtTty(shell=name):
                 if self._running is not None and self._running.name == name:
                     self._running.watch.rang()

@@ -53,6 +53,10 @@ class TtyWatch:
         self._was_stirred = True
         if self.needs_input is not None:
             self._found(None)
+        self.looked_again()
+
+    def looked_again(self) -> None:
+        """What the tracker had held back may have begun a command."""
         if not self._is_due and self._tracker.is_at_work:
             self._begin()
 

@@ -138,6 +138,7 @@ def test_the_trace_tells_of_lives_messages_and_timers_in_order_of_time() -> None
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_the_trace_does_not_hang_on_the_hash_seed_of_the_process() -> None:
     def trace_of(hash_seed: str) -> str:
         code = (

@@ -25,7 +25,7 @@ from actors import (
 )
 from actors.simulate import Simulation, simulate
 
-GUARD_S = 30.0
+GUARD_S = 60.0
 WATCHDOG = "actors-watchdog"
 
 

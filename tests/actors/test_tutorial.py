@@ -37,6 +37,7 @@ def program(tmp_path: Path) -> Path:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_the_program_prints_what_the_page_says(program: Path) -> None:
     done = run(str(program))
     (expected,) = blocks("text")

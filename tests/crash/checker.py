@@ -20,6 +20,10 @@ KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_
 """Fields of an unfinished record that its final one must share."""
 
 
+PROMPT = "$ "
+"""Of the shells under load."""
+
+
 @attrs.frozen
 class Violation:
     """A promise that was broken: by its rule, and what happened."""
@@ -131,7 +135,8 @@ def _outcomes(evidence: Evidence) -> Iterator[str]:
             continue
         if got != ("killed_by_restart", None, True) or record["duration_s"] is not None:
             yield f"{token} was killed and is recorded with {got}, {record['duration_s']}"
-        if not command.stdout.startswith(record["stdout"]):
+        # Killed after its end, and before that was written: the prompt is in the log as well.
+        if not f"{command.stdout}{PROMPT}".startswith(record["stdout"]):
             yield f"{token} was killed and its output is {record['stdout']!r}"
 
 

@@ -59,6 +59,7 @@ def busy_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     assert processes_of(daemon.root) == set()
 
 
+@pytest.mark.alone
 def test_a_hundred_terminals_end_within_two_seconds_and_leave_nothing(
     busy_daemon: DaemonProcess, gate: Gate
 ) -> None:

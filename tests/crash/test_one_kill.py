@@ -33,8 +33,8 @@ def test_a_kill_leaves_one_record_no_process_and_a_terminal_that_works(
     text = cmd.format(hold=f"echo so far; {gate.reach}")
     running = terminal.start(text, from_handle="bob")
     gate.wait_reached()
-    # Raw bytes are in the file after 100 ms at most: this call takes longer.
-    assert terminal.refusal("echo never", timeout=0.5).code == "busy"
+    assert terminal.refusal("echo never", timeout=0.1).code == "busy"
+    terminal.has_printed("so far")
     before = processes_of(own_daemon.root)
     own_daemon.kill()
     assert running.outcome()[0] == "lost"

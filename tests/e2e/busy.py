@@ -191,6 +191,8 @@ async def _begin(
         await trio.to_thread.run_sync(gates[name].wait_reached)
     for face in there:
         await there[face].call("term_list")
+    # The inbox has answered, so the router is done with the wait that was sent before.
+    assert (await there["line"].call("inbox_read", from_handle="watcher"))["messages"] == []
     for name in NAMES:
         await daemon.has_printed(name, "begun")
     return busy

@@ -11,16 +11,17 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from aegis.client.line import CommandFailed, LineClient, connect
 from aegis.root import Endpoint, State, read_endpoint
 
-GUARD_S = 30.0
+GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
 
-STOP_S = 15.0
+STOP_S = 60.0
 """A guard: on a free machine a stop takes two seconds at most, on one that is overloaded longer."""
 
 PROGRAM = Path(sys.executable).with_name("aegis-actors")
@@ -333,6 +334,16 @@ class LiveTerminal:
     def raw(self) -> bytes:
         """The bytes of its PTY, as the log keeps them."""
         return (self.directory / "raw.log").read_bytes()
+
+    def has_printed(self, line: str) -> None:
+        """Wait until its log has this line, which from then on survives a kill of the daemon.
+
+        There is no event to wait for: the log is written in its own time.
+        """
+        deadline = time.monotonic() + GUARD_S
+        while f"{line}\r\n".encode() not in self.raw():
+            assert time.monotonic() < deadline, f"{line!r} was not printed"
+            time.sleep(0.01)
 
 
 class Wakes:

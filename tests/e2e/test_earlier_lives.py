@@ -110,7 +110,7 @@ def test_a_start_ends_by_the_cookie_what_is_of_this_root_and_nothing_else(
         bystander(f"{root.parent}/build/0123456789ab.1.1"),
     ]
     own_daemon.start()
-    assert own.wait() == -signal.SIGHUP
+    assert own.wait() < 0  # by a hang-up, or by what follows where hang-ups are ignored
     assert [each.poll() for each in others] == [None] * 3
 
 
@@ -157,10 +157,12 @@ def test_a_daemon_inside_a_terminal_of_its_own_root_ends_neither_itself_nor_its_
         terminal = spawn(daemon, "build")
         assert terminal.run("echo $AEGIS_TERMINAL")["stdout"] != f"{daemon.cookie}\n"
         os.kill(terminal.info["pid"], signal.SIGKILL)
+        terminal.start("true").outcome()  # perhaps still in the shell that is killed
         assert terminal.run("echo lives")["stdout"] == "lives\n"
         terminal.close()
         assert daemon.process.poll() is None
     finally:
         if daemon.is_running:
             os.kill(daemon.endpoint.pid, signal.SIGTERM)
-    assert daemon.wait_stopped() == 0
+        code = daemon.wait_stopped()
+    assert code == 0

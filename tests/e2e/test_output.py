@@ -92,8 +92,9 @@ def test_a_poll_answers_with_the_first_output_and_a_quiet_one_with_nothing(
 
 
 def test_a_hundred_readers_get_the_same(terminal: LiveTerminal, gate: Gate) -> None:
-    running = terminal.start(f"{gate.hold}; echo for everybody")
+    running = terminal.start(f"echo begun; {gate.hold}; echo for everybody")
     gate.wait_reached()
+    terminal.has_printed("begun")  # nothing more is under way
     cursor = end_of(terminal)
     readers = [poll(terminal, cursor=cursor).has_arrived() for _ in range(100)]
     gate.open()
@@ -102,8 +103,9 @@ def test_a_hundred_readers_get_the_same(terminal: LiveTerminal, gate: Gate) -> N
 
 
 def test_so_many_may_wait_and_who_went_away_makes_room(terminal: LiveTerminal, gate: Gate) -> None:
-    running = terminal.start(gate.hold)
+    running = terminal.start(f"echo begun; {gate.hold}")
     gate.wait_reached()
+    terminal.has_printed("begun")
     cursor = end_of(terminal)
     readers = [poll(terminal, cursor=cursor).has_arrived() for _ in range(256)]
     error = terminal.daemon.refusal("term_output", name=terminal.name, cursor=cursor, wait_s=1)
@@ -145,8 +147,9 @@ def test_a_cursor_beyond_the_end_is_refused(terminal: LiveTerminal) -> None:
 
 def test_a_close_answers_who_waits_and_the_output_stays(terminal: LiveTerminal, gate: Gate) -> None:
     terminal.run("echo before")
-    terminal.start(gate.hold)
+    terminal.start(f"echo begun; {gate.hold}")
     gate.wait_reached()
+    terminal.has_printed("begun")
     cursor = end_of(terminal)
     waiting = poll(terminal, cursor=cursor).has_arrived()
     terminal.close()

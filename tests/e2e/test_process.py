@@ -227,8 +227,8 @@ def test_after_a_kill_the_command_in_flight_is_recorded_at_the_next_start(
         f"nohup setsid sleep 1000 & echo begun; {gate.hold}", from_handle="bob"
     )
     gate.wait_reached()
-    # Raw bytes are in the file after 100 ms at most: this call takes longer.
-    assert terminal.refusal("echo never", timeout=0.3).code == "busy"
+    assert terminal.refusal("echo never", timeout=0.1).code == "busy"
+    terminal.has_printed("begun")
     own_daemon.kill()
     assert running.outcome()[0] == "lost"
     own_daemon.start()
@@ -253,6 +253,7 @@ def test_after_a_kill_what_was_shown_is_still_there(own_daemon: DaemonProcess) -
     records = [terminal.run(f"echo {number}") for number in range(10)]
     message = wakes.next()
     timed_out = terminal.run("echo so far; sleep 1000", timeout=0.2)
+    terminal.has_printed("so far")
     own_daemon.kill()
     own_daemon.start()
     assert [each for each in terminal.read(last_n=12) if each["seq"] < 10] == records

@@ -77,12 +77,13 @@ def test_the_raw_cursors_enclose_what_the_command_printed(terminal: LiveTerminal
 
 
 def test_a_duration_is_as_long_as_the_command(terminal: LiveTerminal) -> None:
-    record = terminal.run("sleep 0.4")
-    # Begin and end are when the daemon reads of them: on a busy machine a little late, either one.
-    assert 0.2 <= record["duration_s"] < 5
-    elapsed = moment(record["finished_at"]) - moment(record["started_at"])
-    assert abs(elapsed.total_seconds() - record["duration_s"]) < 0.1
-    assert terminal.run("true")["duration_s"] < 0.4
+    for cmd, least_s in (("sleep 0.4", 0.2), ("true", 0)):
+        began = time.monotonic()
+        record = terminal.run(cmd)
+        # Begin and end are when the daemon reads of them: on a busy machine a little late, both.
+        assert least_s <= record["duration_s"] <= time.monotonic() - began
+        elapsed = moment(record["finished_at"]) - moment(record["started_at"])
+        assert abs(elapsed.total_seconds() - record["duration_s"]) < 0.1
 
 
 @pytest.mark.parametrize("from_handle", [None, "human", "Human"])
@@ -209,6 +210,7 @@ def test_a_command_that_starts_nothing_leaves_a_record_when_it_was_run(
         assert (record["seq"], record["cmd"], record["exit"], record["stdout"]) == (seq, cmd, 0, "")
 
 
+@pytest.mark.alone
 def test_what_is_printed_is_in_the_raw_log_within_a_tenth_of_a_second(
     terminal: LiveTerminal, gate: Gate
 ) -> None:

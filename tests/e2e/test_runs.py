@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 def moment(text: str) -> datetime:
@@ -24,7 +24,7 @@ def test_a_timeout_gives_the_record_so_far_and_the_end_completes_it(
     terminal: LiveTerminal, gate: Gate, handle: str
 ) -> None:
     wakes = terminal.subscribe(handle)
-    so_far = terminal.run(f"echo begun; {gate.hold}; echo ended; (exit 7)", timeout=0.4)
+    so_far = terminal.run(f"echo begun; {gate.hold}; echo ended; (exit 7)", timeout=2)
     assert so_far["stdout"] == "begun\n"
     assert so_far["timed_out"]
     assert {so_far[name] for name in ("exit", "finished_at", "duration_s", "end")} == {None}
@@ -33,7 +33,7 @@ def test_a_timeout_gives_the_record_so_far_and_the_end_completes_it(
     gate.open()
     assert "exit 7" in wakes.next()["body"]
     [record] = terminal.records()
-    assert record["duration_s"] >= 0.4
+    assert record["duration_s"] >= 1.9
     changed = ("stdout", "exit", "finished_at", "duration_s", "end", "output_bytes", "raw_end")
     assert record == so_far | {name: record[name] for name in changed}
     assert (record["stdout"], record["exit"], record["end"]) == ("begun\nended\n", 7, "exited")

@@ -91,7 +91,7 @@ def test_trap_04_what_cannot_be_read_to_its_end_is_refused(apart: LiveTerminal, 
 def test_trap_05_a_timeout_then_the_next_run_each_have_their_own(
     apart: LiveTerminal, gate: Gate
 ) -> None:
-    late = apart.start(f"echo early >&2; {gate.hold}; echo late >&2", timeout=0.5)
+    late = apart.start(f"echo early >&2; {gate.hold}; echo late >&2", timeout=2)
     gate.wait_reached()
     record = late.result()
     assert (record["timed_out"], record["stderr"], record["end"]) == (True, "early\n", None)

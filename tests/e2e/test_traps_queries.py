@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real
 ASK = r"""
 import json, os, select, sys, termios, tty
 
-GUARD_S = 30
+GUARD_S = 60
 END = b"\x1b[>c"
 ANSWERED = b"\x1b[>1;10;0c"
 

@@ -10,7 +10,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, Pending
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 def body_lines(message: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from tests.e2e.harness import GUARD_S, DaemonProcess
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.every_python,
     # The client's event streams of the older era are left to the garbage collector on Trio.
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]

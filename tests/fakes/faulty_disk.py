@@ -65,7 +65,7 @@ class FaultyDisk(OsDisk):
 
     def wait_held(self, call: str) -> None:
         """Block until one more call of that name hangs."""
-        assert self._entered[call].acquire(timeout=30)
+        assert self._entered[call].acquire(timeout=60)
 
     @property
     def total(self) -> int:
@@ -80,7 +80,7 @@ class FaultyDisk(OsDisk):
         gate = self._gates.get(call)
         if gate is not None:
             self._entered[call].release()
-            assert gate.wait(timeout=30)
+            assert gate.wait(timeout=60)
         errors = self._errors.get(call)
         if errors:
             code = errors.popleft()

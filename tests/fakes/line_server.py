@@ -24,7 +24,7 @@ from aegis.protocol.table import BY_NAME
 from aegis.protocol.wire import command_from
 from aegis.root import Endpoint, State, make_directory, write_endpoint
 
-GUARD_S = 30
+GUARD_S = 60
 
 Answer = dict[str, Any] | AegisError | bytes | Callable[[], Any]
 """A reply, an error, raw bytes after which the connection is closed, or what gives one of them."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Invoke = Callable[..., "Result"]
 
-GUARD_S = 30
+GUARD_S = 60
 
 STATUS = {
     "version": "0.1.0",
@@ -94,6 +94,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_down_waits_until_the_process_is_gone(
     server: LineServer, invoke: Invoke, process: subprocess.Popen[bytes]
 ) -> None:
@@ -111,6 +112,7 @@ def test_down_waits_until_the_process_is_gone(
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_down_tells_when_the_process_does_not_go(
     server: LineServer,
     invoke: Invoke,
@@ -128,6 +130,7 @@ def test_down_tells_when_the_process_does_not_go(
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_down_tells_when_the_process_is_gone_already(
     server: LineServer, invoke: Invoke, process: subprocess.Popen[bytes]
 ) -> None:

@@ -28,7 +28,7 @@ ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
     "PYTHONPATH": str(PROJECT),
 }
-GUARD_S = 30
+GUARD_S = 60
 
 
 def run_program(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
@@ -152,6 +152,7 @@ def test_what_stands_behind_the_verb_counts_more(server: LineServer, invoke: Inv
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -172,6 +173,7 @@ def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_the_program_exits_with_the_commands_code(server: LineServer, record: Make) -> None:
     server.answers["term_run"] = record(exit=42, stdout="é\n")
     done = run_program("term", "run", "build", "x", cwd=server.root)
@@ -180,6 +182,7 @@ def test_the_program_exits_with_the_commands_code(server: LineServer, record: Ma
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_a_locale_without_the_character_does_not_end_the_program(
     server: LineServer, record: Make
 ) -> None:
@@ -189,6 +192,7 @@ def test_a_locale_without_the_character_does_not_end_the_program(
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_an_interrupted_call_exits_with_130(server: LineServer, record: Make) -> None:
     came, release = threading.Event(), threading.Event()
 
@@ -215,6 +219,7 @@ def test_an_interrupted_call_exits_with_130(server: LineServer, record: Make) ->
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 @pytest.mark.parametrize("size", [10, 1_000_000], ids=["little", "much"])
 def test_a_reader_that_goes_away_is_met_in_silence(
     server: LineServer, record: Make, size: int
@@ -235,6 +240,7 @@ def test_a_reader_that_goes_away_is_met_in_silence(
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_the_version_is_told(tmp_path: Path) -> None:
     done = run_program("--version", cwd=tmp_path)
     assert done.returncode == 0

@@ -56,6 +56,7 @@ def test_a_line_is_compact_utf8_with_the_checksum_last() -> None:
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 @pytest.mark.real
+@pytest.mark.every_python
 def test_jq_reads_a_ledger() -> None:
     lines = encode_line(SAMPLE) + encode_line({"seq": 8, "cmd": "\udc80"})
     told = subprocess.run(["jq", "-c", ".seq"], input=lines, capture_output=True, check=True)

@@ -17,7 +17,7 @@ from aegis.journal.opening import open_ledger
 from aegis.journal.raw_log import RawLog
 from aegis.journal.reader import LedgerReader
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 WRITER = """
 import sys

@@ -82,7 +82,7 @@ def test_the_command_set_is_whole() -> None:
 
 
 @each_command
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(data=st.data())
 def test_a_command_goes_through_json_and_back(entry: Entry, data: st.DataObject) -> None:
     command = data.draw(messages_of(entry.command))
@@ -92,7 +92,7 @@ def test_a_command_goes_through_json_and_back(entry: Entry, data: st.DataObject)
 
 
 @each_command
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(data=st.data())
 def test_a_reply_goes_through_json_and_back_and_fits_its_schema(
     entry: Entry, data: st.DataObject
@@ -117,7 +117,7 @@ JSON = st.recursive(
 
 
 @each_command
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(data=st.data())
 def test_schema_and_codec_agree_about_any_arguments(entry: Entry, data: st.DataObject) -> None:
     document = data.draw(bent_arguments(entry))

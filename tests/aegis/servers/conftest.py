@@ -30,7 +30,7 @@ from aegis.servers.mcp import McpFace
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.websocket import serve_websocket
 
-GUARD_S = 30
+GUARD_S = 60
 
 
 class RecordingPort:

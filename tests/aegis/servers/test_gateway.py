@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from aegis.servers import gateway
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 Start = Callable[..., Any]
 Response = Callable[[trio.SocketStream], Awaitable[tuple[int, dict[str, str], bytes]]]

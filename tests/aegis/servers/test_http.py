@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from aegis.servers import http
 from aegis.servers.http import MAX_BODY_BYTES, HttpApp
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 Ask = Callable[[bytes], Awaitable[tuple[int, dict[str, str], str]]]
 

@@ -23,7 +23,7 @@ async def test_a_call_that_is_ended_goes_on_behind_its_block() -> None:
             await trio.sleep_forever()
         said.append("the daemon is stopping")
 
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)
             nursery.start_soon(serve)

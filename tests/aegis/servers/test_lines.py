@@ -13,7 +13,7 @@ from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.conversation import MAX_IN_FLIGHT, MAX_STRIKES
 from aegis.servers.requests import MAX_FRAME_BYTES
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 async def test_a_request_gets_its_reply(daemon: Any) -> None:

@@ -23,6 +23,7 @@ from aegis.servers.mcp import tool_error, tool_of
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.every_python,
     # The client's event streams of the older era are left to the garbage collector on Trio.
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]

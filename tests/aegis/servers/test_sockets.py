@@ -20,7 +20,7 @@ from aegis.servers.sockets import (
     unix_listener,
 )
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 def deep(tmp_path: Path) -> Path:

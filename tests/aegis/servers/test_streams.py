@@ -9,7 +9,7 @@ import trio
 
 from aegis.servers.streams import ClientStream
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 @asynccontextmanager
@@ -19,7 +19,7 @@ async def pair(send_limit_s: float = 20) -> AsyncIterator[tuple[ClientStream, tr
         trio.SocketStream(theirs) as client,
         ClientStream(trio.SocketStream(ours), send_limit_s=send_limit_s) as stream,
     ):
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             yield stream, client
 
 

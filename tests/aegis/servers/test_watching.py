@@ -99,7 +99,7 @@ async def test_who_waits_hears_of_a_change_before_and_after_it_began_to_wait() -
     watches = Watches()
     watch = watching(watches, BUILD.uri)
     watches.changed(BUILD.key)
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await watch.wait()
         assert watch.take() == [BUILD.uri]
         async with trio.open_nursery() as nursery:

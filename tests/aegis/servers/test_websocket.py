@@ -20,7 +20,7 @@ from aegis.servers.conversation import MAX_STRIKES
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.websocket import STRANGER_BYTES
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 Open = Callable[..., Any]
 

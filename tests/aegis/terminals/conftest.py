@@ -37,7 +37,7 @@ from aegis.terminals.shells.adapter import ShellAdapter
 
 T = TypeVar("T")
 
-HANG_S = 30.0
+HANG_S = 60.0
 """A guard against hanging, far above what anything here takes."""
 
 

@@ -19,7 +19,7 @@ from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_table import OwnedProcess, ProcessInfo
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 class Inbox(Actor[Deliver]):

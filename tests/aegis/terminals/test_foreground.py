@@ -21,9 +21,9 @@ from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.waiting import Foreground, needs_input
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
-GUARD_S = 30.0
+GUARD_S = 60.0
 
 Open: TypeAlias = Callable[..., Awaitable[PtyProcess]]
 

@@ -33,6 +33,7 @@ def test_what_is_no_stat_has_no_group(stat: bytes) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.every_python
 def test_a_real_look_finds_this_process_in_its_group() -> None:
     assert os.getpid() in look_at_groups()[os.getpgrp()]
 

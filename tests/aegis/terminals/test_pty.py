@@ -20,7 +20,7 @@ from trio.testing import wait_all_tasks_blocked
 from aegis.errors import InvalidRequest, Unavailable
 from aegis.terminals.pty import READ_BUDGET_BYTES, PtyProcess, open_pty_process
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 ENV = {"PATH": os.environ["PATH"], "TERM": "xterm-256color"}
 

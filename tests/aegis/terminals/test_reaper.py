@@ -24,7 +24,7 @@ from aegis.terminals.reaper import (
     is_reused,
 )
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 
 @attrs.frozen

@@ -40,7 +40,7 @@ from aegis.terminals.wakes import Wakes
 from tests.aegis.terminals.samples import RECORD
 from tests.fakes.faulty_disk import FaultyDisk
 
-HANG_S = 30.0
+HANG_S = 60.0
 """A guard against hanging, far above what anything here takes."""
 
 NAME, LIFE = "build", "1f2e"

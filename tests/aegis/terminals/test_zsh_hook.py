@@ -412,7 +412,9 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
     # Written past the bookkeeping: this is what the key itself must do.
     await shell.process.write(keys.encode())
     if "\r" in keys:
+        await shell.expect(Secondary)
         await shell.process.write(b"\x03")
+        await shell.expect(Prompted)
     outcome = await shell.run("echo ours")
     assert (outcome.exit, outcome.output) == (0, "ours\n")
 

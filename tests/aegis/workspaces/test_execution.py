@@ -14,7 +14,7 @@ from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.reaper import find_processes
 from aegis.workspaces.execution import Execution, cookie_of_execution
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
 GUARD_S = 60.0
 

@@ -14,7 +14,7 @@ from aegis.terminals.screen import live as live_module
 from aegis.terminals.screen.feeding import WINDOW_BYTES
 from aegis.terminals.screen.live import LiveScreen
 
-GUARD_S = 30.0
+GUARD_S = 60.0
 FLOOD = b"".join(b"line %d\r\n" % number for number in range(20_000))
 
 

@@ -1,0 +1,76 @@
+"""The MCP face from outside: its SDK is imported when the first client asks for it.
+
+The import takes more than half of the CPU time in which a daemon starts, and nobody who speaks
+lines or WebSocket needs it. It runs in a thread, so that terminals go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import trio
+
+from aegis.errors import Unavailable
+from aegis.servers.calls import CallPort, Identity
+
+if TYPE_CHECKING:
+    from aegis.servers.mcp import McpFace
+
+log = structlog.get_logger("aegis.servers")
+
+
+class LateMcp:
+    """Stands for an ``McpFace`` until the first request, and hands all to it from then on."""
+
+    def __init__(self, port: CallPort, *, version: str) -> None:
+        self._port = port
+        self._version = version
+        self._face: McpFace | None = None
+        self._wanted = trio.Event()
+        self._settled = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the face until cancelled; started once requests can be handled."""
+        task_status.started()
+        await self._wanted.wait()
+        try:
+            make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
+        except Exception:
+            log.exception("MCP cannot be served")
+            self._settled.set()
+            return
+        face = make(self._port, version=self._version)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(face.run)
+            self._face = face
+            self._settled.set()
+
+    async def handle(
+        self,
+        identity: Identity,
+        scope: Any,
+        receive: Callable[[], Awaitable[Any]],
+        send: Callable[[Any], Awaitable[None]],
+    ) -> None:
+        """As ``McpFace.handle``; the first ones wait for the import.
+
+        Raises ``Unavailable`` if the SDK cannot be imported any more.
+        """
+        self._wanted.set()
+        await self._settled.wait()
+        if self._face is None:
+            raise Unavailable("MCP cannot be served: look into the log, and restart the daemon")
+        await self._face.handle(identity, scope, receive, send)
+
+    def changed(self, key: str) -> None:
+        """As ``McpFace.changed``: before the first request nobody watches anything."""
+        if self._face is not None:
+            self._face.changed(key)
+
+
+def _import_face() -> type[McpFace]:
+    from aegis.servers.mcp import McpFace
+
+    return McpFace
