@@ -48,8 +48,8 @@ def _promises() -> list[Promise]:
             "the directory of a new ledger is not synced",
             "G1",
             "aegis/journal/opening.py",
-            "        sync_directory(disk, path.parent)\n        sync_directory",
-            "        sync_directory",
+            "            sync_directory(disk, directory)\n",
+            "            pass\n",
         ),
         Promise(
             "a small file is renamed before its content is synced",
