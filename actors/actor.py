@@ -152,9 +152,14 @@ class Context:
         For the runtime.
         """
         if len(self.owed) >= self._sweep_at:
-            self.owed = [each for each in self.owed if not each.is_settled]
+            self.owed = self.still_owed()
             self._sweep_at = max(64, 2 * len(self.owed))
+        reply.owner = self
         self.owed.append(reply)
+
+    def still_owed(self) -> list[Reply[Any]]:
+        """The replies that nobody else will give. For the runtime."""
+        return [each for each in self.owed if each.owner is self and not each.is_settled]
 
 
 class Actor(Generic[M]):

@@ -91,7 +91,8 @@ class _Life:
         if context is None:
             return []
         current = context.current.reply if isinstance(context.current, Envelope) else None
-        return context.owed if current is None else [*context.owed, current]
+        owed = context.still_owed()
+        return owed if current is None else [*owed, current]
 
     async def _tear_down(self, actor: Actor[Any]) -> None:
         """What it raises is kept aside: it must not hide why the life ended."""

@@ -110,9 +110,11 @@ class Ref(Generic[M]):
     def forward(self, request: Request[T], reply: Reply[T]) -> None:
         """Send a request whose answer goes to ``reply``, taken over from an earlier request.
 
+        From then on it is owed by whoever is here: the end of the life that forwards costs nothing.
         Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
         """
         self._cell.mailbox.put_request(self._request(request, reply, ()))
+        reply.owner = None
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
         """Hand over the reply owed for ``envelope`` together with ``request``.

@@ -21,7 +21,7 @@ class Reply(Generic[T]):
     comes late is counted here and in ``System.late_replies``.
     """
 
-    __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_system", "_task")
+    __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_system", "_task", "owner")
 
     def __init__(self, system: System | None = None) -> None:
         self._system = system
@@ -30,6 +30,8 @@ class Reply(Generic[T]):
         self._abandoned = False
         self._on_abandon: Callable[[], object] | None = None
         self._late = 0
+        self.owner: object = None
+        """The life that took it with ``defer`` and did not forward it: if it ends, none answers."""
 
     @property
     def is_settled(self) -> bool:

@@ -151,6 +151,55 @@ async def test_a_told_request_that_cannot_be_passed_on_crashes_like_any_tell() -
     assert isinstance(crashes[0], ActorStopped)
 
 
+class Forwarder(Actor[Job | Note]):
+    """Forwards what it is asked; a note ends its life."""
+
+    async def receive(self, message: Job | Note) -> None:
+        match message:
+            case Job():
+                self.context.sibling("worker", Patient).forward(message, self.defer(message))
+            case Note(text):
+                raise RuntimeError(text)
+
+
+class Patient(Actor[Job | Note]):
+    """Answers what it was asked when a note comes; a note "end" ends its life instead."""
+
+    async def receive(self, message: Job | Note) -> None:
+        if isinstance(message, Job):
+            self._reply = self.defer(message)
+        elif message.text == "end":
+            raise RuntimeError("the end")
+        else:
+            self._reply.send(message.text)
+
+
+def forwarding() -> SupervisorSpec:
+    children = (ChildSpec(name="front", actor=Forwarder), ChildSpec(name="worker", actor=Patient))
+    return SupervisorSpec(name="root", children=children)
+
+
+async def test_a_request_that_was_forwarded_survives_the_life_that_forwarded_it() -> None:
+    async with open_system(forwarding()) as system:
+        front, worker = system.ref("root/front"), system.ref("root/worker")
+        reply = front.send_request(Job("x"))
+        await trio.testing.wait_all_tasks_blocked()
+        front.tell(Note("a crash"))
+        await trio.testing.wait_all_tasks_blocked()
+        worker.tell(Note("answered"))
+        assert await reply.wait() == "answered"
+        assert reply.late == 0
+
+
+async def test_a_request_that_was_forwarded_ends_with_the_life_that_it_was_forwarded_to() -> None:
+    async with open_system(forwarding()) as system:
+        reply = system.ref("root/front").send_request(Job("x"))
+        await trio.testing.wait_all_tasks_blocked()
+        system.ref("root/worker").tell(Note("end"))
+        with pytest.raises(ActorCrashed, match="root/worker"):
+            await reply.wait()
+
+
 class Careless(Actor[Job | Note]):
     """Answers a request that is no longer in hand."""
 

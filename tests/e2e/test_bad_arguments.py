@@ -59,7 +59,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
         ([1], "number"),
     ],
     "workspace": [("a b", "1 to 32"), ("x" * 33, "1 to 32"), (5, "text"), (None, "")],
-    "directory": [("/no/such/directory", "no directory"), (5, "text"), ("x" * 4097, "4096")],
+    "directory": [("/no/such/directory", "does not exist"), (5, "text"), ("x" * 4097, "4096")],
     "command": [("a\0b", "NUL"), ("x" * 1_000_001, "1000000"), (["ls"], "text"), (None, "")],
     "input": [("x" * 65_536, "65535"), (7, "text"), (None, "")],
     "append_newline": [("yes", "true or false"), (1, "true or false")],
@@ -105,7 +105,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
 _SHELL_ID = [("", "1 to 64"), ("a b", "1 to 64"), ("no-such", "no shell"), (5, "text"), (None, "")]
 BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "shell_open.name": [("", "1 to 31"), ("a.b", "1 to 31"), ("x" * 32, "1 to 31"), (5, "text")],
-    "shell_open.cwd": [("/no/such/directory", "no directory"), ({}, "text")],
+    "shell_open.cwd": [("/no/such/directory", "does not exist"), ({}, "text")],
     "term_wait.cursor": [(-1, "from 0"), ("0", "whole number")],
     "shell_read.shell": _SHELL_ID,
     "shell_write.shell": _SHELL_ID,
