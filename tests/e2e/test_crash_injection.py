@@ -26,7 +26,6 @@ from tests.e2e.watchers import watching_at
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.every_python,
     pytest.mark.usefixtures("tidied"),
     # The official client leaves these behind when it goes, or when its connection is lost.
     pytest.mark.filterwarnings("ignore:Async generator '.*' was garbage collected:ResourceWarning"),
