@@ -28,7 +28,7 @@ from aegis.terminals.process_host import (
     ProgramImage,
 )
 from aegis.terminals.process_table import OwnedProcess, ProcessInfo
-from aegis.terminals.pty import READ_BUDGET_BYTES
+from aegis.terminals.pty import READ_BYTES
 
 LOOK_S = 0.005
 """How long a look at all processes takes at most."""
@@ -56,18 +56,18 @@ class SimulatedPty:
         Raises ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        data = self._open_tty().take(READ_BUDGET_BYTES)
+        data = self._open_tty().take(READ_BYTES)
         if data is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return data
         while data is None:
             await self._tty.stirs()
-            data = self._open_tty().take(READ_BUDGET_BYTES)
+            data = self._open_tty().take(READ_BYTES)
         return data
 
     def read_now(self) -> bytes:
         """What lies ready; ``b""`` if nothing does, or at the end of the stream."""
-        return self._open_tty().take(READ_BUDGET_BYTES) or b""
+        return self._open_tty().take(READ_BYTES) or b""
 
     def write_now(self, data: bytes) -> int:
         """Type what there is room for."""

@@ -241,6 +241,9 @@ class RawLog:
     def _open_current(self, at_least: int) -> int:
         self._load(at_least)
         if self._bases.next is not None and self._size_of(self.path):
+            # Removed first: a file system may write all of a file out that takes another's place.
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.unlink(self.previous_path)
             self._disk.rename(self.path, self.previous_path)
         with contextlib.ExitStack() as undo:
             fd = self._disk.open(self.path, APPEND)

@@ -29,8 +29,12 @@ from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.terminals.line_length import LineEnds
 from aegis.terminals.process_host import LineDiscipline
 
-READ_BUDGET_BYTES = 16_384
-"""What one read takes at most before other tasks have their turn (measured: more starves them)."""
+READ_BYTES = 4096
+"""What one read takes at most.
+
+A tty gives a page less one byte at a time, and fills its buffer anew while those are worked on: to
+collect several before anything is done with them would make the loop wait for each (measured).
+"""
 
 _LOCAL_FLAGS = 3
 _INPUT_FLAGS = 0
@@ -165,51 +169,40 @@ class PtyMaster:
         self._is_dry = False
 
     async def read(self) -> bytes:
-        """The next bytes, at most ``READ_BUDGET_BYTES``; ``b""`` at the end of the stream.
+        """The next bytes, at most ``READ_BYTES``; ``b""`` at the end of the stream.
 
         Always lets other tasks run, and loses nothing when cancelled. Raises
         ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        data = None if self._is_dry else self._drain()
+        data = None if self._is_dry else self._read_ready()
         if data is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return data
         while data is None:  # the wait lets others run
             await trio.lowlevel.wait_readable(self._open_master())
-            data = self._drain()
+            data = self._read_ready()
         return data
 
     def read_now(self) -> bytes:
-        """What lies ready, at most ``READ_BUDGET_BYTES``; ``b""`` if nothing does, or at the end.
+        """What lies ready, at most ``READ_BYTES``; ``b""`` if nothing does, or at the end.
 
         Raises ``trio.ClosedResourceError`` once closed.
         """
-        return self._drain() or b""
+        return self._read_ready() or b""
 
-    def _drain(self) -> bytes | None:
-        """What lies ready, up to the budget; None: nothing yet. The tty gives 4 KiB at a time.
-
-        Where nothing did, the next ``read`` waits before it tries again.
-        """
+    def _read_ready(self) -> bytes | None:
+        """What lies ready; None: nothing yet, and the next ``read`` waits before it tries again."""
         self._is_dry = False
-        parts: list[bytes] = []
-        room = READ_BUDGET_BYTES
-        while room > 0:
-            try:
-                data = os.read(self._open_master(), room)
-            except BlockingIOError:
-                self._is_dry = not parts
-                return b"".join(parts) if parts else None
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                data = b""
-            if not data:
-                break
-            parts.append(data)
-            room -= len(data)
-        return b"".join(parts)
+        try:
+            return os.read(self._open_master(), READ_BYTES)
+        except BlockingIOError:
+            self._is_dry = True
+            return None
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return b""
 
     def resize(self, rows: int, cols: int) -> None:
         """Set the size of the window; the foreground processes are told by SIGWINCH."""

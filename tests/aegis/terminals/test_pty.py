@@ -18,7 +18,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aegis.errors import InvalidRequest, Unavailable
-from aegis.terminals.pty import READ_BUDGET_BYTES, PtyProcess, open_pty_process
+from aegis.terminals.pty import READ_BYTES, PtyProcess, open_pty_process
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -151,7 +151,7 @@ async def test_a_flood_is_read_in_bounded_pieces_that_lose_nothing(open_pty: Ope
     while data := await process.read():
         sizes.add(len(data))
         total += data
-    assert max(sizes) <= READ_BUDGET_BYTES
+    assert max(sizes) <= READ_BYTES
     assert total == b"".join(b"%d\r\n" % number for number in range(1, 200_001))
 
 
