@@ -21,7 +21,7 @@ MAX_OUTGOING_BYTES = 1024 * 1024
 TURN_S = 0.00025
 """How long one turn of the loop takes in what is printed; what was read by then still is."""
 
-TURNS_FOR_OTHERS = 3
+TURNS_FOR_OTHERS = 2
 """Turns that everybody else has between two of a flood. A command on another terminal takes a dozen
 of them, one behind the other, and would wait for the flood in each."""
 
