@@ -25,6 +25,9 @@ from aegis.terminals.shells.adapter import ShellAdapter
 
 HANG_S = 60
 
+LOST_S = 5.0
+"""A Ctrl-C that has done nothing for so long is lost."""
+
 PLAY = Path(__file__).with_name("play.sh")
 
 
@@ -71,7 +74,12 @@ class Exit:
     """Wait until the shell has ended."""
 
 
-Step = Run | Submit | Keys | Until | Prompt | Begun | Exit
+@attrs.frozen
+class Drop:
+    """Drop what is on the line by Ctrl-C."""
+
+
+Step = Run | Submit | Keys | Until | Prompt | Begun | Exit | Drop
 
 
 @attrs.frozen(kw_only=True)
@@ -102,6 +110,7 @@ class ScriptedShell:
         self._seen = 0
         self._marks_seen = 0
         self._grew = trio.Event()
+        self._at_end = trio.Event()
         self._status: int | None = None
         self.cuts: list[tuple[float, int]] = []
 
@@ -116,6 +125,8 @@ class ScriptedShell:
                 self._grew = trio.Event()
         except trio.ClosedResourceError:
             return
+        finally:
+            self._at_end.set()
 
     def _take(self, event: object) -> None:
         if isinstance(event, Text):
@@ -157,10 +168,21 @@ class ScriptedShell:
                 await self._marked("C")
             case Exit():
                 self._status = await self.process.wait()
+                await self._at_end.wait()  # its last marks may not have been read yet
+            case Drop():
+                await self._drop_line()
 
     async def _prompted(self) -> None:
         await self._marked("D")
         await self._marked("B")
+
+    async def _drop_line(self) -> None:
+        """Press Ctrl-C until the line is dropped: a real bash may lose one that comes too soon."""
+        while not self._at_end.is_set():
+            await self.process.write(b"\x03")
+            with trio.move_on_after(LOST_S):
+                await self._prompted()
+                return
 
     async def _marked(self, kind: str) -> None:
         """Wait for the next mark of this kind, behind the one that was waited for last."""
