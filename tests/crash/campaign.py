@@ -14,10 +14,10 @@ from pathlib import Path
 
 import attrs
 
+from aegis.chaos.checking.evidence import Evidence, Life, Message, Record
 from aegis.client.line import CommandFailed, LineClient, LineError
 from tests.crash.commands import KINDS
 from tests.crash.deaths import AtPoint, Death, UnderLoad, WhileStarting
-from tests.crash.evidence import Evidence, Life, Message, Record
 from tests.crash.load import McpReader, Notebook, Reader, Sender, Typist, Worker
 from tests.crash.processes import Process, processes_of
 from tests.e2e.harness import GUARD_S, DaemonProcess

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from tests.crash.evidence import Command
+from aegis.chaos.checking.evidence import Command
 
 
 @attrs.frozen(kw_only=True)

@@ -12,9 +12,9 @@ import attrs
 import trio
 from mcp import Client
 
+from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
 from aegis.client.line import CommandFailed, LineClient, LineError
 from tests.crash.commands import KINDS, RUN, Kind, make_command
-from tests.crash.evidence import Answer, Command, Handoff, Told
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
 

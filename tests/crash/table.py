@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.crash.checker import Violation
+from aegis.chaos.checking.checker import Violation
+from aegis.chaos.checking.evidence import Evidence
+from aegis.chaos.checking.wake_rules import wake_ids
 from tests.crash.deaths import Death
-from tests.crash.evidence import Evidence
-from tests.crash.wake_rules import wake_ids
 
 PROPERTY = "crash"
 """The name under which a test hands its figures on."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
+from aegis.chaos.checking.checker import Violation, violations
 from tests.crash.campaign import Campaign
-from tests.crash.checker import Violation, violations
 from tests.crash.deaths import Death
 from tests.crash.table import PROPERTY, figures
 

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.crash.checker import RULES, violations
-from tests.crash.evidence import Answer, Command, Evidence, Handoff, Life, Record, Told
-from tests.crash.matching import tokens_in
+from aegis.chaos.checking.checker import RULES, violations
+from aegis.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Record, Told
+from aegis.chaos.checking.matching import tokens_in
 
 LIFE_ID = "abc"
 PM, REVIEWER = "pm", "reviewer"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tests.crash.evidence import Evidence, Message, Record
-from tests.crash.matching import tokens_in
+from aegis.chaos.checking.evidence import Evidence, Message, Record
+from aegis.chaos.checking.matching import tokens_in
 
 WAKE = "term:"
 

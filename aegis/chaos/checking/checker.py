@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import attrs
 
-from tests.crash.evidence import Command, Evidence, Life, Record, Told
-from tests.crash.matching import Matching, tokens_in
-from tests.crash.wake_rules import WAKE_RULES
+from aegis.chaos.checking.evidence import Command, Evidence, Life, Record, Told
+from aegis.chaos.checking.matching import Matching, tokens_in
+from aegis.chaos.checking.wake_rules import WAKE_RULES
 
 KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_out")
 """Fields of an unfinished record that its final one must share."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tests.crash.evidence import Command, Evidence, Record
+from aegis.chaos.checking.evidence import Command, Evidence, Record
 
 TOKEN = re.compile(r"@[a-z0-9.]+@")
 

@@ -1,0 +1,1 @@
+"""Whether what the system promises held: evidence of a load, and the rules it is held against."""
