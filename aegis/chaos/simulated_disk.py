@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -96,10 +96,14 @@ class SimulatedDisk:
         self.model = DiskModel() if image is None else DiskModel.of(image)
         self.plan = plan or DiskPlan()
         self.is_dead = False
+        self.on_death: Callable[[], None] | None = None
+        """Called when the process is killed: what else of it ends at this moment."""
 
     def die(self) -> ProcessDied:
         """The process is killed now; raise what this gives."""
         self.is_dead = True
+        if self.on_death is not None:
+            self.on_death()
         return ProcessDied()
 
     def check_alive(self) -> None:
