@@ -9,6 +9,7 @@ each of its own calls, and run again from every image that this leaves: with the
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,8 +23,8 @@ from structlog.testing import capture_logs
 from actors import describe
 from actors.faults import Crash, Delay, Fault, FaultPoint, FaultTable, Plan, Raise, armed
 from actors.simulate import Simulation, simulate
-from aegis.chaos.disk_images import MAX_PRODUCT, legal_images
-from aegis.chaos.disk_model import Image, cached_image
+from aegis.chaos.disk_images import MAX_PRODUCT, legal_images, sampled_images
+from aegis.chaos.disk_model import DiskModel, Image, cached_image
 from aegis.chaos.simulated_disk import (
     ANY,
     Die,
@@ -197,8 +198,8 @@ class Exploration:
         self._seed = seed
         self._found: dict[frozenset[tuple[str, bytes | None]], object] = {}
         self._killed_inside: set[frozenset[tuple[str, bytes | None]]] = set()
-        self._images = 0
-        self._left = 0
+        self._image_numbers = itertools.count(1)
+        self._left_numbers = itertools.count(1)
         self.findings = Findings(scenario.name)
 
     def explore(self) -> Findings:
@@ -256,10 +257,8 @@ class Exploration:
         if outcome.failure and not outcome.disk.is_dead:
             self._report(strike, outcome.failure, cached_image(model))
         self._check(strike, evidence, cached_image(model), killed=True)
-        for image in legal_images(model, max_product=self._effort.max_product):
-            self._images += 1
-            if self._images % self._effort.image_step == 0:
-                self._check(strike, evidence, image, killed=False)
+        for image in self._images(model, self._image_numbers, self._effort.image_step):
+            self._check(strike, evidence, image, killed=False)
         if self._scenario.shows_only_durable:
             self._live_on(strike, outcome.disk)
 
@@ -272,7 +271,7 @@ class Exploration:
         if isinstance(found, RecoveryFailed):
             self._report(strike, f"recovery failed: {found.error}", cached_image(disk.model))
             return
-        for image in self._thinned(legal_images(disk.model, max_product=self._effort.max_product)):
+        for image in self._images(disk.model, self._left_numbers, self._effort.left_step):
             self.findings.figures["images of a next life"] += 1
             if self._recovered(image) != found:
                 self._report(strike, f"what a next life has shown is lost: {found}", image)
@@ -330,15 +329,16 @@ class Exploration:
     def _left_by(self, disk: SimulatedDisk) -> Iterable[Image]:
         yield cached_image(disk.model)
         if self._scenario.recovers_durably:
-            product = min(SECOND_PRODUCT, self._effort.max_product)
-            yield from self._thinned(legal_images(disk.model, max_product=product))
+            step = self._effort.left_step
+            yield from self._images(disk.model, self._left_numbers, step, SECOND_PRODUCT)
 
-    def _thinned(self, images: Iterable[Image]) -> Iterable[Image]:
-        """Every so many of them, counted over all that are left by recoveries."""
-        for image in images:
-            self._left += 1
-            if self._left % self._effort.left_step == 0:
-                yield image
+    def _images(
+        self, model: DiskModel, numbers: Iterator[int], step: int, max_product: int = MAX_PRODUCT
+    ) -> Iterator[Image]:
+        max_product = min(max_product, self._effort.max_product)
+        if step == 1:
+            return legal_images(model, max_product=max_product)
+        return sampled_images(model, numbers, step, max_product=max_product)
 
     def _report(self, strike: Strike | None, what: str, image: Image) -> None:
         self.findings.figures["violations"] += 1

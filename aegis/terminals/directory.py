@@ -17,6 +17,7 @@ from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.announcing import announce
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.journal.opening import sync_ledger
 from aegis.names import nearest
 from aegis.protocol import control
 from aegis.protocol import output as out
@@ -304,7 +305,13 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ) -> None:
         if failed is not None:
             await failed.settled.wait()
-        files, disk = self._lives.files(request.name), self._flusher.disk
+        disk = self._flusher.disk
+        try:
+            files = self._lives.files(request.name)
+            await sync_ledger(self._flusher, files.ledger)  # what is shown is not lost
+        except AegisError as error:
+            reply.fail(error)
+            return
         match request:
             case api.ReadRecords():
                 await History(files.ledger, disk=disk).answer(request, reply)

@@ -12,6 +12,7 @@ from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from aegis.journal.opening import sync_ledger
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
@@ -31,6 +32,7 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     disk = flusher.disk
     if not disk.is_directory(files.directory):
         return None
+    await sync_ledger(flusher, files.ledger)  # a front that crashed may not have come to it
     note = await flusher.call(partial(Note.open, files.note, flusher))
     try:
         last, given = History(files.ledger, disk=disk).last()

@@ -48,7 +48,10 @@ ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
 DEAF = KINDS["leaving a deaf child"]
 
 WHERE_ONE_DIES = {"killed too early"}
-"""Rules of loads under which no single actor crashes: one that does ends a command too."""
+"""Not a rule where a single actor may crash: that ends a command, too."""
+
+AFTER_POWER_LOSS = {"unrecorded"}
+"""Nor this one after a loss of power: it takes the shells, and notes that were not synced."""
 
 
 @attrs.frozen
@@ -214,7 +217,8 @@ class OnTerminals:
         yield from self.judge_terminals(evidence, found)
         load = load_of(evidence, found, killed=killed, reader=self.reader)
         for name, rule in RULES.items():
-            if name not in WHERE_ONE_DIES and not (name == "numbers" and _is_damaged(found)):
+            is_exempt = name in WHERE_ONE_DIES or (name in AFTER_POWER_LOSS and not killed)
+            if not is_exempt and not (name == "numbers" and _is_damaged(found)):
                 yield from (f"{name}: {what}" for what in rule(load))
 
     @property
@@ -246,9 +250,8 @@ def columns_allowed(name: str, evidence: Evidence) -> list[int | None]:
 def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | None) -> Load:
     """The evidence as the rules for loads take it.
 
-    A loss of power takes the shells, and notes that were not synced: what began then and was never
-    told needs no record. Raw bytes are not synced either, so of output only what was told with a
-    final record is judged.
+    Raw bytes are not synced, so after a loss of power only output is judged that was told with a
+    final record.
     """
     proof: Proof = evidence.proof
     told = [
@@ -275,7 +278,7 @@ def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | Non
     answers = {} if reader is None else {reader: (Answer(found.messages),)}
     return Load(
         commands=tuple(proof.commands),
-        begun=tuple(proof.begun) if killed else (),
+        begun=tuple(proof.begun),
         ended=tuple(proof.ended),
         told=tuple(told),
         refused=tuple(proof.refused),
