@@ -220,6 +220,11 @@ class Exploration:
             self._examine(strike, self.run(strike))
         return self.findings
 
+    def examine(self, strike: Strike | None) -> Findings:
+        """One run, and all that it may leave."""
+        self._examine(strike, self.run(strike))
+        return self.findings
+
     def run(self, strike: Strike | None) -> Outcome:
         """The scenario once, with this strike."""
         disk = SimulatedDisk(self._scenario.image)

@@ -163,7 +163,7 @@ async def _unless_gone(system: System, request: api.CloseTerminal) -> None:
 class OnTerminals:
     """What the scenarios of terminals have in common: who plays, who dies, and the rules."""
 
-    name: str
+    name: str = "terminals"
     image: Image = EMPTY
     tables: tuple[FaultTable, ...] = (JOURNAL, TERMINALS, INBOXES, RUNTIME)
     subjects: tuple[str, ...] = ("TerminalDirectory", "Terminal", "Shell", "LedgerWriter")
