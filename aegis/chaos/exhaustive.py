@@ -134,13 +134,14 @@ class Scenario(Protocol):
 class Effort:
     """How much is tried: every so many strikes, images, and images inside which recovery dies.
 
-    ``left_step`` is that of images which a death inside recovery leaves, and ``max_product`` how
-    many images of one tree of names there are where all contents are combined.
+    Inside, it dies at every ``call_step``-th call; of what that leaves every ``left_step``-th image
+    is tried. ``max_product``: how many images of one tree of names may come of combining contents.
     """
 
     strike_step: int = 1
     image_step: int = 1
     second_step: int = 1
+    call_step: int = 1
     left_step: int = 1
     max_product: int = MAX_PRODUCT
     stop_at_violation: bool = False
@@ -316,7 +317,7 @@ class Exploration:
         """Recovery dies before each of its calls, and is run again on what that may leave."""
         probe = SimulatedDisk(image)
         self._recover(probe)
-        for number in range(1, probe.plan.hits[ANY] + 1):
+        for number in range(1, probe.plan.hits[ANY] + 1, self._effort.call_step):
             disk = SimulatedDisk(image)
             disk.plan = DiskPlan({(ANY, number): Die()})
             self.findings.figures["deaths inside recovery"] += 1

@@ -219,7 +219,8 @@ class OnTerminals:
         for name, rule in RULES.items():
             is_exempt = name in WHERE_ONE_DIES or (name in AFTER_POWER_LOSS and not killed)
             if not is_exempt and not (name == "numbers" and _is_damaged(found)):
-                yield from (f"{name}: {what}" for what in rule(load))
+                found_wrong = [f"{name}: {what}" for what in rule(load)]
+                yield from (each for each in found_wrong if not _is_unknown(name, each, load))
 
     @property
     def reader(self) -> str | None:
@@ -295,6 +296,12 @@ def _with_output(record: Record, whole: Mapping[str, str]) -> Record:
     """As if the raw log had all that the command should print."""
     token = next(iter(tokens_in(record["cmd"])), "")
     return {**record, "stdout": whole.get(token, "")}
+
+
+def _is_unknown(rule: str, what: str, load: Load) -> bool:
+    """A shell's actor that crashes may take with it that a typed command began: nobody knew."""
+    typed = [command.token for command in load.commands if command.typed]
+    return rule == "unrecorded" and any(token in what for token in typed)
 
 
 def _is_damaged(found: Found) -> bool:
