@@ -153,7 +153,7 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
     return Found(
         shelves=shelves,
         failed=tuple(sorted(each.name for each in listed if each.state == "failed")),
-        messages=tuple(messages),
+        messages=tuple(map(_undated, messages)),
         left=tuple(left),
         doomed=tuple(name for name in names if name.startswith(".")),
         tokens=tokens_below(TERMINALS, cached_image(disk.model)),
@@ -182,6 +182,11 @@ async def _shelf(system: System, disk: SimulatedDisk, name: str, columns: int | 
         records=tuple(map(without_the_moment, plain)),
         damaged=LedgerReader(files.ledger, disk=disk).onward(0).damaged_count,
     )
+
+
+def _undated(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Likewise: a wake is of the time of its record."""
+    return {key: each for key, each in message.items() if key not in ("timestamp", "text")}
 
 
 def without_the_moment(record: Mapping[str, Any]) -> Mapping[str, Any]:
