@@ -31,6 +31,21 @@ def legal_images(model: DiskModel, *, max_product: int = MAX_PRODUCT) -> Iterato
                 yield image
 
 
+def sampled_images(
+    model: DiskModel, numbers: Iterator[int], step: int, *, max_product: int = MAX_PRODUCT
+) -> Iterator[Image]:
+    """Those whose number can be divided by ``step``; ``numbers`` gives each its own.
+
+    The others are not made, which would take long where there are very many; so some may be alike,
+    and both of them count.
+    """
+    for changes in change_sets(model.changes):
+        tree = _tree(model, changes)
+        for chosen in _contents(model, tree, max_product):
+            if next(numbers) % step == 0:
+                yield image_of(tree, chosen.__getitem__)
+
+
 def change_sets(changes: Sequence[EntryChange]) -> list[tuple[EntryChange, ...]]:
     """Which changes of names may have been carried out, from none to all.
 
@@ -74,11 +89,17 @@ def _tree(model: DiskModel, changes: Sequence[EntryChange]) -> dict[int, Entries
 
 
 def _images(model: DiskModel, tree: dict[int, Entries], max_product: int) -> Iterator[Image]:
+    for chosen in _contents(model, tree, max_product):
+        yield image_of(tree, chosen.__getitem__)
+
+
+def _contents(
+    model: DiskModel, tree: dict[int, Entries], max_product: int
+) -> Iterator[dict[int, bytes]]:
     reachable: dict[int, None] = {}
     image_of(tree, lambda number: reachable.setdefault(number) or b"")
     choices = {number: model.files[number].contents() for number in reachable}
-    for chosen in _combinations(model, choices, max_product):
-        yield image_of(tree, chosen.__getitem__)
+    return _combinations(model, choices, max_product)
 
 
 def _combinations(

@@ -9,9 +9,11 @@ each of its own calls, and run again from every image that this leaves: with the
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,10 +21,10 @@ import attrs
 from structlog.testing import capture_logs
 
 from actors import describe
-from actors.faults import Crash, Delay, Fault, FaultTable, Plan, Raise, armed
+from actors.faults import Crash, Delay, Fault, FaultPoint, FaultTable, Plan, Raise, armed
 from actors.simulate import Simulation, simulate
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.disk_model import Image, cached_image
+from aegis.chaos.disk_images import MAX_PRODUCT, legal_images, sampled_images
+from aegis.chaos.disk_model import DiskModel, Image, cached_image
 from aegis.chaos.simulated_disk import (
     ANY,
     Die,
@@ -47,16 +49,38 @@ class Evidence:
 
     tried: list[Any] = attrs.field(factory=list)
     told: list[Any] = attrs.field(factory=list)
+    proof: Any = None
+    """What else the scenario has to go by, such as what commands did by themselves."""
+
+
+class QuietPlan(Plan):
+    """A plan that can be kept from striking for a while."""
+
+    is_quiet = False
+
+    def strike(self, point: FaultPoint, subject: str = "") -> float:
+        """See ``Plan``."""
+        return 0.0 if self.is_quiet else super().strike(point, subject)
 
 
 class World:
     """What a scenario plays in: a disk, its flusher, and the notebook of its clients."""
 
-    def __init__(self, disk: SimulatedDisk, simulation: Simulation) -> None:
+    def __init__(self, disk: SimulatedDisk, simulation: Simulation, plan: QuietPlan) -> None:
         self.disk = disk
         self.flusher = SimulatedFlusher(disk)
         self.simulation = simulation
         self.evidence = Evidence()
+        self._plan = plan
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Until the block ends no fault point strikes, and none is counted."""
+        self._plan.is_quiet = True
+        try:
+            yield
+        finally:
+            self._plan.is_quiet = False
 
     def tries(self, what: object) -> None:
         """A client begins this, unless the process is dead already. Again is no second time."""
@@ -108,11 +132,18 @@ class Scenario(Protocol):
 
 @attrs.frozen
 class Effort:
-    """How much is tried: every so many strikes, images, and images inside which recovery dies."""
+    """How much is tried: every so many strikes, images, and images inside which recovery dies.
+
+    Inside, it dies at every ``call_step``-th call; of what that leaves every ``left_step``-th image
+    is tried. ``max_product``: how many images of one tree of names may come of combining contents.
+    """
 
     strike_step: int = 1
     image_step: int = 1
     second_step: int = 1
+    call_step: int = 1
+    left_step: int = 1
+    max_product: int = MAX_PRODUCT
     stop_at_violation: bool = False
 
 
@@ -168,7 +199,8 @@ class Exploration:
         self._seed = seed
         self._found: dict[frozenset[tuple[str, bytes | None]], object] = {}
         self._killed_inside: set[frozenset[tuple[str, bytes | None]]] = set()
-        self._images = 0
+        self._image_numbers = itertools.count(1)
+        self._left_numbers = itertools.count(1)
         self.findings = Findings(scenario.name)
 
     def explore(self) -> Findings:
@@ -189,15 +221,20 @@ class Exploration:
             self._examine(strike, self.run(strike))
         return self.findings
 
+    def examine(self, strike: Strike | None) -> Findings:
+        """One run, and all that it may leave."""
+        self._examine(strike, self.run(strike))
+        return self.findings
+
     def run(self, strike: Strike | None) -> Outcome:
         """The scenario once, with this strike."""
         disk = SimulatedDisk(self._scenario.image)
         disk.plan = DiskPlan(_disk_faults(strike))
-        plan = Plan(_point_faults(strike, disk))
+        plan = QuietPlan(_point_faults(strike, disk))
         worlds: list[World] = []
 
         async def play(simulation: Simulation) -> None:
-            worlds.append(World(disk, simulation))
+            worlds.append(World(disk, simulation, plan))
             await self._scenario.play(worlds[0])
 
         failure = ""
@@ -226,10 +263,8 @@ class Exploration:
         if outcome.failure and not outcome.disk.is_dead:
             self._report(strike, outcome.failure, cached_image(model))
         self._check(strike, evidence, cached_image(model), killed=True)
-        for image in legal_images(model):
-            self._images += 1
-            if self._images % self._effort.image_step == 0:
-                self._check(strike, evidence, image, killed=False)
+        for image in self._images(model, self._image_numbers, self._effort.image_step):
+            self._check(strike, evidence, image, killed=False)
         if self._scenario.shows_only_durable:
             self._live_on(strike, outcome.disk)
 
@@ -242,7 +277,7 @@ class Exploration:
         if isinstance(found, RecoveryFailed):
             self._report(strike, f"recovery failed: {found.error}", cached_image(disk.model))
             return
-        for image in legal_images(disk.model):
+        for image in self._images(disk.model, self._left_numbers, self._effort.left_step):
             self.findings.figures["images of a next life"] += 1
             if self._recovered(image) != found:
                 self._report(strike, f"what a next life has shown is lost: {found}", image)
@@ -282,7 +317,7 @@ class Exploration:
         """Recovery dies before each of its calls, and is run again on what that may leave."""
         probe = SimulatedDisk(image)
         self._recover(probe)
-        for number in range(1, probe.plan.hits[ANY] + 1):
+        for number in range(1, probe.plan.hits[ANY] + 1, self._effort.call_step):
             disk = SimulatedDisk(image)
             disk.plan = DiskPlan({(ANY, number): Die()})
             self.findings.figures["deaths inside recovery"] += 1
@@ -300,7 +335,16 @@ class Exploration:
     def _left_by(self, disk: SimulatedDisk) -> Iterable[Image]:
         yield cached_image(disk.model)
         if self._scenario.recovers_durably:
-            yield from legal_images(disk.model, max_product=SECOND_PRODUCT)
+            step = self._effort.left_step
+            yield from self._images(disk.model, self._left_numbers, step, SECOND_PRODUCT)
+
+    def _images(
+        self, model: DiskModel, numbers: Iterator[int], step: int, max_product: int = MAX_PRODUCT
+    ) -> Iterator[Image]:
+        max_product = min(max_product, self._effort.max_product)
+        if step == 1:
+            return legal_images(model, max_product=max_product)
+        return sampled_images(model, numbers, step, max_product=max_product)
 
     def _report(self, strike: Strike | None, what: str, image: Image) -> None:
         self.findings.figures["violations"] += 1

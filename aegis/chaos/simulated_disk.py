@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -33,7 +33,9 @@ CALLS = (
     "rename",
     "unlink",
     "mkdir",
+    "rmdir",
     "list_directory",
+    "is_directory",
 )
 """What a plan may name. Closing is no such call: a process that dies closes what it has open."""
 
@@ -94,10 +96,14 @@ class SimulatedDisk:
         self.model = DiskModel() if image is None else DiskModel.of(image)
         self.plan = plan or DiskPlan()
         self.is_dead = False
+        self.on_death: Callable[[], None] | None = None
+        """Called when the process is killed: what else of it ends at this moment."""
 
     def die(self) -> ProcessDied:
         """The process is killed now; raise what this gives."""
         self.is_dead = True
+        if self.on_death is not None:
+            self.on_death()
         return ProcessDied()
 
     def check_alive(self) -> None:
@@ -172,10 +178,20 @@ class SimulatedDisk:
         self._enter("mkdir")
         self.model.mkdir(str(path))
 
+    def rmdir(self, path: Path) -> None:
+        """See ``Disk``."""
+        self._enter("rmdir")
+        self.model.rmdir(str(path))
+
     def list_directory(self, path: Path) -> list[str]:
         """See ``Disk``."""
         self._enter("list_directory")
         return self.model.list_directory(str(path))
+
+    def is_directory(self, path: Path) -> bool:
+        """See ``Disk``."""
+        self._enter("is_directory")
+        return self.model.is_directory(str(path))
 
     # A sync in two steps, for whoever lets time pass between them.
 

@@ -8,6 +8,7 @@ makes the same file, and another tail never takes its place. Damaged lines stay 
 from __future__ import annotations
 
 import contextlib
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from aegis.journal.disk import (
     storage_error,
     sync_directory,
 )
+from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Damaged, Line, judge, pieces_backward
 
 MAY_BE_NEW = 3
@@ -66,6 +68,26 @@ def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
             return opened
     except OSError as error:
         raise storage_error("open", path, error) from error
+
+
+async def sync_ledger(flusher: Flusher, path: Path) -> None:
+    """Return once all that the ledger holds survives a loss of power; a missing one holds nothing.
+
+    For who shows a ledger that nobody has open: its last lines may never have been acknowledged.
+    Raises ``StorageError``.
+    """
+    try:
+        fd = flusher.disk.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+    try:
+        await flusher.fsync(fd)
+    except OSError as error:
+        raise storage_error("sync", path, error) from error
+    finally:
+        flusher.disk.close(fd)
 
 
 def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:

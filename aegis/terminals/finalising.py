@@ -12,6 +12,7 @@ from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from aegis.journal.opening import sync_ledger
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.flight import Flight
@@ -28,14 +29,16 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     A command that has one gets no second, so this may be cut short and done again; the front does
     the same when it starts. Raises ``StorageError``.
     """
-    if not files.directory.is_dir():
+    disk = flusher.disk
+    if not disk.is_directory(files.directory):
         return None
+    await sync_ledger(flusher, files.ledger)  # a front that crashed may not have come to it
     note = await flusher.call(partial(Note.open, files.note, flusher))
     try:
-        last, given = History(files.ledger).last()
+        last, given = History(files.ledger, disk=disk).last()
         lost = [command for command, _ in Flight.open(note, given).lost_with(())]
         if lost:
-            records = await recovered_records(files.directory, lost, None)
+            records = await recovered_records(disk, files.directory, lost, None)
             await _append(files, flusher, records)
             note.write({**(note.load() or {}), "commands": []})
             last = records[-1]
@@ -51,7 +54,7 @@ async def tell_subscribers(
 
     Inboxes that fail, or are slow, get theirs when it is spawned again. Raises ``StorageError``.
     """
-    history = History(files.ledger)
+    history = History(files.ledger, disk=flusher.disk)
     wakes = Wakes(settings, files, history, flusher, inboxes)
     try:
         _, given = history.last()

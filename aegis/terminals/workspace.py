@@ -12,6 +12,7 @@ being written share the next one.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,14 @@ import structlog
 import trio
 
 from aegis.errors import StartupError, StorageError
-from aegis.journal.disk import Disk, make_directory, read_file, replace_file, storage_error
+from aegis.journal.disk import (
+    Disk,
+    make_directory,
+    read_file,
+    replace_file,
+    storage_error,
+    sync_directory,
+)
 from aegis.journal.flusher import Flusher
 from aegis.names import shorten
 from aegis.protocol.naming import is_name, name_key
@@ -152,6 +160,7 @@ def _load(disk: Disk, path: Path) -> list[str]:
         data = read_file(disk, path, max_bytes=MAX_WORKSPACE_BYTES)
         if data is None:
             return []
+        _sync(disk, path)
         try:
             return decode_workspace(data)
         except DamagedWorkspace as damage:
@@ -167,6 +176,16 @@ def _load(disk: Disk, path: Path) -> list[str]:
             f"cannot read {path}: {error.strerror}; it names the terminals to start: put it right, "
             "or move it away to start with none"
         ) from error
+
+
+def _sync(disk: Disk, path: Path) -> None:
+    """What is shown from now on survives: its writer may have been killed before its own sync."""
+    fd = disk.open(path, os.O_RDONLY)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)
+    sync_directory(disk, path.parent)
 
 
 def _store(disk: Disk, path: Path, names: Iterable[str]) -> None:

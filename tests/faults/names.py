@@ -193,7 +193,7 @@ class OpenTerminals:
     tables: tuple[FaultTable, ...] = (TERMINALS,)
     subjects: tuple[str, ...] = ()
     recovers_durably: bool = True
-    shows_only_durable: bool = False
+    shows_only_durable: bool = True
     path: Path = Path("/state/workspace.json")
 
     async def play(self, world: World) -> None:

@@ -17,6 +17,7 @@ from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions
 from tests.faults.raw_logs import Rotation
+from tests.faults.terminals import OnTerminals, Purge, Recovery, Spawn, StartRunFinish
 
 SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
@@ -26,10 +27,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     OpenTerminals(),
     NamedWorkspaces(),
     Rotation(),
+    StartRunFinish(),
+    Recovery(),
+    Spawn(),
+    Purge(),
 )
 
 RAW_LOG_STEP = 20
 """Of the raw log nothing is synced: its images are very many, and little is promised of them."""
+
+EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)
+A_SLICE = Effort(
+    strike_step=199, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
+)
+"""Of whole terminals: an image takes the life of a daemon, and there are millions."""
 
 ALWAYS = {Kind.DIE, Kind.EIO, Kind.ENOSPC}
 
@@ -41,18 +52,26 @@ def test_nothing_acknowledged_is_lost_wherever_a_fault_strikes(
     order: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    effort = effort or Effort()
-    if isinstance(scenario, Rotation):
-        step = RAW_LOG_STEP * effort.image_step
-        effort = attrs.evolve(effort, image_step=step, second_step=step)
+    is_slice = effort is not None and isinstance(scenario, OnTerminals)
+    effort = _effort_for(scenario, effort)
     findings = Exploration(scenario, effort, seed=order).explore()
     figures = findings.figures
     record_property(
         PROPERTY, {"scenario": scenario.name} | {name: figures[name] for name in COLUMNS}
     )
-    assert set(findings.kinds) >= ALWAYS
+    assert set(findings.kinds) >= ({Kind.DIE} if is_slice else ALWAYS)
     assert figures["deaths inside recovery"] > 0
     assert not findings.violations, "\n".join(map(str, findings.violations[:5]))
+
+
+def _effort_for(scenario: Scenario, effort: Effort | None) -> Effort:
+    if isinstance(scenario, OnTerminals):
+        return EVERY_STRIKE if effort is None else A_SLICE
+    effort = effort or Effort()
+    if isinstance(scenario, Rotation):
+        step = RAW_LOG_STEP * effort.image_step
+        return attrs.evolve(effort, image_step=step, second_step=step)
+    return effort
 
 
 COLUMNS = (

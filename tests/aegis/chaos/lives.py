@@ -99,9 +99,9 @@ def make_command(kind: Kind, *, token: str, terminal: str, handle: str, life: in
     )
 
 
-def terminals_tree(root: Path, host: ProcessHost) -> SupervisorSpec:
-    """What of a daemon's tree runs without servers."""
-    state, flusher = root / ".aegis", Flusher(UnsyncedDisk())
+def terminals_tree(root: Path, host: ProcessHost, flusher: Flusher | None = None) -> SupervisorSpec:
+    """What of a daemon's tree runs without servers; on the real files, or on the flusher's disk."""
+    state, flusher = root / ".aegis", flusher or Flusher(UnsyncedDisk())
     return SupervisorSpec(
         name="root",
         children=(

@@ -1,0 +1,194 @@
+"""A daemon's terminals and inboxes on a simulated machine and disk, and what a later one finds.
+
+A machine outlives its daemons: what a killed one left running is there when the next one starts,
+unless the power failed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from actors import System
+from actors.simulate import Simulation, simulate
+from aegis.chaos.checking.matching import tokens_in
+from aegis.chaos.disk_model import Image, cached_image
+from aegis.chaos.reproducible import reproducible
+from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
+from aegis.chaos.simulated_flusher import SimulatedFlusher
+from aegis.chaos.simulated_host import SimulatedHost
+from aegis.chaos.simulated_processes import Machine
+from aegis.errors import NotFound
+from aegis.journal.reader import LedgerReader
+from aegis.protocol import terminals as api
+from aegis.protocol.inboxes import ReadInbox
+from aegis.protocol.wire import to_plain
+from aegis.terminals.meta import load_settings
+from aegis.terminals.settings import TerminalFiles
+from tests.aegis.chaos.lives import ask, terminals_tree
+
+T = TypeVar("T")
+
+ROOT = Path("/")
+"""It is there on the real machine, too: that is asked of a shell's directory."""
+
+TERMINALS = ROOT / ".aegis" / "terminals"
+EMPTY: Image = {"/": None, "/.aegis": None}
+READER = "reviewer"
+
+SETTLES_S = 3.0
+"""Seconds after which a daemon that was started has written and told what it owed."""
+
+
+@attrs.frozen(kw_only=True)
+class Shelf:
+    """What a daemon tells of one terminal. ``columns`` is None if it is not open."""
+
+    life: str
+    columns: int | None
+    records: tuple[Mapping[str, Any], ...]
+    damaged: int
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """What a daemon finds: terminals by name, the reader's messages, processes of before.
+
+    ``failed`` are terminals that it could not start, ``doomed`` what a purge has left. ``tokens``
+    are those of all commands of which any file of a terminal holds a word.
+    """
+
+    shelves: Mapping[str, Shelf]
+    failed: tuple[str, ...]
+    messages: tuple[Mapping[str, Any], ...]
+    left: tuple[str, ...]
+    doomed: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+@attrs.frozen
+class Place:
+    """A machine, and real directories for the start-up files of its shells."""
+
+    simulation: Simulation
+    machine: Machine
+    scratch: Path
+
+    @asynccontextmanager
+    async def daemon(self, disk: SimulatedDisk) -> AsyncIterator[System]:
+        """A daemon on this disk; it dies with the process that the disk has."""
+        host = SimulatedHost(self.machine, self.scratch)
+        disk.on_death = host.kill
+        tree = terminals_tree(ROOT, host, SimulatedFlusher(disk))
+        async with self.simulation.open_system(tree) as system:
+            yield system
+
+    async def killed_when(self, disk: SimulatedDisk, work: Callable[[System], Awaitable[T]]) -> T:
+        """What ``work`` gives on a daemon that is killed right after it."""
+        found = []
+        try:
+            async with self.daemon(disk) as system:
+                found.append(await work(system))
+                raise disk.die()
+        except* ProcessDied:
+            if not found:
+                raise
+        return found[0]
+
+    async def examine(self, disk: SimulatedDisk) -> Found:
+        """What the next daemon finds on this disk; it is killed then."""
+        before = {each.pid for each in self.machine.alive}
+
+        async def look(system: System) -> Found:
+            await trio.sleep(SETTLES_S)
+            left = tuple(str(each.info) for each in self.machine.alive if each.pid in before)
+            return await found_by(system, disk, left)
+
+        return await self.killed_when(disk, look)
+
+
+@asynccontextmanager
+async def place(simulation: Simulation, chance: Random) -> AsyncIterator[Place]:
+    """A machine, for as long as the block lasts."""
+    with reproducible(chance), TemporaryDirectory() as scratch:
+        async with trio.open_nursery() as nursery:
+            yield Place(simulation, Machine(nursery, chance), Path(scratch))
+            nursery.cancel_scope.cancel()
+
+
+def recovered(disk: SimulatedDisk) -> Found:
+    """What a daemon finds after a loss of power: no process is left of before."""
+
+    async def play(simulation: Simulation) -> Found:
+        async with place(simulation, simulation.chance) as here:
+            return await here.examine(disk)
+
+    return simulate(play, seed=_seed_of(cached_image(disk.model))).value
+
+
+def _seed_of(image: Image) -> int:
+    """Another one for each image: no name that a daemon draws is drawn again by its next life."""
+    return zlib.crc32(repr(sorted(image.items())).encode())
+
+
+async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> Found:
+    """What this daemon tells its clients, and what lies beside its terminals."""
+    listed = (await ask(system, api.ListTerminals())).result
+    names = disk.list_directory(TERMINALS) if disk.is_directory(TERMINALS) else []
+    open_now = {each.name: each for each in listed if each.state != "failed"}
+    shelves = {}
+    for name in sorted({*open_now, *(name for name in names if not name.startswith("."))}):
+        info = open_now.get(name)
+        shelves[name] = await _shelf(system, disk, name, None if info is None else info.cols)
+    read = ReadInbox(from_handle=READER, unread=False, limit=1000)
+    messages: Any = to_plain(await ask(system, read))["messages"]
+    return Found(
+        shelves=shelves,
+        failed=tuple(sorted(each.name for each in listed if each.state == "failed")),
+        messages=tuple(map(_undated, messages)),
+        left=tuple(left),
+        doomed=tuple(name for name in names if name.startswith(".")),
+        tokens=tokens_below(TERMINALS, cached_image(disk.model)),
+    )
+
+
+def tokens_below(directory: Path, image: Image) -> tuple[str, ...]:
+    """The tokens in all files below a directory, sorted."""
+    files = [data for path, data in image.items() if data and Path(path).is_relative_to(directory)]
+    return tuple(
+        sorted({each for data in files for each in tokens_in(data.decode(errors="ignore"))})
+    )
+
+
+async def _shelf(system: System, disk: SimulatedDisk, name: str, columns: int | None) -> Shelf:
+    files = TerminalFiles(TERMINALS / name)
+    settings = load_settings(disk, files, ROOT)
+    try:
+        reading = await ask(system, api.ReadRecords(name=name, since_seq=-1))
+    except NotFound:
+        reading = api.RecordList(result=[])
+    plain: Any = to_plain(reading)["result"]
+    return Shelf(
+        life="" if settings is None else settings.life,
+        columns=columns,
+        records=tuple(map(without_the_moment, plain)),
+        damaged=LedgerReader(files.ledger, disk=disk).onward(0).damaged_count,
+    )
+
+
+def _undated(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Likewise: a wake is of the time of its record."""
+    return {key: each for key, each in message.items() if key not in ("timestamp", "text")}
+
+
+def without_the_moment(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without when it was found that a command was killed: each recovery has its own time."""
+    return {**record, "finished_at": None} if record["killed_by_restart"] else record

@@ -1,0 +1,490 @@
+"""Scenarios of whole terminals: the real directory, fronts, shells, writers and inboxes.
+
+Processes and PTYs are simulated. When the daemon dies, its shells live on as real ones would: the
+next daemon on the same machine is asked what it finds, beside those after a loss of power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+import attrs
+import trio
+
+from actors import ActorError, AskError, System
+from actors.faults import RUNTIME, FaultTable
+from actors.simulate import Simulation, simulate
+from aegis.chaos.checking.checker import RULES
+from aegis.chaos.checking.evidence import Answer, Command, Life, Record, Told
+from aegis.chaos.checking.evidence import Evidence as Load
+from aegis.chaos.checking.matching import tokens_in
+from aegis.chaos.disk_model import Image, cached_image
+from aegis.chaos.exhaustive import Evidence, World
+from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
+from aegis.errors import AegisError, AlreadyExists
+from aegis.inboxes.faults import INBOXES
+from aegis.journal.faults import JOURNAL
+from aegis.protocol import terminals as api
+from aegis.protocol.control import ResizeTerminal
+from aegis.protocol.output import WaitTerminal
+from aegis.protocol.wire import to_plain
+from aegis.terminals.directory import EndAllTerminals
+from aegis.terminals.faults import TERMINALS
+from tests.aegis.chaos.lives import KINDS, ask, make_command
+from tests.crash.commands import Kind
+from tests.crash.load import NEVER_TYPED
+from tests.faults.daemons import EMPTY, READER, Found, Place, place, recovered, without_the_moment
+from tests.faults.retrying import over_lives, until_done
+
+WRITER = "builder"
+
+BEFORE = 2_000_003
+"""The seed of what happened before a scenario: none of its names is drawn again."""
+QUICK, FAILING, TYPED = KINDS["quick"], KINDS["failing"], KINDS["typed"]
+LATE = KINDS["too long for its caller"]
+ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
+DEAF = KINDS["leaving a deaf child"]
+
+WHERE_ONE_DIES = {"killed too early"}
+"""Not a rule where a single actor may crash: that ends a command, too."""
+
+AFTER_POWER_LOSS = {"unrecorded"}
+"""Nor this one after a loss of power: it takes the shells, and notes that were not synced."""
+
+
+@attrs.frozen
+class Opened:
+    """A terminal is open, and so many columns wide."""
+
+    name: str
+    columns: int
+
+
+@attrs.frozen
+class Shut:
+    """A terminal is closed; ``purge``: with all its history."""
+
+    name: str
+    purge: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Proof:
+    """What commands did by themselves, and what the next daemon on the same machine found."""
+
+    commands: Sequence[Command]
+    refused: Sequence[str]
+    begun: Sequence[str]
+    ended: Sequence[str]
+    next: Found
+
+
+@attrs.define
+class Client:
+    """Uses the terminals of one run, over the lives of its daemons, and notes what it was told."""
+
+    world: World
+    commands: list[Command] = attrs.field(factory=list)
+    refused: list[str] = attrs.field(factory=list)
+    earlier: list[str] = attrs.field(factory=list)
+    """Tokens of commands that ran on another machine."""
+
+    async def run(self, system: System, name: str, kind: Kind) -> None:
+        """Send a command, once: whether it ran is not always told."""
+        token = f"@{name}.{len(self.commands)}@"
+        command = make_command(kind, token=token, terminal=name, handle=WRITER, life=1)
+        self.commands.append(command)
+        request: Any = api.RunCommand(
+            name=name, cmd=command.text, timeout=kind.timeout_s, from_handle=WRITER
+        )
+        if kind.typed:
+            # What is typed ahead of a command that runs would be echoed into its output.
+            await until_done(partial(ask, system, WaitTerminal(name=name)))
+            request = api.SendKeys(name=name, keys=f"{command.text}\r", from_handle=WRITER)
+        try:
+            reply = await ask(system, request)
+        except (AegisError, AskError, ActorError) as error:
+            if any(sentence in str(error) for sentence in NEVER_TYPED):
+                self.refused.append(token)
+        else:
+            self.is_told(name, reply)
+
+    async def read(self, system: System, name: str) -> None:
+        """Read all records."""
+        reading = await until_done(partial(ask, system, api.ReadRecords(name=name, since_seq=-1)))
+        for record in reading.result:
+            self.is_told(name, record)
+
+    def is_told(self, name: str, reply: object) -> None:
+        """A client has this record."""
+        if isinstance(reply, api.CommandRecord):
+            record: Any = to_plain(reply)
+            self.world.is_told(Told(name, record))
+
+    async def spawn(self, system: System, name: str, columns: int) -> None:
+        """Open a terminal."""
+        self.world.tries(Opened(name, columns))
+        request = api.SpawnTerminal(name=name, shell="bash", cols=columns)
+        await until_done(partial(_unless_there, system, request))
+        self.world.is_told(Opened(name, columns))
+
+    async def resize(self, system: System, name: str, columns: int) -> None:
+        """Give a terminal another width."""
+        self.world.tries(Opened(name, columns))
+        await until_done(partial(ask, system, ResizeTerminal(name=name, rows=24, cols=columns)))
+        self.world.is_told(Opened(name, columns))
+
+    async def close(self, system: System, name: str, *, purge: bool) -> None:
+        """Close a terminal; a second try may find it closed."""
+        self.world.tries(Shut(name, purge))
+        await until_done(partial(_unless_gone, system, api.CloseTerminal(name=name, purge=purge)))
+        self.world.is_told(Shut(name, purge))
+
+
+async def _unless_there(system: System, request: api.SpawnTerminal) -> None:
+    try:
+        await ask(system, request)
+    except AlreadyExists as error:
+        if "is open already" not in str(error):
+            raise
+
+
+async def _unless_gone(system: System, request: api.CloseTerminal) -> None:
+    try:
+        await ask(system, request)
+    except AegisError as error:
+        if "there is no terminal" not in str(error) and "is closed;" not in str(error):
+            raise
+
+
+@attrs.frozen(kw_only=True)
+class OnTerminals:
+    """What the scenarios of terminals have in common: who plays, who dies, and the rules."""
+
+    name: str = "terminals"
+    image: Image = EMPTY
+    tables: tuple[FaultTable, ...] = (JOURNAL, TERMINALS, INBOXES, RUNTIME)
+    subjects: tuple[str, ...] = ("TerminalDirectory", "Terminal", "Shell", "LedgerWriter")
+    recovers_durably: bool = True
+    shows_only_durable: bool = True
+
+    async def work(self, client: Client, system: System) -> None:
+        """What the clients of one daemon do; from its beginning, where one could not begin."""
+        raise NotImplementedError
+
+    async def before(self, client: Client, here: Place) -> None:
+        """What happened on this machine before: nothing, if the scenario does not say so."""
+
+    async def play(self, world: World) -> None:
+        async with place(world.simulation, world.simulation.chance) as here:
+            client = Client(world)
+            await self.before(client, here)
+            work = partial(self.work, client)
+            try:
+                await over_lives(partial(here.killed_when, world.disk, work))
+            except* ProcessDied:
+                pass
+            with world.undisturbed():
+                found = await here.examine(SimulatedDisk(cached_image(world.disk.model)))
+            begun, ended = (_witnessed(here, what) for what in ("begun", "ended"))
+            world.evidence.proof = Proof(
+                commands=client.commands,
+                refused=client.refused,
+                begun=begun,
+                ended=[*client.earlier, *ended],
+                next=found,
+            )
+
+    def recover(self, disk: SimulatedDisk) -> Found:
+        return recovered(disk)
+
+    def check(self, evidence: Evidence, found: Found, *, killed: bool) -> Iterator[str]:
+        yield from self.judge(evidence, found, killed=killed)
+        if killed:
+            for what in self.judge(evidence, evidence.proof.next, killed=True):
+                yield f"{what} (with the processes that were left)"
+
+    def judge(self, evidence: Evidence, found: Found, *, killed: bool) -> Iterator[str]:
+        """Which promises are broken by what one daemon found."""
+        if found.left:
+            yield f"processes of before are left: {found.left}"
+        if found.doomed:
+            yield f"of what was purged is left: {found.doomed}"
+        if found.failed:
+            yield f"terminals {found.failed} could not be started"
+        yield from self.judge_terminals(evidence, found)
+        load = load_of(evidence, found, killed=killed, reader=self.reader)
+        for name, rule in RULES.items():
+            is_exempt = name in WHERE_ONE_DIES or (name in AFTER_POWER_LOSS and not killed)
+            if not is_exempt and not (name == "numbers" and _is_damaged(found)):
+                found_wrong = [f"{name}: {what}" for what in rule(load)]
+                yield from (each for each in found_wrong if not _is_unknown(name, each, load))
+
+    @property
+    def reader(self) -> str | None:
+        """Who subscribes to all terminals, if somebody does."""
+        return None
+
+    def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
+        """Whether those are open that should be, with their settings."""
+        for name in {each.name for each in evidence.tried if isinstance(each, Opened | Shut)}:
+            allowed = columns_allowed(name, evidence)
+            shelf = found.shelves.get(name)
+            columns = None if shelf is None else shelf.columns
+            if columns not in allowed:
+                yield f"{name} has {columns} columns, and should have one of {allowed}"
+
+
+def columns_allowed(name: str, evidence: Evidence) -> list[int | None]:
+    """How wide a terminal may be: as was told last, or as was tried after that. None: closed."""
+
+    def states(changes: Sequence[object]) -> list[int | None]:
+        own = [each for each in changes if isinstance(each, Opened | Shut) and each.name == name]
+        return [each.columns if isinstance(each, Opened) else None for each in own]
+
+    told, tried = states(evidence.told), states(evidence.tried)
+    return [told[-1] if told else None, *tried[len(told) :]]
+
+
+def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | None) -> Load:
+    """The evidence as the rules for loads take it.
+
+    Raw bytes are not synced, so after a loss of power only output is judged that was told with a
+    final record.
+    """
+    proof: Proof = evidence.proof
+    told = [
+        Told(each.terminal, without_the_moment(each.record))
+        for each in evidence.told
+        if isinstance(each, Told)
+    ]
+    ledgers = {name: shelf.records for name, shelf in found.shelves.items()}
+    if not killed:
+        final = {(each.terminal, each.record["seq"]) for each in told if each.record["end"]}
+        told = [each for each in told if each.record["end"]] + [
+            Told(each.terminal, {**each.record, "stdout": ""})
+            for each in told
+            if not each.record["end"]
+        ]
+        whole = {command.token: command.stdout for command in proof.commands}
+        ledgers = {
+            name: tuple(
+                each if (name, each["seq"]) in final else _with_output(each, whole)
+                for each in records
+            )
+            for name, records in ledgers.items()
+        }
+    answers = {} if reader is None else {reader: (Answer(found.messages),)}
+    return Load(
+        commands=tuple(proof.commands),
+        begun=tuple(proof.begun),
+        ended=tuple(proof.ended),
+        told=tuple(told),
+        refused=tuple(proof.refused),
+        ledgers=ledgers,
+        ids={name: shelf.life for name, shelf in found.shelves.items()},
+        answers=answers,
+        kept={} if reader is None else {reader: found.messages},
+        handoffs=(),
+        lives=(Life(number=1, killed=True),),
+    )
+
+
+def _with_output(record: Record, whole: Mapping[str, str]) -> Record:
+    """As if the raw log had all that the command should print."""
+    token = next(iter(tokens_in(record["cmd"])), "")
+    return {**record, "stdout": whole.get(token, "")}
+
+
+def _is_unknown(rule: str, what: str, load: Load) -> bool:
+    """A shell's actor that crashes may take with it that a typed command began: nobody knew."""
+    typed = [command.token for command in load.commands if command.typed]
+    return rule == "unrecorded" and any(token in what for token in typed)
+
+
+def _is_damaged(found: Found) -> bool:
+    return any(shelf.damaged for shelf in found.shelves.values())
+
+
+def _witnessed(here: Place, what: str) -> tuple[str, ...]:
+    return tuple(words[1] for words in here.machine.witnessed if words[0] == what)
+
+
+def left_by(work: Callable[[System], Awaitable[None]]) -> Image:
+    """What is on a disk after this work, all of it on the medium."""
+    disk = SimulatedDisk(EMPTY)
+
+    async def play(simulation: Simulation) -> None:
+        async with place(simulation, simulation.chance) as here:
+            await here.killed_when(disk, work)
+
+    simulate(play, seed=BEFORE)
+    return cached_image(disk.model)
+
+
+@cache
+def subscribed() -> Image:
+    """A terminal to which somebody subscribes."""
+
+    async def work(system: System) -> None:
+        await ask(system, api.SpawnTerminal(name="build", shell="bash"))
+        await ask(system, api.Subscribe(name="build", from_handle=READER))
+        await ask(system, EndAllTerminals())
+
+    return left_by(work)
+
+
+@attrs.frozen(kw_only=True)
+class StartRunFinish(OnTerminals):
+    """A daemon starts, brings its terminal back, runs commands of several kinds, and stops."""
+
+    name: str = "start, run, finish"
+    image: Image = attrs.field(factory=subscribed)
+    kinds: tuple[Kind, ...] = (QUICK, LATE, FAILING, TYPED, QUICK)
+
+    @property
+    def reader(self) -> str | None:
+        return READER
+
+    async def work(self, client: Client, system: System) -> None:
+        for kind in self.kinds:
+            await client.run(system, "build", kind)
+        await client.read(system, "build")
+        await until_done(partial(ask, system, EndAllTerminals()))
+
+    def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
+        if list(found.shelves) != ["build"] or found.shelves["build"].columns is None:
+            yield f"build was not there again, but {list(found.shelves)}"
+
+
+class DiesAtARecord(SimulatedDisk):
+    """A disk whose process is killed before it writes the record of this command."""
+
+    token = b""
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        if self.token and self.token in bytes(data) and b'"seq":' in bytes(data):
+            raise self.die()
+        return super().write(fd, data)
+
+
+@attrs.frozen(kw_only=True)
+class Recovery(OnTerminals):
+    """A daemon was killed: one command runs, one has ended and has no record; another starts."""
+
+    name: str = "in-flight recovery"
+    image: Image = attrs.field(factory=subscribed)
+
+    @property
+    def reader(self) -> str | None:
+        return READER
+
+    async def before(self, client: Client, here: Place) -> None:
+        disk = DiesAtARecord(self.image)
+
+        async def work(system: System) -> None:
+            await ask(system, api.SpawnTerminal(name="test", shell="bash"))
+            await ask(system, api.Subscribe(name="test", from_handle=READER))
+            await client.run(system, "build", DEAF)
+            await client.run(system, "build", ENDLESS)
+            disk.token = f"@test.{len(client.commands)}@".encode()
+            await client.run(system, "test", FAILING)
+
+        with client.world.undisturbed():
+            try:
+                await here.killed_when(disk, work)
+            except* ProcessDied:
+                pass
+            await trio.sleep(1)
+        disk.model.close_all()
+        client.world.disk.model = disk.model
+
+    async def work(self, client: Client, system: System) -> None:
+        for name in ("build", "test"):
+            await client.read(system, name)
+        await client.run(system, "build", QUICK)
+        await client.read(system, "build")
+
+    def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
+        if [shelf.columns for shelf in found.shelves.values()] != [80, 80]:
+            yield f"not both terminals were there again: {found.shelves}"
+
+
+@attrs.frozen(kw_only=True)
+class Spawn(OnTerminals):
+    """Two terminals are spawned on a new root, and one gets another size."""
+
+    name: str = "spawn"
+
+    async def work(self, client: Client, system: System) -> None:
+        await client.spawn(system, "build", 80)
+        await client.spawn(system, "test", 100)
+        await client.resize(system, "build", 120)
+
+
+@cache
+def two_with_history() -> Image:
+    """Two open terminals, each with the record of a command."""
+
+    async def work(system: System) -> None:
+        for name in ("build", "test"):
+            await ask(system, api.SpawnTerminal(name=name, shell="bash"))
+            text = old_command(name).text
+            await ask(system, api.RunCommand(name=name, cmd=text, from_handle=WRITER))
+        await ask(system, EndAllTerminals())
+
+    return left_by(work)
+
+
+def old_command(name: str) -> Command:
+    """What ran on a terminal before."""
+    return make_command(QUICK, token=f"@{name}.old@", terminal=name, handle=WRITER, life=1)
+
+
+@cache
+def old_found() -> Found:
+    """What a daemon finds before anything is closed."""
+    return recovered(SimulatedDisk(two_with_history()))
+
+
+@attrs.frozen(kw_only=True)
+class Purge(OnTerminals):
+    """A terminal is closed with its history and spawned anew; another one is closed and kept."""
+
+    name: str = "close with purge"
+    image: Image = attrs.field(factory=two_with_history)
+
+    async def before(self, client: Client, here: Place) -> None:
+        for name in ("build", "test"):
+            client.commands.append(old_command(name))
+            client.earlier.append(old_command(name).token)
+            client.world.tries(Opened(name, 80))
+            client.world.is_told(Opened(name, 80))
+
+    async def work(self, client: Client, system: System) -> None:
+        await client.close(system, "build", purge=True)
+        await client.spawn(system, "build", 100)
+        await client.run(system, "build", QUICK)
+        await client.close(system, "test", purge=False)
+
+    def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
+        yield from super().judge_terminals(evidence, found)
+        old, shelf = old_found().shelves, found.shelves
+        if "test" not in shelf or shelf["test"].records != old["test"].records:
+            yield f"the history of test is not what it was: {shelf.get('test')}"
+        purge, held = Shut("build", purge=True), "@build.old@" in found.tokens
+        if purge in evidence.told and held:
+            yield "what was purged is there in part"
+        is_whole = "build" in shelf and shelf["build"].records == old["build"].records
+        if not is_whole and (held or purge not in evidence.tried):
+            yield f"the history of build is there in part: {shelf.get('build')}"
+
+
+def undisturbed_records(found: Found) -> Mapping[str, list[tuple[str, int | None]]]:
+    """How the commands of each terminal ended."""
+    return {
+        name: [(record["end"], record["exit"]) for record in shelf.records]
+        for name, shelf in found.shelves.items()
+    }

@@ -1,0 +1,132 @@
+"""The scenarios of whole terminals: what they do, and that they see what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from aegis.chaos.exhaustive import Effort, Exploration
+from aegis.chaos.simulated_host import SimulatedHost
+from aegis.chaos.strikes import Kind, Strike
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
+from aegis.terminals import directory, finalising, purging
+from aegis.terminals.meta import save_settings
+from aegis.terminals.workspace import Workspace
+from tests.faults.terminals import (
+    OnTerminals,
+    Purge,
+    Recovery,
+    Spawn,
+    StartRunFinish,
+    undisturbed_records,
+)
+
+Patch = pytest.MonkeyPatch
+
+ENDS = {
+    StartRunFinish: {
+        "build": [("exited", 0), ("exited", 0), ("exited", 7), ("exited", 0), ("exited", 0)]
+    },
+    Recovery: {
+        "build": [("exited", 0), ("killed_by_restart", None), ("exited", 0)],
+        "test": [("exited", 7)],
+    },
+    Spawn: {"build": [], "test": []},
+    Purge: {"build": [("exited", 0)], "test": [("exited", 0)]},
+}
+
+FEW = Effort(image_step=499, second_step=10_000, left_step=10_000, max_product=16)
+
+
+@pytest.mark.parametrize("scenario", ENDS, ids=lambda scenario: scenario.__name__)
+def test_undisturbed_every_command_is_recorded_with_its_own_end(
+    scenario: type[OnTerminals],
+) -> None:
+    outcome = Exploration(scenario()).run(None)
+    assert outcome.failure == ""
+    assert undisturbed_records(outcome.evidence.proof.next) == ENDS[scenario]
+    assert outcome.evidence.proof.refused == []
+
+
+def test_what_a_failed_terminal_shows_is_synced() -> None:
+    findings = Exploration(Recovery(), FEW).examine(FAILS_TO_START)
+    assert not findings.violations, findings.violations[0]
+
+
+FAILS_TO_START = Strike("actor.setup.after[Shell]", 2, Kind.CRASH)
+"""Its front has written the record of what was in flight, and goes before the sync of that."""
+
+
+async def sync_nothing(flusher: Flusher, path: object) -> None:
+    return
+
+
+def show_what_is_not_synced(patch: Patch) -> None:
+    for module in (finalising, directory):
+        patch.setattr(module, "sync_ledger", sync_nothing)
+
+
+def forget_what_was_in_flight(patch: Patch) -> None:
+    patch.setattr(Note, "load", lambda self: None)
+
+
+def end_nothing_of_earlier_daemons(patch: Patch) -> None:
+    patch.setattr(SimulatedHost, "aim", lambda self, process: None)
+
+
+def leave_a_closed_terminal_in_the_workspace(patch: Patch) -> None:
+    async def remove(self: Workspace, name: str) -> None:
+        return
+
+    patch.setattr(Workspace, "remove", remove)
+
+
+def leave_a_spawned_terminal_out_of_the_workspace(patch: Patch) -> None:
+    async def add(self: Workspace, name: str) -> None:
+        return
+
+    patch.setattr(Workspace, "add", add)
+
+
+def purge_without_deleting(patch: Patch) -> None:
+    patch.setattr(purging, "delete", lambda disk, doomed: None)
+
+
+def forget_to_save_a_size(patch: Patch) -> None:
+    def save(disk: Any, files: Any, settings: Any) -> None:
+        save_settings(disk, files, attrs.evolve(settings, cols=80))
+
+    patch.setattr("aegis.terminals.lives.save_settings", save)
+
+
+@attrs.frozen
+class Broken:
+    """A promise, how it is broken, the scenario that must see it, and under which strike."""
+
+    by: Callable[[Patch], None]
+    scenario: type[OnTerminals]
+    rule: str
+    strike: Strike | None = None
+
+
+BROKEN = [
+    Broken(show_what_is_not_synced, Recovery, "told and gone", FAILS_TO_START),
+    Broken(forget_what_was_in_flight, Recovery, "unrecorded"),
+    Broken(end_nothing_of_earlier_daemons, Recovery, "are left"),
+    Broken(leave_a_closed_terminal_in_the_workspace, Purge, "and should have one of"),
+    Broken(leave_a_spawned_terminal_out_of_the_workspace, Spawn, "and should have one of"),
+    Broken(purge_without_deleting, Purge, "of what was purged is left"),
+    Broken(forget_to_save_a_size, Spawn, "and should have one of"),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.by.__name__)
+def test_a_promise_broken_on_purpose_is_noticed(broken: Broken, monkeypatch: Patch) -> None:
+    scenario = broken.scenario()  # what was there before is made by sound code
+    broken.by(monkeypatch)
+    found = Exploration(scenario, FEW).examine(broken.strike).violations
+    assert any(broken.rule in violation.what for violation in found), found[:3]
