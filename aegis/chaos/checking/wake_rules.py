@@ -37,7 +37,7 @@ class WakeId:
 def wake_ids(evidence: Evidence, handle: str) -> dict[str, Record]:
     """The id that the message to ``handle`` of each record has, with the record."""
     return {
-        str(WakeId(terminal, evidence.ids[terminal], record["seq"], handle)): record
+        str(WakeId(terminal, evidence.ids.get(terminal, ""), record["seq"], handle)): record
         for terminal, record in evidence.records()
         if record["writer"] != f"agent:{handle}"
     }
