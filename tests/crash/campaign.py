@@ -14,7 +14,8 @@ from pathlib import Path
 
 import attrs
 
-from aegis.chaos.checking.evidence import Evidence, Life, Message, Record
+from aegis.chaos.checking.evidence import Evidence, Life
+from aegis.chaos.checking.happenings import Message, Record
 from aegis.client.line import CommandFailed, LineClient, LineError
 from tests.crash.commands import KINDS
 from tests.crash.deaths import AtPoint, Death, UnderLoad, WhileStarting

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import attrs
 
-from aegis.chaos.checking.evidence import Command, Evidence, Life, Record, Told
+from aegis.chaos.checking.evidence import Command, Evidence, Life, Told
+from aegis.chaos.checking.happenings import Record
 from aegis.chaos.checking.matching import Matching, tokens_in
 from aegis.chaos.checking.wake_rules import WAKE_RULES
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from aegis.chaos.checking.evidence import Command, Evidence, Record
+from aegis.chaos.checking.evidence import Command, Evidence
+from aegis.chaos.checking.happenings import Record
 
 TOKEN = re.compile(r"@[a-z0-9.]+@")
 

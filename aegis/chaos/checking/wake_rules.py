@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from aegis.chaos.checking.evidence import Evidence, Message, Record
+from aegis.chaos.checking.evidence import Evidence
+from aegis.chaos.checking.happenings import Message, Record
 from aegis.chaos.checking.matching import tokens_in
 
 WAKE = "term:"

@@ -12,7 +12,8 @@ import attrs
 import pytest
 
 from aegis.chaos.checking.checker import RULES, violations
-from aegis.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Record, Told
+from aegis.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Told
+from aegis.chaos.checking.happenings import Record
 from aegis.chaos.checking.matching import tokens_in
 
 LIFE_ID = "abc"
