@@ -256,6 +256,14 @@ class DiskModel:
             _fail(errno.ENOTDIR)
         return list(self.directories[number])
 
+    def is_directory(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        try:
+            directory, name = self._parent(path)
+        except OSError:
+            return False
+        return name == "" or self.directories[directory].get(name) in self.directories
+
     # Syncs.
 
     def begin_sync(self, fd: int) -> SyncTicket:

@@ -144,10 +144,15 @@ class _Target:
 
 
 class SimulatedHost:
-    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does."""
+    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does.
 
-    def __init__(self, machine: Machine) -> None:
+    ``scratch`` is a real directory for the start-up files of one shell at a time; without one they
+    lie in the directory of their terminal, which is then to be real.
+    """
+
+    def __init__(self, machine: Machine, scratch: Path | None = None) -> None:
         self.machine = machine
+        self._scratch = scratch
         self.is_dead = False
         self._ptys: list[SimulatedPty] = []
 
@@ -184,6 +189,10 @@ class SimulatedHost:
         pty = SimulatedPty(process, tty)
         self._ptys.append(pty)
         return pty
+
+    def startup_directory(self, terminal: Path) -> Path:
+        """A real one, also where the terminal's own is on a simulated disk."""
+        return terminal if self._scratch is None else self._scratch
 
     def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
         """Standard error apart is not modelled."""
