@@ -175,5 +175,5 @@ def _outcomes(answered: Answered) -> tuple[Outcome, ...]:
 
 
 def _patience_s(request: Command[Any]) -> float:
-    given = [getattr(request, name, None) for name in ("timeout", "wait_s")]
+    given: list[float | None] = [getattr(request, name, None) for name in ("timeout", "wait_s")]
     return GRACE_S + sum(seconds for seconds in given if seconds is not None)

@@ -22,6 +22,7 @@ from aegis.chaos.checking.happenings import (
     Listing,
     OutputRead,
     RecordsRead,
+    Span,
     Subscribing,
     Waited,
 )
@@ -37,6 +38,7 @@ from aegis.chaos.histories.commands import (
     make_command,
 )
 from aegis.chaos.histories.notebook import Notebook
+from aegis.chaos.histories.trouble import Trouble
 from aegis.errors import IncompleteInput
 from aegis.protocol import control
 from aegis.protocol import inboxes as box
@@ -54,6 +56,8 @@ INTERRUPTS = 3
 
 _INTERRUPT = 2
 
+BASH = "bash"
+
 
 @attrs.define
 class Places:
@@ -62,28 +66,24 @@ class Places:
     seqs: dict[str, int] = attrs.field(factory=dict)
     cursors: dict[str, int] = attrs.field(factory=dict)
     inbox: str | None = None
-    is_deaf: bool = False
-    """It reads its inbox no more."""
-    was_deaf: bool = False
-    """It would have read it meanwhile."""
 
 
 class Client:
-    """``number`` of a history. ``on_step`` hears of each step when it begins."""
+    """``number`` of a history. ``trouble`` hears of each step when it begins."""
 
     def __init__(
         self,
         number: int,
         steps: Sequence[s.Step],
         book: Notebook,
-        on_step: Callable[[int], None],
+        trouble: Trouble,
     ) -> None:
         self.number = number
         self.handle = s.handle_of(number)
         self.places = Places()
         self._steps = steps
         self._book = book
-        self._on_step = on_step
+        self.trouble = trouble
         self._done = 0
         book.answers[self.handle] = []
 
@@ -92,14 +92,14 @@ class Client:
         """Whether all steps are done, or were begun."""
         return self._done == len(self._steps)
 
-    async def work(self, asker: Asker) -> None:
+    async def work(self, turn: Turn) -> None:
         """Go on with the steps until the last, or until the daemon is gone."""
         while not self.is_finished:
             step = self._steps[self._done]
             await trio.sleep(step.pause_s)
             self._done += 1
-            self._on_step(step.number)
-            await Turn(self, asker, self._book).do(step)
+            self.trouble.step(step.number)
+            await turn.do(step)
 
 
 class Turn:
@@ -108,6 +108,7 @@ class Turn:
     def __init__(self, client: Client, asker: Asker, book: Notebook) -> None:
         self._who = client.handle
         self._places = client.places
+        self._trouble = client.trouble
         self._ask = asker.ask
         self._book = book
 
@@ -123,6 +124,10 @@ class Turn:
         told = await self._run(kind, step.terminal, str(step.number), step.gone_after_s)
         if kind.answer and told.value is not None and told.value.needs_input is not None:
             await self._answer(step, kind, told.value.seq)
+
+    async def check(self, terminal: str) -> None:
+        """Run a command that shows that the terminal works."""
+        await self._run(KINDS["quick"], terminal, "end")
 
     async def _run(
         self, kind: Kind, terminal: str, number: str, gone_after_s: float | None = None
@@ -224,7 +229,7 @@ class Turn:
         """Run one command on several terminals: each prints its own token."""
         kind = KINDS[step.kind]
         commands = [self._command(kind, name, str(step.number)) for name in step.terminals]
-        text = self._command(kind, s.SHARED, str(step.number), where=HERE).text
+        text = self._command(kind, s.SHARED, str(step.number), where=f"${HERE}").text
         request = Broadcast(
             names=list(step.terminals), cmd=text, timeout=kind.timeout_s, from_handle=self._who
         )
@@ -282,7 +287,12 @@ class Turn:
 
     async def spawn(self, step: s.SpawnStep) -> None:
         """Spawn the terminal."""
-        request = api.SpawnTerminal(name=step.terminal, shell="bash", from_handle=self._who)
+        request = api.SpawnTerminal(
+            name=step.terminal,
+            shell=BASH,
+            env={HERE: step.terminal},
+            from_handle=self._who,
+        )
         await self._ask(request, partial(self._changed, "spawn", step.terminal))
 
     async def close(self, step: s.CloseStep) -> None:
@@ -321,7 +331,7 @@ class Turn:
                 span=answered.span,
                 since_seq=since,
                 records=records,
-                more=document["more"],
+                more=document.get("more", False),
             )
         )
         if records:
@@ -425,8 +435,7 @@ class Turn:
 
     async def inbox(self, step: s.InboxStep) -> None:
         """Read the inbox, or wait at it."""
-        if self._places.is_deaf:
-            self._places.was_deaf = True
+        if self._trouble.keeps_from_reading(step.client):
             return
         after = self._places.inbox if step.acknowledges else None
         await self.read_inbox(after, step.wait_s)
@@ -444,7 +453,7 @@ class Turn:
         self, after: str | None, request: box.ReadInbox | box.WaitInbox, answered: Answered
     ) -> None:
         if answered.error is not None:
-            return
+            answered = attrs.evolve(answered, span=Span(answered.span.asked))
         messages: Any = ()
         if answered.value is not None:
             document: Any = to_plain(answered.value)

@@ -12,8 +12,8 @@ import attrs
 
 from aegis.chaos.checking.evidence import Command
 
-HERE = "$HERE"
-"""Stands for the name of the terminal in a text that several terminals get."""
+HERE = "HERE"
+"""The variable with the name of the terminal, for a text that several terminals get."""
 
 
 @attrs.frozen(kw_only=True)
