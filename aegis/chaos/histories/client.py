@@ -172,8 +172,11 @@ class Turn:
         await self._ask(request, partial(self._sent, command))
 
     async def nothing(self, step: s.NothingStep) -> None:
-        """Run a comment: that is no command."""
-        await self._ask(api.RunCommand(name=step.terminal, cmd="# no", from_handle=self._who))
+        """Run a comment."""
+        command = self._command(Kind(text="", stdout=""), step.terminal, str(step.number))
+        command = attrs.evolve(command, text=f"# {command.token}", is_silent=True)
+        request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
 
     async def type(self, step: s.TypeStep) -> None:
         """Type a command, where nothing runs, and see its end: another command runs behind it."""

@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
     "leaving a child": Kind(text="play stay setsid 1000; echo %", weight=1),
     "leaving a deaf child": Kind(text="play stay deaf 1000; echo %", weight=1),
     "forging marks": Kind(text="play forge; echo %", stdout="forged\n%\n", weight=1),
-    "asking": Kind(text="play ask %?", stdout="%?%\ngot %\n", answer="%", weight=2),
+    "asking": Kind(text="play ask %?", stdout="%?# %\ngot # %\n", answer="# %", weight=2),
     "ending the shell": Kind(
         text="echo %", last="exit 3", stdout="%\nexit\n", exit=3, end="shell_exit", weight=1
     ),
