@@ -34,7 +34,8 @@ def _outcomes(case: Case) -> Iterator[str]:
             yield from _killed(command, record)
         else:
             yield from _by_itself(case, command, record, harms)
-            if not harms and record["end"] != "closed" and command.token not in ended:
+            explained = harms or record["end"] == "closed" or command.is_silent
+            if not explained and command.token not in ended:
                 yield f"{command.token} is {record['end']} and did not come to its end"
         yield from _output(case, command, record, harms)
 
