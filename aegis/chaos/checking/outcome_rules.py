@@ -31,7 +31,7 @@ def _outcomes(case: Case) -> Iterator[str]:
             continue
         harms = case.harms_to(command, record)
         if record["end"] == "killed_by_restart":
-            yield from _killed(command, record)
+            yield from _killed(case, command, record)
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
@@ -52,9 +52,11 @@ def _by_itself(
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
 
 
-def _killed(command: Command, record: Record) -> Iterator[str]:
+def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
+    """It has a duration only where a daemon stopped in order: none was there to measure it."""
     got = (record["exit"], record["killed_by_restart"], record["duration_s"])
-    if got != (None, True, None):
+    stopped = command.life not in case.killed_lives
+    if got[:2] != (None, True) or (record["duration_s"] is not None and not stopped):
         yield f"{command.token} was killed and is recorded with {got}"
 
 

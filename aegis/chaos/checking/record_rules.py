@@ -98,6 +98,8 @@ def _strangers(case: Case) -> Iterator[str]:
         if record["writer"] != command.writer:
             yield f"{command.token} was written by {command.writer}, not by {record['writer']}"
         disturbed = record["killed_by_restart"] or case.harms_to(command, record)
+        # The shell tells the text at its next prompt, and there was none.
+        disturbed = disturbed or record["end"] == "shell_exit"
         nameless = command.typed and record["cmd"] is None and disturbed
         if record["cmd"] != command.text and not nameless:
             yield f"the text of {command.token} was recorded as {record['cmd']!r}"
