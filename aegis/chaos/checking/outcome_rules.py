@@ -55,7 +55,7 @@ def _by_itself(
 def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
     """It has a duration only where a daemon stopped in order: none was there to measure it."""
     got = (record["exit"], record["killed_by_restart"], record["duration_s"])
-    stopped = command.life not in case.killed_lives
+    stopped = command.life in case.stopping_lives
     if got[:2] != (None, True) or (record["duration_s"] is not None and not stopped):
         yield f"{command.token} was killed and is recorded with {got}"
 
