@@ -31,7 +31,7 @@ def _outcomes(case: Case) -> Iterator[str]:
             continue
         harms = case.harms_to(command, record)
         if record["end"] == "killed_by_restart":
-            yield from _killed(command, record)
+            yield from _killed(case, command, record, harms)
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
@@ -52,10 +52,15 @@ def _by_itself(
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
 
 
-def _killed(command: Command, record: Record) -> Iterator[str]:
-    got = (record["exit"], record["killed_by_restart"], record["duration_s"])
-    if got != (None, True, None):
-        yield f"{command.token} was killed and is recorded with {got}"
+def _killed(
+    case: Case, command: Command, record: Record, harms: list[Disturbance]
+) -> Iterator[str]:
+    """What a dead daemon had in flight is found by the next, which knows no duration."""
+    if record["exit"] is not None or not record["killed_by_restart"]:
+        yield f"{command.token} was killed and is recorded with {record}"
+    found = command.life in case.killed_lives and not any(harm.kind == "crash" for harm in harms)
+    if found and record["duration_s"] is not None:
+        yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
 
 
 def _ends_by(harm: Disturbance) -> Iterator[End]:
