@@ -169,7 +169,7 @@ class Case:
         """
         then = Span(since.asked, self.finished[terminal, record["seq"]].answered)
         refused = any(each.kind == "disk fault" for each in self.harms(terminal, then))
-        return record["killed_by_restart"] and (self.lost_power_in(then) or refused)
+        return self.lost_power_in(then) or (record["killed_by_restart"] and refused)
 
     def _earliest(self, terminal: str, record: Record, command: Command | None) -> int:
         if command is None:

@@ -31,6 +31,7 @@ from tests.aegis.chaos.checking.rich import (
     COMMANDS,
     GONE,
     LATER_NEWS,
+    LONG,
     NEWS,
     PM,
     RICH,
@@ -410,6 +411,12 @@ ALLOWED: dict[str, Evidence] = {
     "killed by a crash though its successor was not": attrs.evolve(
         with_t0(3, **KILLED),
         disturbances=(*RICH.disturbances, attrs.evolve(CRASH, span=at(40))),
+    ),
+    "a noted end, and output that the power took": attrs.evolve(
+        with_t0(5, exit=0, stdout="", end="exited"), deaths=POWER, ended=(*RICH.ended, LONG.token)
+    ),
+    "a wake of a life whose id nobody was told": but(
+        former={}, changes=(CHANGES[0], attrs.evolve(CHANGES[1], id=None), *CHANGES[2:])
     ),
     "killed by a stop, which knows how long it ran": attrs.evolve(
         with_t0(5, **{**KILLED, "duration_s": 0.5}),
