@@ -48,8 +48,10 @@ def _by_itself(
     allowed.update(end for harm in harms for end in _ends_by(harm))
     if _may_be_closed(case, command, record):
         allowed.add(("closed", None))
-    if got not in allowed or record["killed_by_restart"]:
+    if got not in allowed:
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
+    if record["killed_by_restart"]:
+        yield f"{command.token} is {got} and said to be killed by a restart"
 
 
 def _killed(
