@@ -31,7 +31,7 @@ def _outcomes(case: Case) -> Iterator[str]:
             continue
         harms = case.harms_to(command, record)
         if record["end"] == "killed_by_restart":
-            yield from _killed(case, command, record)
+            yield from _killed(case, command, record, harms)
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
@@ -48,16 +48,22 @@ def _by_itself(
     allowed.update(end for harm in harms for end in _ends_by(harm))
     if _may_be_closed(case, command, record):
         allowed.add(("closed", None))
-    if got not in allowed or record["killed_by_restart"]:
+    if got not in allowed:
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
+    if record["killed_by_restart"]:
+        yield f"{command.token} is {got} and said to be killed by a restart"
 
 
-def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
-    """It has a duration only where a daemon stopped in order: none was there to measure it."""
-    got = (record["exit"], record["killed_by_restart"], record["duration_s"])
-    stopped = command.life in case.stopping_lives
-    if got[:2] != (None, True) or (record["duration_s"] is not None and not stopped):
-        yield f"{command.token} was killed and is recorded with {got}"
+def _killed(
+    case: Case, command: Command, record: Record, harms: list[Disturbance]
+) -> Iterator[str]:
+    """What a dead daemon had in flight is found by the next, which knows no duration."""
+    if record["exit"] is not None or not record["killed_by_restart"]:
+        yield f"{command.token} was killed and is recorded with {record}"
+    crashed = any(harm.kind == "crash" for harm in harms)
+    found = command.life not in case.stopping_lives and not crashed
+    if found and record["duration_s"] is not None:
+        yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
 
 
 def _ends_by(harm: Disturbance) -> Iterator[End]:

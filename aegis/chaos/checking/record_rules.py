@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from aegis.chaos.checking.case import Case
-from aegis.chaos.checking.evidence import Told
+from aegis.chaos.checking.evidence import Command, Told
 from aegis.chaos.checking.happenings import UNKNOWN, Record
 from aegis.chaos.checking.matching import tokens_in
 from aegis.chaos.checking.rule import Rule
@@ -97,12 +97,15 @@ def _strangers(case: Case) -> Iterator[str]:
             continue
         if record["writer"] != command.writer:
             yield f"{command.token} was written by {command.writer}, not by {record['writer']}"
-        disturbed = record["killed_by_restart"] or case.harms_to(command, record)
-        # The shell tells the text at its next prompt, and there was none.
-        disturbed = disturbed or record["end"] == "shell_exit"
-        nameless = command.typed and record["cmd"] is None and disturbed
-        if record["cmd"] != command.text and not nameless:
+        if record["cmd"] != command.text and not _may_be_nameless(case, command, record):
             yield f"the text of {command.token} was recorded as {record['cmd']!r}"
+
+
+def _may_be_nameless(case: Case, command: Command, record: Record) -> bool:
+    """A typed text is known from the history, which is told of with the mark of a command's end."""
+    if not command.typed or record["cmd"] is not None:
+        return False
+    return record["end"] != "exited" or bool(case.harms_to(command, record))
 
 
 def _mixed(case: Case) -> Iterator[str]:

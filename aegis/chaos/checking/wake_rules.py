@@ -109,10 +109,22 @@ def _needless_wakes(case: Case) -> Iterator[str]:
             if message_id in records:
                 if True not in case.wanted(handle, wake.terminal, records[message_id]):
                     yield f"{message_id} came to {handle} who did not ask for it"
-            elif wake.life not in case.evidence.former.get(wake.terminal, ()):
+            elif not _may_have_been(case, wake):
                 yield f"{message_id} came to {handle}: its own, or of no record"
             elif message["body"].split("\n")[0].endswith(f"run by agent:{handle}"):
                 yield f"{message_id} came to {handle}: its own, since purged"
+
+
+def _may_have_been(case: Case, wake: WakeId) -> bool:
+    """Whether the terminal had this life id before a purge; it may be one that nobody was told."""
+    unknown = any(
+        change.kind == "spawn" and change.done is not False and change.id is None
+        for change in case.evidence.changes
+        if change.terminal == wake.terminal
+    )
+    is_other = wake.life != case.evidence.ids.get(wake.terminal)
+    known = wake.life in case.evidence.former.get(wake.terminal, ())
+    return known or (unknown and is_other and bool(case.purges(wake.terminal)))
 
 
 def _wrong_wakes(case: Case) -> Iterator[str]:

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from aegis.chaos.checking.checker import RULES, violations
-from aegis.chaos.checking.evidence import Answer, Evidence, Handoff, Told
+from aegis.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
 from aegis.chaos.checking.happenings import (
     Ask,
     Death,
@@ -31,12 +31,14 @@ from tests.aegis.chaos.checking.rich import (
     COMMANDS,
     GONE,
     LATER_NEWS,
+    LONG,
     NEWS,
     PM,
     RICH,
     SUBSCRIPTIONS,
     T0,
     TMP,
+    UNHEARD,
     WAKES,
     change,
     output,
@@ -409,6 +411,27 @@ ALLOWED: dict[str, Evidence] = {
     "killed by a crash though its successor was not": attrs.evolve(
         with_t0(3, **KILLED),
         disturbances=(*RICH.disturbances, attrs.evolve(CRASH, span=at(40))),
+    ),
+    "a noted end, and output that the power took": attrs.evolve(
+        with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
+        deaths=POWER,
+        ended=(*RICH.ended, LONG.token),
+    ),
+    "a wake of a life whose id nobody was told": but(
+        former={}, changes=(CHANGES[0], attrs.evolve(CHANGES[1], id=None), *CHANGES[2:])
+    ),
+    "killed by a stop, which knows how long it ran": attrs.evolve(
+        with_t0(5, **{**KILLED, "duration_s": 0.5}),
+        lives=(Life(number=1, killed=False, ready=1), RICH.lives[1]),
+        asks=(),
+    ),
+    "typed, and the shell ended: its history was not told": attrs.evolve(
+        with_t0(3, cmd=None, end="shell_exit"),
+        commands=tuple(
+            attrs.evolve(each, typed=True, end="shell_exit") if each is UNHEARD else each
+            for each in COMMANDS
+        ),
+        asks=(),
     ),
     "a shell that was killed": attrs.evolve(
         with_t0(3, end="shell_exit", exit=137, stdout=""),
