@@ -83,7 +83,9 @@ class Matching:
         later = [each.life for each in named[index:] if each is not None]
         for command in free:
             fits = max(earlier, default=0) <= command.life <= min(later, default=command.life)
-            if fits and command.writer == record["writer"] and command.token in self._begun:
+            # Killed before it printed anything, it may not have come to write down its beginning.
+            may_be = command.token in self._begun or not record["stdout"]
+            if fits and command.writer == record["writer"] and may_be:
                 free.remove(command)
                 return command
         return None
