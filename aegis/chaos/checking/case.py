@@ -33,11 +33,14 @@ def possible_states(start: T, steps: Iterable[tuple[Span, T, bool]], when: Span)
     on for ever.
     """
     states = {start}
+    earlier: list[tuple[Span, T]] = []
     for span, state, is_certain in sorted(steps, key=lambda step: step[0].asked):
         if is_certain and span.is_before(when):
-            states = {state}
+            # What was under way at the same time may have come after it, though asked before.
+            states = {state, *(other for each, other in earlier if each.overlaps(span))}
         elif not when.is_before(span):
             states.add(state)
+        earlier.append((span, state))
     return states
 
 
@@ -165,7 +168,7 @@ class Case:
         """Whether its output is what the raw log had, which may have lost or changed bytes.
 
         That is so after a loss of power, for nothing of the log is synced, and where the disk
-        refused some of it.
+        refused some of it. After a loss of power also of one whose end was noted before.
         """
         then = Span(since.asked, self.finished[terminal, record["seq"]].answered)
         refused = any(each.kind == "disk fault" for each in self.harms(terminal, then))
