@@ -77,6 +77,12 @@ class Case:
         return frozenset(life.number for life in self.evidence.lives if life.killed)
 
     @cached_property
+    def stopping_lives(self) -> frozenset[int]:
+        """The lives that had at least begun to stop in order."""
+        lives = self.evidence.lives
+        return frozenset(life.number for life in lives if life.stopping or not life.killed)
+
+    @cached_property
     def lives_without_power(self) -> frozenset[int]:
         """The lives that ended with a loss of power."""
         return frozenset(each.life for each in self.evidence.deaths if each.kind == "power loss")
