@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,10 @@ def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"seeds from ")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + GUARD_S
     while not (workers := children.read_text().split()):
         assert process.poll() is None
+        assert time.monotonic() < deadline
         os.sched_yield()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=GUARD_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trio
@@ -77,4 +76,4 @@ async def test_who_ends_it_leaves_no_process() -> None:
                 nursery.cancel_scope.cancel()
 
             await Pool(iter([1, 2, 3]), 1, on_played, command=command).run()
-    assert not Path(f"/proc/{found[0].operations}").exists()
+    assert not await trio.Path(f"/proc/{found[0].operations}").exists()

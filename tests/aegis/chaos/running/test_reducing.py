@@ -92,7 +92,7 @@ def test_the_search_is_ended_by_what_is_raised_at_a_try() -> None:
 
 
 def test_a_part_keeps_steps_and_faults_apart() -> None:
-    parts = (*SCRIPT.faults[:1], *SCRIPT.steps[3:5])
+    parts: tuple[s.Step | s.ScriptFault, ...] = (*SCRIPT.faults[:1], *SCRIPT.steps[3:5])
     part = part_of(SCRIPT, parts)
     assert (part.steps, part.faults) == (SCRIPT.steps[3:5], SCRIPT.faults[:1])
     assert (part.seed, part.clients) == (SCRIPT.seed, SCRIPT.clients)
