@@ -94,11 +94,11 @@ class DaemonProcess:
         assert self.wait_ready(), f"the daemon did not start: {self.log}"
 
     def launch(self, *options: str, faults: str = "") -> None:
-        """Start it, with ``faults`` (as AEGIS_FAULTS has them) armed, and do not wait."""
+        """Start it, with ``faults`` (as AEGIS_FAULT has them) armed, and do not wait."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self.program, "up", "--root", str(self.root), *(options or ("--port", "0"))],
-                env=self.environment | ({"AEGIS_FAULTS": faults} if faults else {}),
+                env=self.environment | ({"AEGIS_FAULT": faults} if faults else {}),
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aegis.chaos.checking.checker import Violation
 from aegis.chaos.checking.evidence import Evidence
 from aegis.chaos.checking.wake_rules import wake_ids
-from tests.crash.deaths import Death
+from aegis.chaos.real.deaths import Death
 
 PROPERTY = "crash"
 """The name under which a test hands its figures on."""
