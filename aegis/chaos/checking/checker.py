@@ -122,6 +122,7 @@ def _mixed(evidence: Evidence) -> Iterator[str]:
 def _outcomes(evidence: Evidence) -> Iterator[str]:
     """What ended by itself has its end, exit and output; what was killed a beginning of it."""
     ended = set(evidence.ended)
+    stopped = {death.life for death in evidence.deaths if death.kind == "stop"}
     for _, record, command in _matched(evidence):
         if command is None:
             continue
@@ -134,7 +135,8 @@ def _outcomes(evidence: Evidence) -> Iterator[str]:
             if token not in ended:
                 yield f"{token} is recorded as {record['end']} and did not come to its end"
             continue
-        if got != ("killed_by_restart", None, True) or record["duration_s"] is not None:
+        lasted = record["duration_s"] is not None and command.life not in stopped
+        if got != ("killed_by_restart", None, True) or lasted:
             yield f"{token} was killed and is recorded with {got}, {record['duration_s']}"
         # Killed after its end, and before that was written: the prompt is in the log as well.
         if not f"{command.stdout}{PROMPT}".startswith(record["stdout"]):

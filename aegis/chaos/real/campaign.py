@@ -15,6 +15,8 @@ import attrs
 import trio
 
 from aegis.chaos.checking.evidence import Evidence, Life
+from aegis.chaos.checking.happenings import Death as Ended
+from aegis.chaos.checking.happenings import DeathKind, Remains, RemainsKind
 from aegis.chaos.real.commands import KINDS
 from aegis.chaos.real.deaths import (
     FAILING,
@@ -82,6 +84,8 @@ class Campaign:
         self._witness.touch()
         self.daemon.variables["WITNESS"] = str(self._witness)
         self._lives: list[Life] = []
+        self._ends: list[Ended] = []
+        self._remains: list[Remains] = []
         self._alive: frozenset[Process] = frozenset()
         book = self.notebook
         self._readers: list[Reader] = [Reader(PM, book), McpReader(REVIEWER, book)]
@@ -111,6 +115,8 @@ class Campaign:
         self.notebook.life += 1
         self.notebook.pardoned = PARDONED.get(type(death), frozenset())
         self._launch(death)
+        how: DeathKind = "stop" if isinstance(death, WhileStopping) else "kill"
+        self._ends.append(Ended(life=self.notebook.life, kind=how, moment=self.notebook.life))
         if isinstance(death, WhileStarting):
             self.daemon.wait_dead(death.seconds)
         elif self.daemon.wait_ready():
@@ -153,7 +159,7 @@ class Campaign:
     def _die(self) -> None:
         self.daemon.kill()
         if is_locked(self.daemon.state.lock):
-            self._complain("the lock of the root is still held")
+            self._left("lock", str(self.daemon.state.lock))
         self._alive |= processes_of(self.daemon.root)
         if len(self._lives) <= self.notebook.life:
             self._lives.append(Life(number=self.notebook.life, killed=True))
@@ -164,7 +170,8 @@ class Campaign:
         """What is there of earlier lives that should not be, and what is not that should."""
         state, pid = self.daemon.state, self.daemon.process.pid
         left = self._alive & processes_of(self.daemon.root)
-        left |= holders_of(state.directory, before=pid)
+        for holder in holders_of(state.directory, before=pid):
+            self._left("descriptor", f"{holder} holds a file of {state.directory}")
         missing: list[str] = []
         try:
             missing = self._missing()
@@ -201,6 +208,10 @@ class Campaign:
         session = self.daemon.call("session_new", handle=REVIEWER)["url"]
         with self.daemon.connect() as client:
             return Address(client.endpoint.url, client.endpoint.token, session)
+
+    def _left(self, kind: RemainsKind, what: str) -> None:
+        life = self.notebook.life
+        self._remains.append(Remains(life=life, kind=kind, what=what))
 
     def _complain(self, what: str) -> None:
         self.notebook.errors.append(f"in life {self.notebook.life} {what}")
@@ -277,7 +288,7 @@ class Campaign:
 
     def _check_nothing_left(self) -> None:
         for process in processes_of(self.daemon.root):
-            self._complain(f"{process} outlived a stop in order")
+            self._left("process", str(process))
         state = self.daemon.state
         for path in (*state.directory.iterdir(), *state.terminals.glob(".*")):
             if path.name.removesuffix(".new") not in KEPT:
@@ -310,6 +321,8 @@ class Campaign:
             kept=kept.inboxes,
             handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
+            deaths=tuple(self._ends),
+            remains=tuple(self._remains),
             errors=(*book.errors, *self._errors_in_log()),
         )
 

@@ -12,6 +12,7 @@ import attrs
 LOAD_S = 1.5
 START_S = 0.8
 STARTING_RATE = 0.2
+RANDOM_OF_ROUND = 20
 
 CRASHED = "actor.receive.before[LedgerWriter]"
 """The crash that nobody notices, so that a supervisor starts an actor again."""
@@ -207,19 +208,14 @@ def deaths(numbers: Numbers, chance: random.Random) -> list[Death]:
     ]
 
 
-def any_death(chance: random.Random, *, calls: bool) -> Death:
-    """One of any kind; of those at calls only where ``calls`` may be traced."""
-    kinds = ("point", "random", "before", "after", "failing") if calls else ("point", "random")
-    match chance.choice(kinds):
-        case "point":
-            name = chance.choice(tuple(POINTS))
-            return AtPoint(name, _pass(POINTS[name], chance))
-        case "random":
-            return random_death(chance)
-        case "failing":
-            return failing(*chance.choice(FAILING), chance)
-        case when:
-            return at_call(chance.choice(tuple(CALLS)), chance, after=when == "after")
+def endless_deaths(chance: random.Random, *, calls: bool) -> Iterator[Death]:
+    """Rounds without end: each has every death once, in an order of its own.
+
+    Those at calls only where ``calls`` may be traced.
+    """
+    numbers = Numbers(at_points=1, at_random=RANDOM_OF_ROUND, at_calls=int(calls))
+    while True:
+        yield from chance.sample(a_round := deaths(numbers, chance), len(a_round))
 
 
 def random_death(chance: random.Random) -> Death:
