@@ -1,4 +1,4 @@
-"""Where, when and how a daemon is killed, and which of its calls fail. Pure."""
+"""Where, when and how a daemon is killed, and which of its calls fail."""
 
 from __future__ import annotations
 
