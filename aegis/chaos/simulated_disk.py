@@ -33,7 +33,9 @@ CALLS = (
     "rename",
     "unlink",
     "mkdir",
+    "rmdir",
     "list_directory",
+    "is_directory",
 )
 """What a plan may name. Closing is no such call: a process that dies closes what it has open."""
 
@@ -172,10 +174,20 @@ class SimulatedDisk:
         self._enter("mkdir")
         self.model.mkdir(str(path))
 
+    def rmdir(self, path: Path) -> None:
+        """See ``Disk``."""
+        self._enter("rmdir")
+        self.model.rmdir(str(path))
+
     def list_directory(self, path: Path) -> list[str]:
         """See ``Disk``."""
         self._enter("list_directory")
         return self.model.list_directory(str(path))
+
+    def is_directory(self, path: Path) -> bool:
+        """See ``Disk``."""
+        self._enter("is_directory")
+        return self.model.is_directory(str(path))
 
     # A sync in two steps, for whoever lets time pass between them.
 

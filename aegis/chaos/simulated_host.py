@@ -144,10 +144,15 @@ class _Target:
 
 
 class SimulatedHost:
-    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does."""
+    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does.
 
-    def __init__(self, machine: Machine) -> None:
+    ``scratch`` is a real directory for the start-up files of shells, in one directory for each
+    terminal; without one they lie in the directory of their terminal, which is then to be real.
+    """
+
+    def __init__(self, machine: Machine, scratch: Path | None = None) -> None:
         self.machine = machine
+        self._scratch = scratch
         self.is_dead = False
         self._ptys: list[SimulatedPty] = []
 
@@ -178,12 +183,20 @@ class SimulatedHost:
             case _:
                 raise InvalidRequest(f"a simulated machine has no shell but bash, not {argv[0]!r}")
         tty = self.machine.new_tty()
-        bash = SimulatedBash(hook, tty)
+        bash = SimulatedBash(hook, tty, env)
         process = self.machine.start(bash.main, argv, cwd=cwd, cookie=env.get(COOKIE), tty=tty)
         tty.session = tty.foreground = process.pid
         pty = SimulatedPty(process, tty)
         self._ptys.append(pty)
         return pty
+
+    def startup_directory(self, terminal: Path) -> Path:
+        """A real one, also where the terminal's own is on a simulated disk."""
+        if self._scratch is None:
+            return terminal
+        directory = self._scratch / terminal.name
+        directory.mkdir(mode=0o700, exist_ok=True)
+        return directory
 
     def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
         """Standard error apart is not modelled."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -71,8 +72,14 @@ class Disk(Protocol):
     def mkdir(self, path: Path) -> None:
         """Make a directory of mode 0700."""
 
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory."""
+
     def list_directory(self, path: Path) -> list[str]:
         """The names in the directory, in no order."""
+
+    def is_directory(self, path: Path) -> bool:
+        """Whether there is a directory; False where there is something else, or nothing."""
 
 
 class OsDisk:
@@ -134,9 +141,21 @@ class OsDisk:
         """See ``Disk``."""
         os.mkdir(path, DIRECTORY_MODE)  # noqa: PTH102 (the call by its name)
 
+    def rmdir(self, path: Path) -> None:
+        """See ``Disk``."""
+        os.rmdir(path)  # noqa: PTH106 (the call by its name)
+
     def list_directory(self, path: Path) -> list[str]:
         """See ``Disk``."""
         return os.listdir(path)  # noqa: PTH208 (the call by its name)
+
+    def is_directory(self, path: Path) -> bool:
+        """See ``Disk``."""
+        try:
+            found = os.stat(path)  # noqa: PTH116 (the call by its name)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return stat.S_ISDIR(found.st_mode)
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
@@ -207,6 +226,16 @@ def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None
             disk.mkdir(directory)
     if durable:
         sync_directory(disk, directory.parent)
+
+
+def remove_tree(disk: Disk, directory: Path) -> None:
+    """Remove the directory with all that is in it; what a link leads to stays. Not synced."""
+    for name in disk.list_directory(directory):
+        try:
+            disk.unlink(directory / name)
+        except IsADirectoryError:
+            remove_tree(disk, directory / name)
+    disk.rmdir(directory)
 
 
 def sync_directory(disk: Disk, directory: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from aegis.journal.disk import Disk
 from aegis.terminals import faults
 from aegis.terminals.earlier import end_what_is_left, named
 from aegis.terminals.process_scan import ProcessScan
@@ -24,6 +25,7 @@ class Cleaner:
 
     settings: TerminalSettings
     files: TerminalFiles
+    disk: Disk
     scan: ProcessScan
 
     async def end_processes(
@@ -41,7 +43,7 @@ class Cleaner:
         await faults.SHELL_END_BEFORE.reach(self.settings.name)
         leftover = await self.end_processes(ended)
         await faults.SHELL_END_AFTER.reach(self.settings.name)
-        forget_shell(self.files.shell)
+        forget_shell(self.disk, self.files.shell)
         return leftover
 
     async def discard(self, running: RunningShell) -> None:
@@ -60,8 +62,8 @@ class Cleaner:
 
         A first life that finds no note has nothing to end: ``up`` ended what earlier daemons left.
         """
-        if load_shell(self.files.shell) is None and incarnation == 1:
+        if load_shell(self.disk, self.files.shell) is None and incarnation == 1:
             return
         root, name = self.settings.root, self.settings.name
-        await end_what_is_left(root, name, self.files.shell, self.scan)
-        forget_shell(self.files.shell)
+        await end_what_is_left(root, name, self.files.shell, self.scan, self.disk)
+        forget_shell(self.disk, self.files.shell)

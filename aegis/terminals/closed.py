@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actors import Reply
 from aegis.errors import AegisError, Unavailable
+from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord
@@ -14,27 +15,27 @@ from aegis.terminals.settings import TerminalFiles
 
 
 async def answer_output(
-    files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
+    disk: Disk, files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
 ) -> None:
     """Read what was printed. Who would wait for more is told that there will be none."""
     try:
-        reply.send(await _read(files, request))
+        reply.send(await _read(disk, files, request))
     except AegisError as error:
         reply.fail(error)
 
 
 async def answer_wait(
-    files: TerminalFiles, request: WaitTerminal, reply: Reply[WaitOutcome]
+    disk: Disk, files: TerminalFiles, request: WaitTerminal, reply: Reply[WaitOutcome]
 ) -> None:
     """A command that was recorded has ended; nothing else will happen."""
     try:
-        reply.send(await _waited(files, request))
+        reply.send(await _waited(disk, files, request))
     except AegisError as error:
         reply.fail(error)
 
 
-async def _read(files: TerminalFiles, request: ReadOutput) -> OutputChunk:
-    history = History(files.ledger)
+async def _read(disk: Disk, files: TerminalFiles, request: ReadOutput) -> OutputChunk:
+    history = History(files.ledger, disk=disk)
     last, _ = history.last()
     start = 0 if last is None else last.raw_start
     fetch = FetchOutput(
@@ -42,7 +43,7 @@ async def _read(files: TerminalFiles, request: ReadOutput) -> OutputChunk:
         max_bytes=request.max_bytes,
         plain=request.plain,
     )
-    log = RawLog.open(files.directory, at_least=history.last_cursor())
+    log = RawLog.open(files.directory, disk=disk, at_least=history.last_cursor())
     try:
         check_cursor(log, request.name, fetch.cursor or 0)
         chunk = await read_output(log, fetch, is_running=lambda: False)
@@ -56,8 +57,8 @@ async def _read(files: TerminalFiles, request: ReadOutput) -> OutputChunk:
     return chunk
 
 
-async def _waited(files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:
-    history = History(files.ledger)
+async def _waited(disk: Disk, files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:
+    history = History(files.ledger, disk=disk)
     last, _ = history.last()
     if request.seq is not None:
         return _ended(await history.one(request.seq, request.name))

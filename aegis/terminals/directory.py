@@ -147,8 +147,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _begin(self) -> None:
         """The daemon starts: nothing that an earlier one left stays."""
-        await end_earlier_lives(self._root, self._directory, self._scan)
-        await self._flusher.call(partial(purging.delete_left_over, self._directory))
+        await end_earlier_lives(self._root, self._directory, self._scan, self._flusher)
+        await self._flusher.call(
+            partial(purging.delete_left_over, self._flusher.disk, self._directory)
+        )
         if not self._restore:
             await self._workspace.clear()
 
@@ -302,14 +304,14 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ) -> None:
         if failed is not None:
             await failed.settled.wait()
-        files = self._lives.files(request.name)
+        files, disk = self._lives.files(request.name), self._flusher.disk
         match request:
             case api.ReadRecords():
-                await History(files.ledger).answer(request, reply)
+                await History(files.ledger, disk=disk).answer(request, reply)
             case out.ReadOutput():
-                await closed.answer_output(files, request, reply)
+                await closed.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
-                await closed.answer_wait(files, request, reply)
+                await closed.answer_wait(disk, files, request, reply)
 
     def _not_open(self, name: str) -> AegisError:
         if self._lives.known_name(name):

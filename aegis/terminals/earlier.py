@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import structlog
-import trio
 
+from aegis.journal.disk import Disk
+from aegis.journal.flusher import Flusher
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.process_table import CookiesOf, ProcessInfo
 from aegis.terminals.reaper import end_processes
 from aegis.terminals.settings import TerminalFiles
-from aegis.terminals.shell_note import forget_shell, load_shell
+from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell
 
 log = structlog.get_logger("aegis.terminals")
 
 
-async def end_earlier_lives(root: Path, terminals: Path, scan: ProcessScan) -> None:
+async def end_earlier_lives(
+    root: Path, terminals: Path, scan: ProcessScan, flusher: Flusher
+) -> None:
     """End every process of every terminal of ``root``, open or closed, of whatever life.
 
     They are known by their cookies, and by the sessions that the notes of shells name. What does
     not end is named in the log.
     """
-    notes = await trio.to_thread.run_sync(_shell_notes, terminals)
-    known = [note for note in map(load_shell, notes) if note is not None]
+    notes = await flusher.look(partial(_shell_notes, flusher.disk, terminals))
+    known = [note for note in notes.values() if note is not None]
     sids = {sid for note in known for sid in note.live_sids(scan.host)}
     cookies = CookiesOf(root=str(root), also=frozenset(note.cookie for note in known))
     left = await end_processes(sids, cookies, scan=scan)
@@ -34,17 +38,17 @@ async def end_earlier_lives(root: Path, terminals: Path, scan: ProcessScan) -> N
         return
     for path in notes:
         with contextlib.suppress(OSError):
-            forget_shell(path)
+            forget_shell(flusher.disk, path)
 
 
 async def end_what_is_left(
-    root: str, terminal: str, note: Path, scan: ProcessScan
+    root: str, terminal: str, note: Path, scan: ProcessScan, disk: Disk
 ) -> tuple[str, ...]:
     """End every process of one terminal, of whatever life; ``note`` is that of its last shell.
 
     Gives those that did not end, as ``named`` does.
     """
-    last = load_shell(note)
+    last = load_shell(disk, note)
     sids = [] if last is None else last.live_sids(scan.host)
     also = frozenset[str]() if last is None else frozenset({last.cookie})
     cookies = CookiesOf(root=root, name=terminal, also=also)
@@ -59,10 +63,11 @@ def named(terminal: str, left: Iterable[ProcessInfo]) -> tuple[str, ...]:
     return names
 
 
-def _shell_notes(terminals: Path) -> list[Path]:
+def _shell_notes(disk: Disk, terminals: Path) -> dict[Path, ShellNote | None]:
+    """What stands in the place of a shell's note of each terminal, and what it says."""
     try:
-        directories = list(terminals.iterdir())
+        names = disk.list_directory(terminals)
     except OSError:
-        return []
-    notes = [TerminalFiles(directory).shell for directory in directories]
-    return [note for note in notes if note.is_file()]
+        return {}
+    paths = [TerminalFiles(terminals / name).shell for name in names]
+    return {path: load_shell(disk, path) for path in paths}

@@ -28,14 +28,15 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     A command that has one gets no second, so this may be cut short and done again; the front does
     the same when it starts. Raises ``StorageError``.
     """
-    if not files.directory.is_dir():
+    disk = flusher.disk
+    if not disk.is_directory(files.directory):
         return None
     note = await flusher.call(partial(Note.open, files.note, flusher))
     try:
-        last, given = History(files.ledger).last()
+        last, given = History(files.ledger, disk=disk).last()
         lost = [command for command, _ in Flight.open(note, given).lost_with(())]
         if lost:
-            records = await recovered_records(files.directory, lost, None)
+            records = await recovered_records(disk, files.directory, lost, None)
             await _append(files, flusher, records)
             note.write({**(note.load() or {}), "commands": []})
             last = records[-1]
@@ -51,7 +52,7 @@ async def tell_subscribers(
 
     Inboxes that fail, or are slow, get theirs when it is spawned again. Raises ``StorageError``.
     """
-    history = History(files.ledger)
+    history = History(files.ledger, disk=flusher.disk)
     wakes = Wakes(settings, files, history, flusher, inboxes)
     try:
         _, given = history.last()

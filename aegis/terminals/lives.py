@@ -7,7 +7,6 @@ reason until somebody closes it.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -69,15 +68,21 @@ class Lives:
         return name_key(name) in self.open or name_key(name) in self.failed
 
     def files(self, name: str) -> TerminalFiles:
-        """Where the terminal keeps its files, in whatever case they were named first."""
+        """Where the terminal keeps its files, in whatever case they were named first.
+
+        Raises ``StorageError``.
+        """
         return TerminalFiles(self.directory / (self.known_name(name) or name))
 
     def known_name(self, name: str) -> str | None:
-        """The name as its directory is written, if there is one."""
-        if not self.directory.is_dir():
-            return None
+        """The name as its directory is written, if there is one. Raises ``StorageError``."""
         key = name_key(name)
-        known = os.listdir(self.directory)  # noqa: PTH208 - a Path for each of thousands is slow
+        try:
+            known = self.flusher.disk.list_directory(self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise storage_error("read", self.directory, error) from error
         return next((each for each in known if name_key(each) == key and is_name(each)), None)
 
     # Beginning.
@@ -106,16 +111,17 @@ class Lives:
             log.info("restored terminals", number=len(names) - len(failed), failed=failed)
 
     async def _restore_one(self, name: str, limiter: trio.CapacityLimiter) -> None:
-        files, settings, is_known = self.files(name), default_settings(name, self.root), False
+        files, settings, is_known = None, default_settings(name, self.root), False
         async with limiter:
             try:
+                files = self.files(name)
                 read = partial(restored_settings, name, self.root, files, self.flusher)
                 settings, is_known = await self.flusher.call(read), True
                 check_can_start(settings)
                 check_descriptors(coming=limiter.borrowed_tokens)
                 await self._start(settings, files)
             except Exception as error:
-                refusal = spawn_failure(name, files, error)
+                refusal = spawn_failure(name, files or TerminalFiles(self.directory / name), error)
                 why = str(refusal).removeprefix("aegis_term_spawn: ")
                 self.fail(settings, why, is_known=is_known)
 
@@ -125,8 +131,9 @@ class Lives:
         Raises ``AegisError``; then nothing of it runs, and of a new one nothing is left.
         """
         files = self.files(request.name)
-        is_new = not files.directory.exists()
+        is_new = False
         try:
+            is_new = not self.flusher.disk.is_directory(files.directory)
             settings = await self.flusher.call(partial(self._new_settings, request, files))
             await self.workspace.add(settings.name)
             return await self._start(settings, files)
@@ -144,9 +151,13 @@ class Lives:
         """Should the disk refuse, the next change of the workspace leaves the name out."""
         with contextlib.suppress(StorageError):
             await self.workspace.remove(name)
-        if is_new and files.directory.exists():
+        if is_new:
             with contextlib.suppress(OSError):
-                await self.flusher.call(partial(purging.delete, files.directory))
+                await self.flusher.call(partial(self._delete_if_made, files.directory))
+
+    def _delete_if_made(self, directory: Path) -> None:
+        if self.flusher.disk.is_directory(directory):
+            purging.delete(self.flusher.disk, directory)
 
     async def _start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
         front = await self.subtrees.start(settings, files)
@@ -185,7 +196,12 @@ class Lives:
         return None
 
     async def _end_processes(self, name: str) -> tuple[str, ...]:
-        return await end_what_is_left(str(self.root), name, self.files(name).shell, self.scan)
+        try:
+            files = self.files(name)
+        except StorageError:  # they are found by their cookies all the same
+            files = TerminalFiles(self.directory / name)
+        disk = self.flusher.disk
+        return await end_what_is_left(str(self.root), name, files.shell, self.scan, disk)
 
     async def end_all(self) -> None:
         """The daemon stops; the terminals stay in the workspace."""
@@ -201,7 +217,7 @@ class Lives:
             doomed = await self.flusher.call(take)
             faults.PURGE_AFTER.hit()
             if doomed is not None:
-                await self.flusher.call(partial(purging.delete, doomed))
+                await self.flusher.call(partial(purging.delete, self.flusher.disk, doomed))
         except OSError as error:
             raise StorageError(
                 f"aegis_term_close: the history of terminal {name!r} could not be deleted: "
@@ -234,9 +250,9 @@ class Lives:
         A terminal whose settings are not known cannot: its life is part of what wakes are called.
         """
         name = failed.settings.name
-        files = self.files(name)
         try:
             failed.leftover = await self._end_processes(name)
+            files = self.files(name)
             read = partial(saved_settings, self.flusher.disk, files, failed.settings)
             failed.settings = await self.flusher.call(read)
             failed.last = await finalise(files, self.flusher)

@@ -43,6 +43,10 @@ class OsProcessHost:
             argv, cwd=cwd, env=env, rows=rows, cols=cols, open_files=open_files
         )
 
+    def startup_directory(self, terminal: Path) -> Path:
+        """See ``ProcessHost``: its own directory."""
+        return terminal
+
     def open_error_pty(self, rows: int, cols: int) -> pty.ErrorPty:
         """As ``pty.open_error_pty``."""
         return pty.open_error_pty(rows, cols)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import attrs
@@ -137,6 +138,13 @@ class ProcessHost(Protocol):
         open_files: int | None,
     ) -> ShellProcess:
         """Start a process on a PTY of its own. Raises ``InvalidRequest`` and ``Unavailable``."""
+
+    def startup_directory(self, terminal: Path) -> Path:
+        """Where a shell of this machine finds its start-up files, for that terminal's directory.
+
+        It exists, mode 0700. What lies there is between daemon and shell, for one start, and
+        durable in nothing.
+        """
 
     def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
         """A PTY for standard error. Raises ``Unavailable``."""

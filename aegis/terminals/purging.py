@@ -7,11 +7,10 @@ a kill leaves under such a name is deleted at the next start.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import uuid
 from pathlib import Path
 
-from aegis.journal.disk import Disk, sync_directory
+from aegis.journal.disk import Disk, remove_tree, sync_directory
 
 PREFIX = ".purged-"
 """No name of a terminal begins with a dot."""
@@ -28,16 +27,18 @@ def take_name(disk: Disk, directory: Path) -> Path | None:
     return doomed
 
 
-def delete(doomed: Path) -> None:
+def delete(disk: Disk, doomed: Path) -> None:
     """Delete what has lost its name, a directory or not. Raises ``OSError``."""
-    if doomed.is_dir():
-        shutil.rmtree(doomed)
+    if disk.is_directory(doomed):
+        remove_tree(disk, doomed)
     else:
-        doomed.unlink()
+        disk.unlink(doomed)
 
 
-def delete_left_over(terminals: Path) -> None:
+def delete_left_over(disk: Disk, terminals: Path) -> None:
     """Delete what earlier purges left; what cannot be deleted is left to the next start."""
-    for doomed in terminals.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            delete(doomed)
+    with contextlib.suppress(OSError):
+        for name in disk.list_directory(terminals):
+            if name.startswith(PREFIX):
+                with contextlib.suppress(OSError):
+                    delete(disk, terminals / name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import trio
 
 from aegis.clock import utc_now
+from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import CapturedOutput, OutputCapture
@@ -18,7 +19,7 @@ PIECE_BYTES = 64 * 1024
 
 
 async def recovered_records(
-    directory: Path, commands: Sequence[InFlight], raw_end: int | None
+    disk: Disk, directory: Path, commands: Sequence[InFlight], raw_end: int | None
 ) -> list[CommandRecord]:
     """The final records of commands, oldest first, that had none when their shell was lost.
 
@@ -31,17 +32,17 @@ async def recovered_records(
     for index, command in enumerate(commands):
         later = [each.began_at for each in commands[index + 1 :] if each.began_at is not None]
         stop = min(later, default=raw_end)
-        records.append(await _recovered_record(directory, command, stop))
+        records.append(await _recovered_record(disk, directory, command, stop))
     return records
 
 
 async def _recovered_record(
-    directory: Path, command: InFlight, raw_end: int | None
+    disk: Disk, directory: Path, command: InFlight, raw_end: int | None
 ) -> CommandRecord:
     known, output, end = command.outcome, NO_OUTPUT, command.raw_start
     if command.began_at is not None:
         stop = raw_end if known is None else known.raw_end
-        output, end = await recover_output(directory, command.began_at, stop)
+        output, end = await recover_output(disk, directory, command.began_at, stop)
     outcome = known or outcome_of(
         command,
         end="killed_by_restart",
@@ -54,14 +55,16 @@ async def _recovered_record(
 
 
 async def recover_output(
-    directory: Path, start: int, end: int | None
+    disk: Disk, directory: Path, start: int, end: int | None
 ) -> tuple[CapturedOutput, int]:
     """What was printed from cursor ``start`` to ``end`` (None: to the last byte), and that end."""
-    return await trio.to_thread.run_sync(_recover, directory, start, end)
+    return await trio.to_thread.run_sync(_recover, disk, directory, start, end)
 
 
-def _recover(directory: Path, start: int, end: int | None) -> tuple[CapturedOutput, int]:
-    raw_log = RawLog.open(directory)
+def _recover(
+    disk: Disk, directory: Path, start: int, end: int | None
+) -> tuple[CapturedOutput, int]:
+    raw_log = RawLog.open(directory, disk=disk)
     try:
         stop = raw_log.position if end is None else end
         capture = OutputCapture()

@@ -15,7 +15,7 @@ import trio
 from actors import Actor
 from aegis.clock import utc_now
 from aegis.errors import AegisError, StorageError, Unavailable
-from aegis.journal.disk import OsDisk
+from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -69,6 +69,7 @@ class Shell(Actor[ShellMessage]):
         *,
         settings: TerminalSettings,
         files: TerminalFiles,
+        disk: Disk,
         file_limit: int,
         host: ProcessHost,
         scan: ProcessScan,
@@ -76,9 +77,15 @@ class Shell(Actor[ShellMessage]):
     ) -> None:
         self._settings = settings
         self._files = files
-        self._cleaner = Cleaner(settings=settings, files=files, scan=scan)
+        self._disk = disk
+        self._cleaner = Cleaner(settings=settings, files=files, disk=disk, scan=scan)
         self._starter = Starter(
-            settings=settings, files=files, file_limit=file_limit, cleaner=self._cleaner, host=host
+            settings=settings,
+            files=files,
+            disk=disk,
+            file_limit=file_limit,
+            cleaner=self._cleaner,
+            host=host,
         )
         self._host = host
         self._groups = groups
@@ -100,14 +107,14 @@ class Shell(Actor[ShellMessage]):
 
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
+        disk = self._disk
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
-            self._settings = saved_settings(OsDisk(), self._files, self._settings)
+            self._settings = saved_settings(disk, self._files, self._settings)
             self._rows, self._cols = self._settings.rows, self._settings.cols
         await self._cleaner.end_earlier(self.context.incarnation)
-        self._raw_log = RawLog.open(
-            self._files.directory, at_least=History(self._files.ledger).last_cursor()
-        )
+        told = History(self._files.ledger, disk=disk).last_cursor()
+        self._raw_log = RawLog.open(self._files.directory, disk=disk, at_least=told)
         self._first_cursor = self._raw_log.position
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._readers = self._new_readers(self._raw_log)
@@ -337,7 +344,8 @@ class Shell(Actor[ShellMessage]):
         # The screen comes first: the responder asks it where the cursor was.
         observers = (self._screen, self._readers, self._responder())
         tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
-        rearming = Rearming(self._host, process, tracker, self._files.directory)
+        directory = self._host.startup_directory(self._files.directory)
+        rearming = Rearming(self._host, process, tracker, directory)
         return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
 
     def _responder(self) -> Responder:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import attrs
 
-from aegis.journal.disk import OsDisk, replace_file
+from aegis.journal.disk import Disk, read_file, replace_file
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.reaper import is_reused
+
+MAX_NOTE_BYTES = 64 * 1024
+"""Of a longer file the rest is not read: no note of ours is so long."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,15 +50,15 @@ def note_of(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
     )
 
 
-def save_shell(path: Path, note: ShellNote) -> None:
-    """Write the note: not synced, because no process outlives the power."""
-    replace_file(OsDisk(), path, [json.dumps(attrs.asdict(note)).encode()], durable=False)
+def save_shell(disk: Disk, path: Path, note: ShellNote) -> None:
+    """Write the note: not synced, because no process outlives the power. Raises ``OSError``."""
+    replace_file(disk, path, [json.dumps(attrs.asdict(note)).encode()], durable=False)
 
 
-def load_shell(path: Path) -> ShellNote | None:
+def load_shell(disk: Disk, path: Path) -> ShellNote | None:
     """The note, if there is one that makes sense."""
     try:
-        fields = json.loads(path.read_bytes())
+        fields = json.loads(read_file(disk, path, max_bytes=MAX_NOTE_BYTES) or b"")
     except (OSError, ValueError):
         return None
     match fields:
@@ -73,6 +77,7 @@ def _can_be_a_shell(sid: int) -> bool:
     return type(sid) is int and sid > 1
 
 
-def forget_shell(path: Path) -> None:
-    """The shell and all its processes are gone."""
-    path.unlink(missing_ok=True)
+def forget_shell(disk: Disk, path: Path) -> None:
+    """The shell and all its processes are gone. Raises ``OSError``."""
+    with contextlib.suppress(FileNotFoundError):
+        disk.unlink(path)

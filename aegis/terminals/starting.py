@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import attrs
 
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import Disk, storage_error
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
@@ -31,6 +31,7 @@ class Starter:
 
     settings: TerminalSettings
     files: TerminalFiles
+    disk: Disk
     file_limit: int
     cleaner: Cleaner
     host: ProcessHost
@@ -83,7 +84,7 @@ class Starter:
         running = RunningShell(name, process, cookie, tracker, watch, errors)
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
-            save_shell(self.files.shell, note_of(self.host, process.pid, cookie))
+            save_shell(self.disk, self.files.shell, note_of(self.host, process.pid, cookie))
         except Exception as error:
             await self.cleaner.discard(running)
             if isinstance(error, OSError):
@@ -93,9 +94,10 @@ class Starter:
 
     def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
         """What the shell reads, and the note that it comes."""
+        directory = self.host.startup_directory(self.files.directory)
         try:
-            adapter = prepare_shell(self.settings.shell, self.files.directory, error_tty)
-            save_shell(self.files.shell, note_of(self.host, None, cookie))
+            adapter = prepare_shell(self.settings.shell, directory, error_tty)
+            save_shell(self.disk, self.files.shell, note_of(self.host, None, cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error
         return adapter

@@ -86,6 +86,7 @@ class Subtrees:
                     arguments={
                         "settings": settings,
                         "files": files,
+                        "disk": self.flusher.disk,
                         "file_limit": self.shell_file_limit,
                         "host": self.host,
                         "scan": self.scan,

@@ -77,7 +77,7 @@ class Terminal(Front):
         self._settings = settings
         self._flusher = flusher
         self._files = files
-        self._history = History(files.ledger)
+        self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
         self._standing = Standing(settings, host, cwd=settings.cwd)
@@ -229,7 +229,9 @@ class Terminal(Front):
         self._shell_life = news.life
         lost = self._flight.lost_with(news.shells)
         commands = [command for command, _ in lost]
-        records = await recovered_records(self._files.directory, commands, news.first_cursor)
+        records = await recovered_records(
+            self._flusher.disk, self._files.directory, commands, news.first_cursor
+        )
         for record, (_, call) in zip(records, lost, strict=True):
             self._recorder.append(record, call)
         if is_first:

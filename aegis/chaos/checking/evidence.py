@@ -33,8 +33,8 @@ class Command:
     """A command that a client sent, and what becomes of it if nobody disturbs it.
 
     ``token`` is unique; it stands in ``text`` and in every line of ``stdout``. ``life`` counts the
-    daemon's processes. ``typed``: sent as keys, so nobody was told its number. ``span`` is that of
-    the call that sent it.
+    daemon's processes. ``typed``: sent as keys, so nobody was told its number. ``is_silent``: it
+    writes down nothing of itself. ``span`` is that of the call that sent it.
     """
 
     token: str
@@ -46,6 +46,7 @@ class Command:
     exit: int = 0
     end: str = "exited"
     typed: bool = False
+    is_silent: bool = False
     span: Span = UNKNOWN
 
 

@@ -7,6 +7,7 @@ time there; rules count with all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -26,6 +27,10 @@ OutcomeKind = Literal[
 RemainsKind = Literal["task", "process", "descriptor", "lock"]
 
 
+NEVER = 2**62
+"""Later than every moment."""
+
+
 @attrs.frozen
 class Span:
     """When a call was under way. ``answered`` is None if it never was; a refusal is an answer."""
@@ -36,6 +41,11 @@ class Span:
     def is_before(self, other: Span) -> bool:
         """Whether it was over when ``other`` began."""
         return self.answered is not None and self.answered < other.asked
+
+    @property
+    def last(self) -> int:
+        """The moment of the answer, or one later than all if there is none."""
+        return NEVER if self.answered is None else self.answered
 
     def overlaps(self, other: Span) -> bool:
         """Whether neither was over when the other began."""
@@ -96,6 +106,14 @@ class Subscribing:
     on: bool = True
     pattern: str | None = None
     only_failures: bool = False
+
+    def wants(self, record: Record) -> bool:
+        """Whether it asks for this record. Patterns are such as RE2 and Python read alike."""
+        if not self.on or (self.only_failures and record["exit"] == 0):
+            return False
+        if self.pattern is None:
+            return True
+        return record["cmd"] is not None and re.search(self.pattern, record["cmd"]) is not None
 
 
 @attrs.frozen(kw_only=True)

@@ -48,6 +48,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.just("list_directory"), PATHS),
+    st.tuples(st.just("is_directory"), PATHS),
     st.tuples(st.just("close"), WHICH),
     st.tuples(st.just("dup"), WHICH),
     st.tuples(st.just("size"), WHICH),
@@ -75,20 +76,14 @@ PRELUDE: list[tuple[Any, ...]] = [
 
 
 class RealDisk(OsDisk):
-    """The real calls, and the two that the journal does not need."""
-
-    def rmdir(self, path: Path) -> None:
-        path.rmdir()
+    """The real calls, and one that the journal does not need."""
 
     def link(self, old: Path, new: Path) -> None:
         os.link(old, new, follow_symlinks=False)
 
 
 class Simulated(SimulatedDisk):
-    """The same two on the model."""
-
-    def rmdir(self, path: Path) -> None:
-        self.model.rmdir(str(path))
+    """The same on the model."""
 
     def link(self, old: Path, new: Path) -> None:
         self.model.link(str(old), str(new))

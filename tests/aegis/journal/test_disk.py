@@ -17,6 +17,7 @@ from aegis.journal.disk import (
     pwrite_all,
     read_exactly,
     read_file,
+    remove_tree,
     replace_file,
     shown,
     storage_error,
@@ -199,3 +200,20 @@ def test_an_error_without_a_number_still_makes_a_sentence() -> None:
 )
 def test_a_path_is_shown_as_its_user_knows_it(path: str, expected: str) -> None:
     assert shown(Path(path)) == expected
+
+
+def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
+    (kept := tmp_path / "kept").write_text("x")
+    tree = tmp_path / "tree"
+    (tree / "below" / "deeper").mkdir(parents=True)
+    (tree / "below" / "file").write_text("y")
+    (tree / "to a file").symlink_to(kept)
+    (tree / "to a directory").symlink_to(tmp_path)
+    remove_tree(OsDisk(), tree)
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+
+
+def test_only_a_directory_is_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    asked = [tmp_path, tmp_path / "file", tmp_path / "file" / "below", tmp_path / "missing"]
+    assert [OsDisk().is_directory(each) for each in asked] == [True, False, False, False]

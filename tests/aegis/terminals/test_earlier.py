@@ -7,6 +7,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
+from aegis.journal.disk import OsDisk
 from aegis.terminals.earlier import end_what_is_left
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -27,11 +28,11 @@ class StuckHost(OsProcessHost):
 
 async def test_what_does_not_end_is_given_and_named_in_the_log(tmp_path: Path) -> None:
     note = tmp_path / "shell.json"
-    save_shell(note, note_of(OsProcessHost(), None, "/srv/build/a.b"))
+    save_shell(OsDisk(), note, note_of(OsProcessHost(), None, "/srv/build/a.b"))
     scan = ProcessScan(StuckHost())
     with capture_logs() as logs:
-        left = await end_what_is_left("/srv", "build", note, scan)
-        assert await end_what_is_left("/srv", "other", tmp_path / "none", scan) == ()
+        left = await end_what_is_left("/srv", "build", note, scan, OsDisk())
+        assert await end_what_is_left("/srv", "other", tmp_path / "none", scan, OsDisk()) == ()
     assert left == (f"stuck (pid {STUCK.pid})",)
     told = [each for each in logs if each["event"] == "processes remain"]
     assert [(each["terminal"], each["processes"]) for each in told] == [("build", left)]

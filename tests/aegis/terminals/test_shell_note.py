@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from aegis.journal.disk import OsDisk
 from aegis.terminals.os_processes import OsProcessHost, process_of
 from aegis.terminals.shell_note import ShellNote, forget_shell, load_shell, note_of, save_shell
 
@@ -26,17 +27,17 @@ def own_note() -> ShellNote:
 
 def test_a_note_comes_back_with_the_start_time_of_the_shell(tmp_path: Path) -> None:
     path = tmp_path / "shell.json"
-    assert load_shell(path) is None
+    assert load_shell(OsDisk(), path) is None
     note = own_note()
-    save_shell(path, note)
-    assert load_shell(path) == note
+    save_shell(OsDisk(), path, note)
+    assert load_shell(OsDisk(), path) == note
     leader = process_of(os.getpid())
     assert leader is not None
     assert note.start_time == leader.start_time
     assert note.live_sids(HOST) == [os.getpid()]
-    forget_shell(path)
-    forget_shell(path)
-    assert load_shell(path) is None
+    forget_shell(OsDisk(), path)
+    forget_shell(OsDisk(), path)
+    assert load_shell(OsDisk(), path) is None
 
 
 def test_a_session_is_not_ours_after_a_restart_or_with_another_leader() -> None:
@@ -63,4 +64,4 @@ def test_a_note_that_makes_no_sense_is_none(tmp_path: Path, changes: dict[str, o
     if "x" in changes:
         del fields["start_time"]
     path.write_text(json.dumps(fields))
-    assert load_shell(path) is None
+    assert load_shell(OsDisk(), path) is None

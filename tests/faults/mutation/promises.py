@@ -185,7 +185,7 @@ def _promises() -> list[Promise]:
             "the processes of an earlier life are not ended",
             "G14",
             "aegis/terminals/cleaning.py",
-            "        await end_what_is_left(root, name, self.files.shell, self.scan)\n",
+            "        await end_what_is_left(root, name, self.files.shell, self.scan, self.disk)\n",
             "",
         ),
     ]
