@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aegis.chaos.checking.checker import PROMPT
+from aegis.chaos.checking.outcome_rules import PROMPT
 from aegis.client.line import LineClient, connect
 from aegis.faults import VARIABLE
 from aegis.root import Endpoint, State, read_endpoint
