@@ -74,6 +74,11 @@ class Case:
         return frozenset(life.number for life in self.evidence.lives if life.killed)
 
     @cached_property
+    def stopped_lives(self) -> frozenset[int]:
+        """The lives that were told to stop, though they may have been killed before they had."""
+        return frozenset(each.life for each in self.evidence.deaths if each.kind == "stop")
+
+    @cached_property
     def lives_without_power(self) -> frozenset[int]:
         """The lives that ended with a loss of power."""
         return frozenset(each.life for each in self.evidence.deaths if each.kind == "power loss")

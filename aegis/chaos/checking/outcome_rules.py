@@ -58,7 +58,8 @@ def _killed(
     """What a dead daemon had in flight is found by the next, which knows no duration."""
     if record["exit"] is not None or not record["killed_by_restart"]:
         yield f"{command.token} was killed and is recorded with {record}"
-    found = command.life in case.killed_lives and not any(harm.kind == "crash" for harm in harms)
+    killed = command.life in case.killed_lives - case.stopped_lives
+    found = killed and not any(harm.kind == "crash" for harm in harms)
     if found and record["duration_s"] is not None:
         yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
 

@@ -116,7 +116,7 @@ class Campaign:
         self.notebook.pardoned = PARDONED.get(type(death), frozenset())
         self._launch(death)
         how: DeathKind = "stop" if isinstance(death, WhileStopping) else "kill"
-        self._ends.append(Ended(life=self.notebook.life, kind=how, moment=self.notebook.life))
+        self._ends.append(Ended(life=self.notebook.life, kind=how, moment=0))
         if isinstance(death, WhileStarting):
             self.daemon.wait_dead(death.seconds)
         elif self.daemon.wait_ready():
