@@ -130,7 +130,7 @@ class Campaign:
         handles += [each.handle for each in self._readers]
         match death:
             case AtPoint():
-                self.daemon.launch(fault=death.fault)
+                self.daemon.launch(faults=death.faults)
             case AtCall() | Failing():
                 words = tracer_of(death, self.daemon.state, TERMINALS, handles)
                 self.daemon.launch(tracer=words)
@@ -143,7 +143,7 @@ class Campaign:
                 self.daemon.wait_dead(death.seconds)
             case WhileStopping():
                 if not self.daemon.wait_dead(death.load_s):
-                    self.daemon.terminate()
+                    self.daemon.process.terminate()
                     self.daemon.wait_dead(death.seconds)
             case _:
                 if not self.daemon.wait_dead(GUARD_S):

@@ -114,7 +114,7 @@ class AtPoint:
         return self.point
 
     @property
-    def fault(self) -> str:
+    def faults(self) -> str:
         """What arms it, as AEGIS_FAULT has it."""
         kill = f"{self.point}@{self.number}=kill"
         return f"{CRASHED}@3=crash,{kill}" if "restart" in self.point else kill

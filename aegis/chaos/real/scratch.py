@@ -39,17 +39,22 @@ class ScratchError(Exception):
 class ScratchDaemon:
     """``aegis-actors up`` for the root ``directory / "root"``, in an environment of its own.
 
-    Its processes see nothing of the user's home. ``variables`` are in the environment from the
-    next start on.
+    Its processes see nothing of the user's home: ``startup`` is what its shells read there.
+    ``variables`` are in the environment from the next start on. ``log`` is what it wrote to
+    standard error, ``banner`` what it printed when it was ready.
     """
 
-    def __init__(self, directory: Path) -> None:
+    startup_files: tuple[str, ...] = (".bashrc",)
+
+    def __init__(self, directory: Path, startup: str = f"PS1='{PROMPT}'\n") -> None:
         self.root = directory / "root"
         self.home = directory / "home"
         for made in (self.root, self.home):
             made.mkdir()
-        (self.home / ".bashrc").write_text(f"PS1='{PROMPT}'\n")
+        for name in self.startup_files:
+            (self.home / name).write_text(startup)
         self.state = State(self.root)
+        self.banner = ""
         self.variables: dict[str, str] = {}
         self._log = directory / "log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,32 +84,14 @@ class ScratchDaemon:
         """All that its processes wrote to standard error."""
         return self._log.read_text(errors="replace")
 
-    def start(self, *options: str) -> None:
-        """Start it and wait until it says that it is ready. Raises ``ScratchError``."""
-        self.launch(options)
-        if not self.wait_ready():
-            raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
-
-    def launch(
-        self, options: Sequence[str] = (), *, fault: str = "", tracer: Sequence[str] = ()
-    ) -> None:
-        """Start it and do not wait; ``fault`` is what AEGIS_FAULT arms.
-
-        ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
-        """
-        words = [*tracer, *PROGRAM, "up", "--root", str(self.root)]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*words, *options],
-                env=self._environment | ({VARIABLE: fault} if fault else {}),
-                cwd=self.root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+    @property
+    def program(self) -> list[str]:
+        """The words that are ``aegis-actors``."""
+        return list(PROGRAM)
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What the daemon is started with."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.home),
@@ -113,6 +100,28 @@ class ScratchDaemon:
             **self.variables,
         }
 
+    def start(self, *options: str, faults: str = "") -> None:
+        """Start it and wait until it says that it is ready. Raises ``ScratchError``."""
+        self.launch(*options, faults=faults)
+        if not self.wait_ready():
+            raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
+
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it and do not wait; ``faults`` are armed, as AEGIS_FAULT has them.
+
+        ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
+        """
+        words = [*tracer, *self.program, "up", "--root", str(self.root)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*words, *options],
+                env=self.environment | ({VARIABLE: faults} if faults else {}),
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+
     def wait_ready(self) -> bool:
         """Wait until it says that it is ready; False if it ended before."""
         stdout = self.process.stdout
@@ -120,11 +129,12 @@ class ScratchDaemon:
             raise ScratchError("nobody reads what the daemon prints")
         output = b""
         while READY not in output:
-            _wait_readable(stdout.fileno())
+            wait_readable(stdout.fileno())
             data = os.read(stdout.fileno(), 65_536)
             if not data:
                 return False
             output += data
+        self.banner = output.decode()
         return True
 
     def wait_dead(self, seconds: float) -> bool:
@@ -136,18 +146,15 @@ class ScratchDaemon:
     def kill(self) -> None:
         """End it with SIGKILL."""
         self.process.kill()
-        self._end()
+        self.wait_stopped()
 
-    def terminate(self) -> None:
-        """Ask it to stop."""
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        """Let it stop in order, by a signal; gives its exit code."""
+        self.process.send_signal(signum)
+        return self.wait_stopped()
 
-    def stop(self) -> int:
-        """Let it stop in order; gives its exit code."""
-        self.terminate()
-        return self._end()
-
-    def _end(self) -> int:
+    def wait_stopped(self) -> int:
+        """Wait until its process has ended; gives its exit code."""
         code = self.process.wait(GUARD_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
@@ -163,11 +170,12 @@ class ScratchDaemon:
             return client.call(command, arguments)
 
 
-def _wait_readable(descriptor: int) -> None:
+def wait_readable(descriptor: int) -> None:
+    """Wait until there is something to read. Raises ``ScratchError`` if nothing comes."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     if not waiting.poll(GUARD_S * 1000):
-        raise ScratchError(f"the daemon printed nothing for {GUARD_S:.0f} s")
+        raise ScratchError(f"nothing came for {GUARD_S:.0f} s")
 
 
 def free_port(chance: random.Random) -> int:

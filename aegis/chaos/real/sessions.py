@@ -33,12 +33,21 @@ class Session:
 
 @asynccontextmanager
 async def open_session(daemon: ScratchDaemon, handle: str | None = None) -> AsyncIterator[Session]:
-    """A session of ``handle``, at its session URL; without one the operator's, by the token."""
+    """A session of ``handle``, of the era that client and server agree upon."""
+    async with connect_mcp(daemon, "auto", handle) as client:
+        yield Session(client)
+
+
+@asynccontextmanager
+async def connect_mcp(
+    daemon: ScratchDaemon, mode: str, handle: str | None = None
+) -> AsyncIterator[Client]:
+    """A client of the era ``mode``, at the session URL of ``handle``; without one the operator's."""
     url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
     if handle is not None:
         url, headers = daemon.call("session_new", handle=handle)["url"], {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
-        Client(streamable_http_client(url, http_client=http), mode="auto") as client,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
-        yield Session(client)
+        yield client

@@ -47,7 +47,7 @@ def test_every_call_is_known_to_the_tracer() -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_what_a_death_arms_is_a_plan_that_kills_at_its_pass(point: str) -> None:
-    plan = parse_plan(AtPoint(point, 7).fault)
+    plan = parse_plan(AtPoint(point, 7).faults)
     assert type(plan.faults[point, 7]).__name__ == "Kill"
     assert len(plan.faults) == (2 if "restart" in point else 1)
 
