@@ -42,7 +42,7 @@ async def open_session(daemon: ScratchDaemon, handle: str | None = None) -> Asyn
 async def connect_mcp(
     daemon: ScratchDaemon, mode: str, handle: str | None = None
 ) -> AsyncIterator[Client]:
-    """A client of the era ``mode``, at the session URL of ``handle``; without one the operator's."""
+    """A client of the era ``mode``, at the session URL of ``handle``, or the operator's."""
     url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
     if handle is not None:
         url, headers = daemon.call("session_new", handle=handle)["url"], {}
