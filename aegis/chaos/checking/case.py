@@ -33,11 +33,14 @@ def possible_states(start: T, steps: Iterable[tuple[Span, T, bool]], when: Span)
     on for ever.
     """
     states = {start}
+    earlier: list[tuple[Span, T]] = []
     for span, state, is_certain in sorted(steps, key=lambda step: step[0].asked):
         if is_certain and span.is_before(when):
-            states = {state}
+            # What was under way at the same time may have come after it, though asked before.
+            states = {state, *(other for each, other in earlier if each.overlaps(span))}
         elif not when.is_before(span):
             states.add(state)
+        earlier.append((span, state))
     return states
 
 
@@ -74,9 +77,10 @@ class Case:
         return frozenset(life.number for life in self.evidence.lives if life.killed)
 
     @cached_property
-    def stopped_lives(self) -> frozenset[int]:
-        """The lives that were told to stop, though they may have been killed before they had."""
-        return frozenset(each.life for each in self.evidence.deaths if each.kind == "stop")
+    def stopping_lives(self) -> frozenset[int]:
+        """The lives that had at least begun to stop in order."""
+        lives = self.evidence.lives
+        return frozenset(life.number for life in lives if life.stopping or not life.killed)
 
     @cached_property
     def lives_without_power(self) -> frozenset[int]:
@@ -170,7 +174,7 @@ class Case:
         """Whether its output is what the raw log had, which may have lost or changed bytes.
 
         That is so after a loss of power, for nothing of the log is synced, and where the disk
-        refused some of it.
+        refused some of it. After a loss of power also of one whose end was noted before.
         """
         then = Span(since.asked, self.finished[terminal, record["seq"]].answered)
         refused = any(each.kind == "disk fault" for each in self.harms(terminal, then))

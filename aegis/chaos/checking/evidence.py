@@ -89,12 +89,14 @@ class Handoff:
 class Life:
     """One process of the daemon: how it ended, and what it found of the ones before it.
 
-    ``killed``: by a signal or by a loss of power. ``missing`` are terminals that it did not bring
+    ``killed``: by a signal or by a loss of power; ``stopping``: while it stopped in order.
+    ``missing`` are terminals that it did not bring
     back, ``left`` the processes that were still there when it was ready, at the moment ``ready``.
     """
 
     number: int
     killed: bool
+    stopping: bool = False
     ready: int = 0
     missing: tuple[str, ...] = ()
     left: tuple[str, ...] = ()

@@ -48,8 +48,10 @@ def _by_itself(
     allowed.update(end for harm in harms for end in _ends_by(harm))
     if _may_be_closed(case, command, record):
         allowed.add(("closed", None))
-    if got not in allowed or record["killed_by_restart"]:
+    if got not in allowed:
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
+    if record["killed_by_restart"]:
+        yield f"{command.token} is {got} and said to be killed by a restart"
 
 
 def _killed(
@@ -58,8 +60,8 @@ def _killed(
     """What a dead daemon had in flight is found by the next, which knows no duration."""
     if record["exit"] is not None or not record["killed_by_restart"]:
         yield f"{command.token} was killed and is recorded with {record}"
-    killed = command.life in case.killed_lives - case.stopped_lives
-    found = killed and not any(harm.kind == "crash" for harm in harms)
+    crashed = any(harm.kind == "crash" for harm in harms)
+    found = command.life not in case.stopping_lives and not crashed
     if found and record["duration_s"] is not None:
         yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
 

@@ -121,7 +121,8 @@ class Asker:
                 answered = await self._answered(request, asked, begun)
         finally:
             note(answered)
-            self._write_down(request, answered, gave_up=scope.cancelled_caught)
+            unanswered = answered.span.answered is None
+            self._write_down(request, answered, gave_up=unanswered and not self._is_over())
         return answered
 
     async def _answered(self, request: Command[Any], asked: int, begun: float) -> Answered:

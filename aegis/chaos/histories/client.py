@@ -69,7 +69,10 @@ class Places:
 
 
 class Client:
-    """``number`` of a history. ``trouble`` hears of each step when it begins."""
+    """``number`` of a history. ``trouble`` hears of each step when it begins.
+
+    ``find_id`` gives the life id that a terminal has on the disk.
+    """
 
     def __init__(
         self,
@@ -77,8 +80,10 @@ class Client:
         steps: Sequence[s.Step],
         book: Notebook,
         trouble: Trouble,
+        find_id: Callable[[str], str | None],
     ) -> None:
         self.number = number
+        self.find_id = find_id
         self.handle = s.handle_of(number)
         self.places = Places()
         self._steps = steps
@@ -109,6 +114,7 @@ class Turn:
         self._who = client.handle
         self._places = client.places
         self._trouble = client.trouble
+        self._find_id = client.find_id
         self._ask = asker.ask
         self._book = book
 
@@ -302,11 +308,20 @@ class Turn:
         """Close it."""
         request = api.CloseTerminal(name=step.terminal, purge=step.purge, from_handle=self._who)
         kind: ChangeKind = "purge" if step.purge else "close"
+        self._find_id(step.terminal)
         await self._ask(request, partial(self._changed, kind, step.terminal))
 
     def _changed(self, kind: ChangeKind, terminal: str, answered: Answered) -> None:
+        done = answered.is_done
+        known = self._find_id(terminal) if kind == "spawn" else None
         self._book.changes.append(
-            Change(kind=kind, terminal=terminal, span=answered.span, done=answered.is_done)
+            Change(
+                kind=kind,
+                terminal=terminal,
+                span=answered.span,
+                done=done,
+                id=known if done else None,
+            )
         )
 
     async def list(self, step: s.ListStep) -> None:

@@ -73,7 +73,7 @@ Others may not type: what is typed ahead is echoed into the output of what runs,
 LONG = Kind(text="echo %; sleep 1000", stdout="%\n^C\n", exit=130)
 """What is interrupted by Ctrl-C. By a signal, it prints no ^C."""
 
-OPEN = "witness begun %; echo '%"
+OPEN = "echo '%"
 """What the shell cannot finish reading."""
 
 

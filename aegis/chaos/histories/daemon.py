@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import trio
 
 from actors import AskError, System
@@ -117,6 +118,7 @@ class SimulatedDaemon:
             await self._stop(system)
 
     async def _stop(self, system: System) -> None:
+        self._book.lives[-1] = attrs.evolve(self._book.lives[-1], stopping=True)
         directory = system.registry.find("service", "terminals")
         if directory is not None:
             try:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.commands import KINDS, TYPED, Kind
+from aegis.chaos.strikes import Kind as StrikeKind
 from aegis.chaos.strikes import kinds_of_call, kinds_of_point
 
 MIN_CLIENTS, MIN_STEPS = 3, 1
@@ -294,7 +295,10 @@ def _disk_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
 def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
     place = drawing.one_of(tuple(POINTS))
     number = drawing.chance.randint(1, POINTS[place])
-    kind = drawing.chance.choice(kinds_of_point(place, may_wait=place in WAITS))
+    kinds = kinds_of_point(place, may_wait=place in WAITS)
+    if place.startswith("actor.teardown.before"):
+        kinds = (StrikeKind.DIE,)  # a crash there means that no teardown runs: all of it is left
+    kind = drawing.chance.choice(kinds)
     return s.PointFault(step=step, place=place, number=number, kind=kind)
 
 

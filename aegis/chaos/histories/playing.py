@@ -24,7 +24,7 @@ from actors.faults import RUNTIME, armed
 from actors.simulate import Simulation, Trace, simulate
 from aegis.chaos.checking.checker import Violation, violations
 from aegis.chaos.checking.evidence import Evidence, Life
-from aegis.chaos.checking.happenings import Listing, Remains, RemainsKind
+from aegis.chaos.checking.happenings import Disturbance, Listing, Remains, RemainsKind, Span
 from aegis.chaos.disk_images import sampled_image
 from aegis.chaos.disk_model import DiskModel
 from aegis.chaos.histories import script as s
@@ -107,11 +107,12 @@ class History:
         self._book = Notebook()
         self._trouble = Trouble(script, self._book)
         self._clients = [
-            Client(number, script.of(number), self._book, self._trouble)
+            Client(number, script.of(number), self._book, self._trouble, self._find_id)
             for number in range(script.clients)
         ]
         self._model = DiskModel.of(IMAGE)
         self._witnessed: list[tuple[str, ...]] = []
+        self._failed: dict[str, int] = {}
 
     async def play(self) -> None:
         """All lives."""
@@ -195,10 +196,12 @@ class History:
             if self._trouble.count == hits:
                 book.errors.append(f"the daemon of life {book.life} ended: {describe(error)}")
             daemon.die("kill")
-        if daemon.is_over:
+        if not daemon.is_over:
+            daemon.stopped()
+        self._write_down_failed()
+        if daemon.death != "stop":
             await self._after(daemon)
         else:
-            daemon.stopped()
             book.lives[-1] = attrs.evolve(book.lives[-1], killed=False)
             self._look_for_remains(tasks)
 
@@ -206,6 +209,8 @@ class History:
         self, daemon: SimulatedDaemon, body: Any, earlier: set[int], hits: int, system: System
     ) -> None:
         router = system.ref("root/inbox-router")
+        for name in NAMES:
+            self._find_id(name)
         for client in self._clients:
             router.tell(HandleSeen(handle=client.handle))
         if self._book.life == 1:
@@ -225,7 +230,6 @@ class History:
         turn = self._turn(self._clients[s.KEEPER], daemon, system)
         for name in NAMES:
             await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
-            self._learn_ids()
 
     async def _look_around(
         self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
@@ -237,10 +241,11 @@ class History:
         missing: list[str] = []
         if answered.value is not None:
             there = tuple(each.name for each in answered.value.result)
-            failed = {each.name for each in answered.value.result if each.state == "failed"}
+            failed = [each.name for each in answered.value.result if each.state == "failed"]
+            self._failed.update(dict.fromkeys(failed, answered.span.asked))
             book.listings.append(Listing(span=answered.span, terminals=there))
             if self._trouble.count == hits:
-                missing = [name for name in (s.SHARED, s.DESK) if name not in {*there} - failed]
+                missing = [name for name in (s.SHARED, s.DESK) if name not in {*there} - {*failed}]
         left = [str(each.info) for each in self._machine.alive if each.pid in earlier]
         book.lives[-1] = attrs.evolve(
             book.lives[-1], ready=book.moment(), missing=tuple(missing), left=tuple(left)
@@ -251,7 +256,6 @@ class History:
         async with trio.open_nursery() as nursery:
             for client in self._clients:
                 nursery.start_soon(client.work, self._turn(client, daemon, system))
-        self._learn_ids()
         if not self._script.stops or not self._trouble.count:
             self._trouble.hits["kill"] += 1
             daemon.die("kill")
@@ -260,7 +264,6 @@ class History:
 
     async def _end_quietly(self, daemon: SimulatedDaemon, system: System) -> None:
         """Every terminal works; then everything is read."""
-        self._learn_ids()
         for name in (s.SHARED, s.DESK):
             turn = self._turn(self._clients[s.TYPIST], daemon, system)
             await turn.check(name)
@@ -291,14 +294,22 @@ class History:
             document: Any = to_plain(answered.value)
             self._book.kept[client.handle] = tuple(document["messages"])
 
-    def _learn_ids(self) -> None:
-        """The life id of each terminal, as its settings on the disk have it."""
+    def _find_id(self, terminal: str) -> str | None:
+        """The life id of a terminal, as its settings on the disk have it."""
         disk = SimulatedDisk()
         disk.model = self._model
-        for name in NAMES:
-            settings = load_settings(disk, TerminalFiles(TERMINALS / name), ROOT)
-            if settings is not None:
-                self._book.saw_id(name, settings.life)
+        settings = load_settings(disk, TerminalFiles(TERMINALS / terminal), ROOT)
+        if settings is None:
+            return None
+        self._book.saw_id(terminal, settings.life)
+        return settings.life
+
+    def _write_down_failed(self) -> None:
+        """A terminal that could not be started was out of order for the whole life."""
+        for name, since in self._failed.items():
+            span = Span(since, self._book.moment())
+            self._book.disturbances.append(Disturbance(kind="crash", terminal=name, span=span))
+        self._failed.clear()
 
     def _look_for_remains(self, tasks: int) -> None:
         """A daemon that has stopped in order leaves no task, process or descriptor."""

@@ -15,8 +15,7 @@ import attrs
 import trio
 
 from aegis.chaos.checking.evidence import Evidence, Life
-from aegis.chaos.checking.happenings import Death as Ended
-from aegis.chaos.checking.happenings import DeathKind, Remains, RemainsKind
+from aegis.chaos.checking.happenings import Remains, RemainsKind
 from aegis.chaos.real.commands import KINDS
 from aegis.chaos.real.deaths import (
     FAILING,
@@ -84,7 +83,6 @@ class Campaign:
         self._witness.touch()
         self.daemon.variables["WITNESS"] = str(self._witness)
         self._lives: list[Life] = []
-        self._ends: list[Ended] = []
         self._remains: list[Remains] = []
         self._alive: frozenset[Process] = frozenset()
         book = self.notebook
@@ -115,8 +113,6 @@ class Campaign:
         self.notebook.life += 1
         self.notebook.pardoned = PARDONED.get(type(death), frozenset())
         self._launch(death)
-        how: DeathKind = "stop" if isinstance(death, WhileStopping) else "kill"
-        self._ends.append(Ended(life=self.notebook.life, kind=how, moment=0))
         if isinstance(death, WhileStarting):
             self.daemon.wait_dead(death.seconds)
         elif self.daemon.wait_ready():
@@ -124,6 +120,8 @@ class Campaign:
             with self._load():
                 self._await(death)
         self._die()
+        if isinstance(death, WhileStopping):
+            self._lives[-1] = attrs.evolve(self._lives[-1], stopping=True)
 
     def _launch(self, death: Death) -> None:
         handles = [each.handle for each in self._workers]
@@ -321,7 +319,6 @@ class Campaign:
             kept=kept.inboxes,
             handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
-            deaths=tuple(self._ends),
             remains=tuple(self._remains),
             errors=(*book.errors, *self._errors_in_log()),
         )

@@ -13,7 +13,7 @@ import pytest
 
 from aegis.chaos.checking.checker import violations
 from aegis.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
-from aegis.chaos.checking.happenings import Death, Record
+from aegis.chaos.checking.happenings import Record
 from aegis.chaos.checking.matching import tokens_in
 from tests.aegis.chaos.checking.parts import KILLED, command, record_of, wake
 
@@ -232,8 +232,8 @@ def test_a_sound_run_breaks_no_rule() -> None:
 
 
 def test_who_was_killed_while_it_stopped_may_know_how_long_a_command_ran() -> None:
-    stopped = tuple(Death(life=each.number, kind="stop", moment=0) for each in SOUND.lives)
-    assert violations(attrs.evolve(with_record(3, duration_s=0.5), deaths=stopped)) == []
+    lives = tuple(attrs.evolve(each, stopping=True) for each in SOUND.lives)
+    assert violations(attrs.evolve(with_record(3, duration_s=0.5), lives=lives)) == []
 
 
 @pytest.mark.parametrize(("rule", "evidence"), BROKEN.values(), ids=BROKEN)

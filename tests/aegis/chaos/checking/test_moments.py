@@ -198,7 +198,7 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
     ),
     "more output than was asked for": (
         "output gap",
-        added("outputs", output(0, 300, 112)),
+        added("outputs", output(0, 330, 112)),
     ),
     "output that goes back": (
         "output gap",
@@ -413,7 +413,9 @@ ALLOWED: dict[str, Evidence] = {
         disturbances=(*RICH.disturbances, attrs.evolve(CRASH, span=at(40))),
     ),
     "a noted end, and output that the power took": attrs.evolve(
-        with_t0(5, exit=0, stdout="", end="exited"), deaths=POWER, ended=(*RICH.ended, LONG.token)
+        with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
+        deaths=POWER,
+        ended=(*RICH.ended, LONG.token),
     ),
     "a wake of a life whose id nobody was told": but(
         former={}, changes=(CHANGES[0], attrs.evolve(CHANGES[1], id=None), *CHANGES[2:])
