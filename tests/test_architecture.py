@@ -106,6 +106,17 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         ),
     ),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
+    # A real daemon is tried from outside: by its wire, its command line and its fault points.
+    (
+        "aegis.chaos.real*",
+        (
+            "aegis.chaos.checking",
+            "aegis.chaos.real",
+            "aegis.client.line",
+            "aegis.faults",
+            "aegis.root",
+        ),
+    ),
     # It may know all that it tries; nobody knows it, see KNOWN_ONLY_TO.
     (
         "aegis.chaos*",
@@ -160,7 +171,12 @@ IMPURE = (
     "random",
 )
 
-MCP_FILES = ("aegis.servers.mcp", "aegis.servers.mcp_context", "aegis.servers.mcp_resources")
+MCP_FILES = (
+    "aegis.servers.mcp",
+    "aegis.servers.mcp_context",
+    "aegis.servers.mcp_resources",
+    "aegis.chaos.real.sessions",
+)
 
 ONLY_IN = {
     "mcp": MCP_FILES,
@@ -336,6 +352,9 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("aegis.journal.disk", "from aegis.terminals import pty", "the law"),
         ("aegis.servers.http", "from aegis.terminals.terminal import Terminal", "the law"),
         ("aegis.servers.http", "import mcp.server", "only aegis.servers.mcp"),
+        ("aegis.chaos.real.load", "from mcp import Client", "only aegis.servers.mcp"),
+        ("aegis.chaos.real.load", "from aegis.terminals import shell", "the law"),
+        ("aegis.app", "from aegis.chaos.real.run import run_real", "only aegis.chaos"),
         ("aegis.servers.http", "import mcp_types as types", "only aegis.servers.mcp"),
         ("aegis.terminals.pty", "from hypercorn.config import Config", "only aegis.servers"),
         ("aegis.client.line", "from aegis.errors import ConnectError", "the law"),

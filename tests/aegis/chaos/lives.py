@@ -20,6 +20,8 @@ from actors import ChildSpec, SupervisorSpec, System
 from actors.simulate import Run, Simulation, simulate
 from aegis.chaos.checking.checker import Violation, violations
 from aegis.chaos.checking.evidence import Answer, Command, Evidence, Life, Told
+from aegis.chaos.real.commands import Kind
+from aegis.chaos.real.load import NEVER_TYPED, Notebook
 from aegis.chaos.reproducible import reproducible
 from aegis.chaos.simulated_host import SimulatedHost
 from aegis.chaos.simulated_processes import Machine
@@ -34,8 +36,6 @@ from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.meta import load_settings
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.settings import TerminalFiles
-from tests.crash.commands import Kind
-from tests.crash.load import NEVER_TYPED, Notebook
 
 SHARED, TYPED = "shared", "typed"
 READER = "reviewer"

@@ -231,6 +231,11 @@ def test_a_sound_run_breaks_no_rule() -> None:
     assert violations(SOUND) == []
 
 
+def test_who_was_killed_while_it_stopped_may_know_how_long_a_command_ran() -> None:
+    lives = tuple(attrs.evolve(each, stopping=True) for each in SOUND.lives)
+    assert violations(attrs.evolve(with_record(3, duration_s=0.5), lives=lives)) == []
+
+
 @pytest.mark.parametrize(("rule", "evidence"), BROKEN.values(), ids=BROKEN)
 def test_a_violation_is_found(rule: str, evidence: Evidence) -> None:
     assert rule in {each.rule for each in violations(evidence)}

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from aegis.chaos.checking.checker import Violation
 from aegis.chaos.checking.evidence import Evidence
 from aegis.chaos.checking.wake_rules import wake_ids
-from tests.crash.deaths import Death
+from aegis.chaos.real.deaths import Death
+
+KILLED = "killed "
+"""Before the name of a place, in the figures."""
 
 PROPERTY = "crash"
 """The name under which a test hands its figures on."""
@@ -20,7 +23,7 @@ def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violati
     """The kills at each place, and what was checked."""
     records = [record for _, record in evidence.records()]
     return {
-        **Counter(f"killed {death.place}" for death in deaths),
+        **Counter(f"{KILLED}{death.place}" for death in deaths),
         "commands begun": len(evidence.begun),
         "records checked": len(records),
         "of these killed by restart": sum(record["killed_by_restart"] for record in records),
@@ -31,13 +34,19 @@ def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violati
     }
 
 
-def table(rows: Iterable[Figures]) -> str:
-    """The sums, one line each; those that every test has come last."""
+def added(rows: Iterable[Figures]) -> Figures:
+    """The sums of all rows."""
     sums: Counter[str] = Counter()
     for row in rows:
         sums.update(row)
-    kills = [name for name in sums if name.startswith("killed ")]
-    others = [name for name in sums if name not in kills]
-    total = {"kills": sum(sums[name] for name in kills)}
-    lines = {name: sums[name] for name in sorted(kills)} | total | {n: sums[n] for n in others}
-    return "\n".join(f"{name:<40} {number:>8}" for name, number in lines.items())
+    return sums
+
+
+def table(rows: Iterable[Figures]) -> str:
+    """The sums, one line each: where daemons were killed, then what was checked."""
+    sums = added(rows)
+    kills = sorted(name for name in sums if name.startswith(KILLED))
+    lines = {name: sums[name] for name in kills}
+    lines["kills"] = sum(lines.values())
+    lines |= {name: number for name, number in sums.items() if name not in lines}
+    return "\n".join(f"{name:<48} {number:>8}" for name, number in lines.items())
