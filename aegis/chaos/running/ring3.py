@@ -75,10 +75,8 @@ class Ring3:
     def _tell(self, number: int, death: Death) -> None:
         self._deaths[f"{KILLED}{death.place}"] += 1
         of = "" if self._limits.lives is None else f" of {self._limits.lives:,}"
-        per_minute = 60 * number / max(self.seconds, 0.001)
-        self._progress.show(
-            f"{number:,}{of} lives", f"{per_minute:.0f} a minute", f"last {death.place}"
-        )
+        pace = f"{60 * number / max(self.seconds, 0.001):.0f} a minute"
+        self._progress.show(f"{number:,}{of} lives", pace, f"last {death.place}")
 
     def failure(self) -> Iterator[str]:
         """What is told of a broken promise, line by line."""
