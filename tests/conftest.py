@@ -1,6 +1,6 @@
 """How property tests run: without time limits, since a machine under load is not a bug.
 
-The profile ``sim`` is for long runs with a seed of their own (``just properties``), and the variable
+The profile ``sim`` is for long runs with a seed of their own (``just properties``); the variable
 says how many examples a test has in it that does not say so itself.
 """
 
