@@ -103,6 +103,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.chaos.running.closing",
             "aegis.chaos.running.progress",
             "aegis.chaos.running.ring2",
+            "aegis.chaos.running.ring3",
         ),
     ),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
