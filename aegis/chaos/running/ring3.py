@@ -11,7 +11,6 @@ from pathlib import Path
 from aegis.chaos.checking.checker import Violation
 from aegis.chaos.real.deaths import Death
 from aegis.chaos.real.run import RealRun
-from aegis.chaos.real.scratch import ScratchError
 from aegis.chaos.real.table import by_kind
 from aegis.chaos.running.closing import NARROWEST, WIDEST, rows
 from aegis.chaos.running.failure import violation_lines
@@ -48,13 +47,13 @@ class Ring3:
         return self._run.violations
 
     def run(self) -> None:
-        """Until a limit, the first violation, or Ctrl-C. Nothing is left but what broke a promise."""
+        """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
         try:
             self._run.run()
         except KeyboardInterrupt:
             self.is_interrupted = True
-        except ScratchError as error:
-            self._run.violations.append(Violation(BROKE_OFF, str(error)))
+        except Exception as error:
+            self._run.violations.append(Violation(BROKE_OFF, f"{type(error).__name__}: {error}"))
         finally:
             self._progress.clear()
             if not self.violations:
@@ -71,7 +70,7 @@ class Ring3:
         if self.violations:
             yield "a promise was broken:"
             yield from violation_lines(self.violations)
-            yield f"the daemon's state, its log and the proofs of the commands are in {self._run.root}"
+            yield f"the daemon's state and its log are in {self._run.root}"
             yield "the same deaths and the same load again, not the same timing:"
             yield f"  aegis-actors chaos --real --seed {self._limits.first}"
 
