@@ -44,9 +44,10 @@ properties seed examples="500":
     AEGIS_SIM_EXAMPLES={{ examples }} {{ run }} pytest -q -n auto --dist worksteal \
         -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
 
-# Kill daemons with -9, KILLS times at each fault point and RANDOM times under load; a table tells
-# what was checked. Further arguments go to pytest: --crash-seed repeats the choices of a failure.
-crash kills="20" random="200" *arguments:
+# Kill daemons with -9, KILLS times at each fault point, before and after each call of the disk and while
+# each fails, and RANDOM times at any moment: 75 x KILLS + RANDOM in all. A table tells what was checked.
+# Further arguments go to pytest: --crash-seed repeats the choices of a failure.
+crash kills="12" random="120" *arguments:
     {{ run }} pytest -n auto --dist worksteal -k "kill or crash" \
         tests/crash tests/e2e tests/aegis/journal \
         --kills {{ kills }} --random-kills {{ random }} "${@:3}"

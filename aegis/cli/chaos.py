@@ -70,6 +70,10 @@ def chaos(
     kills, losses of power, disks that fail, crashes of actors. It touches no daemon and no file of
     yours. Ends at the first promise that was broken, with the shortest script that breaks it. Exit
     code: 0 if all held, else 1.
+
+    With --real: a daemon of its own, in a temporary directory, is killed under load at every fault
+    point and, where strace may trace it, at every call of the disk; its next life goes on from
+    there. What it has in the end is compared with what its clients were told.
     """
     if real and (seeds is not None or jobs is not None):
         raise click.UsageError("--seeds and --jobs are for simulated histories, not for --real")
@@ -100,9 +104,10 @@ def _histories(first: int, seeds: int | None, minutes: float | None, jobs: int |
 
 def _killed_daemons(seed: int, lives: int | None, minutes: float | None) -> Ring:
     from aegis.chaos.running.progress import Progress
-    from aegis.chaos.running.ring3 import RealLimits, Ring3
+    from aegis.chaos.running.ring2 import Limits
+    from aegis.chaos.running.ring3 import Ring3
 
-    limits = RealLimits(seed=seed, lives=lives, minutes=minutes)
+    limits = Limits(first=seed, seeds=lives, seconds=None if minutes is None else minutes * 60)
     return Ring3(limits, Progress(sys.stderr))
 
 

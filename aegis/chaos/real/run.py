@@ -8,8 +8,6 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-import attrs
-
 from aegis.chaos.checking.checker import Violation, violations
 from aegis.chaos.real.campaign import Campaign
 from aegis.chaos.real.deaths import Death, endless_deaths
@@ -24,19 +22,70 @@ Progress = Callable[[int, Death], None]
 """Told after each life: how many there were, and how the last one ended."""
 
 
-@attrs.frozen(kw_only=True)
-class RealOutcome:
-    """What the lives have shown. ``untraced`` is why no death was at a call, if none was.
+class RealRun:
+    """Lets daemons live and die in ``directory``: at most so many lives, or about so many minutes.
 
-    ``root`` is where the violations were found; it is left as it is.
+    The same seed gives the same deaths and the same load, not the same timing. ``figures`` and
+    ``lives`` are of the roots that were judged, ``violations`` what was found, ``root`` where; that
+    is left as it is. ``untraced`` is why no daemon died at a call, if none did.
     """
 
-    lives: int
-    seconds: float
-    figures: Figures
-    violations: tuple[Violation, ...]
-    untraced: str | None
-    root: Path | None
+    def __init__(
+        self,
+        directory: Path,
+        seed: int,
+        *,
+        progress: Progress,
+        lives: int | None = None,
+        minutes: float | None = None,
+    ) -> None:
+        self.figures: Figures = {}
+        self.lives = 0
+        self.violations: list[Violation] = []
+        self.root: Path | None = None
+        self.untraced = reason_not_to_trace()
+        self._directory = directory
+        self._chance = random.Random(seed)  # noqa: S311
+        self._progress = progress
+        self._most = lives
+        self._end = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def run(self) -> None:
+        """Until a limit, or the first root on which a promise was broken.
+
+        Raises ``ScratchError`` if a daemon does not start or die as it must. Whatever is raised, no
+        process is left.
+        """
+        planned = endless_deaths(self._chance, calls=self.untraced is None)
+        while not self.violations and (batch := self._next_batch()):
+            self._live(list(islice(planned, batch)))
+
+    def _next_batch(self) -> int:
+        left = LIVES_OF_ROOT if self._most is None else self._most - self.lives
+        return min(LIVES_OF_ROOT, left) if self._may_go_on() else 0
+
+    def _may_go_on(self) -> bool:
+        return self._end is None or time.monotonic() < self._end
+
+    def _live(self, deaths: list[Death]) -> None:
+        self.root = self._directory / str(self.lives)
+        self.root.mkdir()
+        campaign = Campaign(self.root, self._chance, port=free_port(self._chance))
+        lived = []
+        try:
+            campaign.prepare()
+            for death in deaths:
+                campaign.live(death)
+                lived.append(death)
+                self._progress(self.lives + len(lived), death)
+                if not self._may_go_on():
+                    break
+            evidence = campaign.finish()
+        finally:
+            campaign.clean_up()
+        self.violations = violations(evidence)
+        self.figures = added([self.figures, figures(evidence, lived, self.violations)])
+        self.lives += len(lived)
 
 
 def run_real(
@@ -46,63 +95,8 @@ def run_real(
     progress: Progress,
     lives: int | None = None,
     minutes: float | None = None,
-) -> RealOutcome:
-    """Let daemons live and die in ``directory``, at most so many lives, or about so many minutes.
-
-    Ends at the first root on which a promise was broken. The same seed gives the same deaths and
-    the same load, not the same timing. Raises ``ScratchError`` if a daemon does not start or die
-    as it must; whatever happens, no process is left.
-    """
-    began = time.monotonic()
-    untraced = reason_not_to_trace()
-    chance = random.Random(seed)  # noqa: S311
-    planned = endless_deaths(chance, calls=untraced is None)
-    found: list[Violation] = []
-    sums: list[Figures] = []
-    lived, root = 0, directory
-    while not found and _may_go_on(lived, lives, began, minutes):
-        batch = LIVES_OF_ROOT if lives is None else min(LIVES_OF_ROOT, lives - lived)
-        root = directory / f"{lived}"
-        root.mkdir()
-        shown = _one_root(root, chance, list(islice(planned, batch)), lived, progress)
-        found, lived = shown.violations, lived + batch
-        sums.append(shown.figures)
-    return RealOutcome(
-        lives=lived,
-        seconds=time.monotonic() - began,
-        figures=added(sums),
-        violations=tuple(found),
-        untraced=untraced,
-        root=root if found else None,
-    )
-
-
-def _may_go_on(lived: int, lives: int | None, began: float, minutes: float | None) -> bool:
-    is_early = minutes is None or time.monotonic() < began + 60 * minutes
-    return is_early and (lives is None or lived < lives)
-
-
-@attrs.frozen
-class _Shown:
-    figures: Figures
-    violations: list[Violation]
-
-
-def _one_root(
-    directory: Path,
-    chance: random.Random,
-    deaths: list[Death],
-    lived: int,
-    progress: Progress,
-) -> _Shown:
-    campaign = Campaign(directory, chance, port=free_port(chance))
-    try:
-        campaign.prepare()
-        for number, death in enumerate(deaths, lived + 1):
-            campaign.live(death)
-            progress(number, death)
-        evidence = campaign.finish()
-    finally:
-        campaign.clean_up()
-    found = violations(evidence)
-    return _Shown(figures(evidence, deaths, found), found)
+) -> RealRun:
+    """A run that has come to its end. See ``RealRun``."""
+    run = RealRun(directory, seed, progress=progress, lives=lives, minutes=minutes)
+    run.run()
+    return run

@@ -120,6 +120,7 @@ class ScratchDaemon:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                process_group=0,  # Ctrl-C is for who started it
             )
 
     def wait_ready(self) -> bool:

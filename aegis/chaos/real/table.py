@@ -42,6 +42,27 @@ def added(rows: Iterable[Figures]) -> Figures:
     return sums
 
 
+def by_kind(sums: Figures) -> Figures:
+    """The same with one sum for the deaths of each kind, and the number of different places."""
+    deaths = {name.removeprefix(KILLED): n for name, n in sums.items() if name.startswith(KILLED)}
+    kinds = Counter({"daemons killed": sum(deaths.values()), "  at so many different places": 0})
+    for place, number in deaths.items():
+        kinds[f"  {_kind(place)}"] += number
+    kinds["  at so many different places"] = len(deaths)
+    return dict(kinds) | {name: n for name, n in sums.items() if not name.startswith(KILLED)}
+
+
+def _kind(place: str) -> str:
+    beginnings = {
+        "at random": "at random",
+        "before ": "instead of a call of the disk",
+        "after ": "right after a call of the disk",
+        "under load, ": "while calls of the disk failed",
+    }
+    kinds = (kind for beginning, kind in beginnings.items() if place.startswith(beginning))
+    return next(kinds, "at fault points")
+
+
 def table(rows: Iterable[Figures]) -> str:
     """The sums, one line each: where daemons were killed, then what was checked."""
     sums = added(rows)

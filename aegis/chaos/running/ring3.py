@@ -1,44 +1,39 @@
-"""Ring 3 for a user: real daemons below a temporary directory, killed again and again."""
+"""Ring 3 for a user: real daemons in a scratch directory, killed until the time is up."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
-
+from aegis.chaos.checking.checker import Violation
 from aegis.chaos.real.deaths import Death
-from aegis.chaos.real.run import RealOutcome, run_real
-from aegis.chaos.real.scratch import ScratchError
-from aegis.chaos.real.table import KILLED
+from aegis.chaos.real.run import RealRun
+from aegis.chaos.real.table import by_kind
 from aegis.chaos.running.closing import NARROWEST, WIDEST, rows
 from aegis.chaos.running.failure import violation_lines
+from aegis.chaos.running.figures import BROKE_OFF
 from aegis.chaos.running.progress import Progress
-
-
-@attrs.frozen(kw_only=True)
-class RealLimits:
-    """What ends a run, beside a violation. None: no such limit."""
-
-    seed: int
-    lives: int | None
-    minutes: float | None
+from aegis.chaos.running.ring2 import Limits
 
 
 class Ring3:
-    """One run. ``is_interrupted``: by Ctrl-C; what the last root would have shown is not known."""
+    """One run; ``limits.seeds`` are lives. ``is_interrupted``: by Ctrl-C."""
 
-    def __init__(self, limits: RealLimits, progress: Progress) -> None:
+    def __init__(self, limits: Limits, progress: Progress) -> None:
         self._limits = limits
         self._progress = progress
         self._began = time.monotonic()
-        self._deaths: Counter[str] = Counter()
-        self._outcome: RealOutcome | None = None
-        self._trouble = ""
+        self._directory = Path(tempfile.mkdtemp(prefix="aegis-chaos-"))
+        self._run = RealRun(
+            self._directory,
+            limits.first,
+            progress=self._show,
+            lives=limits.seeds,
+            minutes=None if limits.seconds is None else limits.seconds / 60,
+        )
         self.is_interrupted = False
 
     @property
@@ -47,57 +42,46 @@ class Ring3:
         return time.monotonic() - self._began
 
     @property
+    def violations(self) -> list[Violation]:
+        """What was found."""
+        return self._run.violations
+
+    @property
     def is_broken(self) -> bool:
-        """Whether a promise was broken, or a daemon could not be tried."""
-        return bool(self._trouble) or (self._outcome is not None and bool(self._outcome.violations))
+        """Whether a promise was broken."""
+        return bool(self.violations)
 
     def run(self) -> None:
-        """Until a limit, a violation or Ctrl-C. The directory stays where something was broken."""
-        self._directory = Path(tempfile.mkdtemp(prefix="aegis-chaos-"))
-        limits = self._limits
+        """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
         try:
-            self._outcome = run_real(
-                self._directory,
-                limits.seed,
-                progress=self._tell,
-                lives=limits.lives,
-                minutes=limits.minutes,
-            )
+            self._run.run()
         except KeyboardInterrupt:
             self.is_interrupted = True
-        except ScratchError as error:
-            self._trouble = str(error)
+        except Exception as error:
+            self._run.violations.append(Violation(BROKE_OFF, f"{type(error).__name__}: {error}"))
         finally:
             self._progress.clear()
-            if not self.is_broken:
+            if not self.violations:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _tell(self, number: int, death: Death) -> None:
-        self._deaths[f"{KILLED}{death.place}"] += 1
-        of = "" if self._limits.lives is None else f" of {self._limits.lives:,}"
-        pace = f"{60 * number / max(self.seconds, 0.001):.0f} a minute"
-        self._progress.show(f"{number:,}{of} lives", pace, f"last {death.place}")
+    def _show(self, lives: int, death: Death) -> None:
+        of = "" if self._limits.seeds is None else f" of {self._limits.seeds:,}"
+        self._progress.show(
+            f"{lives:,}{of} lives", death.place, f"{lives / self.seconds:.1f} lives/s"
+        )
 
     def failure(self) -> Iterator[str]:
-        """What is told of a broken promise, line by line."""
-        if self._trouble:
-            yield f"a daemon could not be tried: {self._trouble}"
-        elif self._outcome is not None and self._outcome.violations:
+        """All that is told of a broken promise, line by line."""
+        if self.violations:
             yield "a promise was broken:"
-            yield from violation_lines(self._outcome.violations)
-        if self.is_broken:
-            yield f"what it left is in {self._directory}"
-            yield "the same deaths again, though not the same moments:"
-            yield f"  aegis-actors chaos --real --seed {self._limits.seed}"
+            yield from violation_lines(self.violations)
+            yield f"the daemon's state and its log are in {self._run.root}"
+            yield "the same deaths and the same load again, not the same timing:"
+            yield f"  aegis-actors chaos --real --seed {self._limits.first}"
 
     def table(self, columns: int) -> str:
-        """Where daemons were killed, and what was checked."""
-        outcome = self._outcome
-        figures: Mapping[str, int] = self._deaths if outcome is None else outcome.figures
-        kills = sorted((name, n) for name, n in figures.items() if name.startswith(KILLED))
-        checked = [(name, n) for name, n in figures.items() if not name.startswith(KILLED)]
-        width = max(NARROWEST, min(columns, WIDEST))
-        parts = [rows([("kills", sum(n for _, n in kills)), *kills], width), rows(checked, width)]
-        if outcome is not None and outcome.untraced is not None:
-            parts.append(f"no kill at a call of the disk: {outcome.untraced}")
-        return "\n\n".join(part for part in parts if part)
+        """What was tried and checked, fit for so many columns."""
+        table = rows(by_kind(self._run.figures).items(), max(NARROWEST, min(columns, WIDEST)))
+        if self._run.untraced is None:
+            return table
+        return f"{table}\n\nnone was killed at a call of the disk: {self._run.untraced}"
