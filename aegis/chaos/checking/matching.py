@@ -3,7 +3,7 @@
 A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
 known, in its output. One that has neither (typed, and killed before it printed) is that of the
 earliest typed command of its terminal and writer that began, has no other record, and fits between
-its neighbours; else of one that was killed before its first word, and so has no proof that it began.
+its neighbours; else of one that was killed before its first word, and has no proof that it began.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ class Ring3:
             lives=limits.seeds,
             minutes=None if limits.seconds is None else limits.seconds / 60,
         )
+        self._lives = 0
         self.is_interrupted = False
 
     @property
@@ -65,6 +66,7 @@ class Ring3:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
     def _show(self, lives: int, death: Death) -> None:
+        self._lives = lives
         of = "" if self._limits.seeds is None else f" of {self._limits.seeds:,}"
         self._progress.show(
             f"{lives:,}{of} lives", death.place, f"{lives / self.seconds:.1f} lives/s"
@@ -81,7 +83,10 @@ class Ring3:
 
     def table(self, columns: int) -> str:
         """What was tried and checked, fit for so many columns."""
-        table = rows(by_kind(self._run.figures).items(), max(NARROWEST, min(columns, WIDEST)))
+        figures = by_kind(self._run.figures)
+        unjudged = self._lives - figures["daemons killed"]
+        width = max(NARROWEST, min(columns, WIDEST))
+        table = rows([*figures.items(), ("killed, and not yet judged", unjudged)], width)
         if self._run.untraced is None:
             return table
         return f"{table}\n\nnone was killed at a call of the disk: {self._run.untraced}"

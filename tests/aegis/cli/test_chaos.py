@@ -91,7 +91,7 @@ def test_real_daemons_are_killed_and_nothing_is_left(tmp_path: Path) -> None:
     done = run_program("chaos", *words, cwd=tmp_path, TMPDIR=str(tmp_path))
     output = done.stdout.decode()
     assert done.returncode == 0, output
-    assert figure(output, "kills") == 2
+    assert figure(output, "daemons killed") == 2
     assert figure(output, "records checked") > 0
     assert figure(output, "violations") == 0
     assert [each for each in tmp_path.iterdir() if each.name.startswith("aegis-chaos-")] == []
