@@ -31,7 +31,7 @@ def legal_images(model: DiskModel, *, max_product: int = MAX_PRODUCT) -> Iterato
                 yield image
 
 
-def sampled_image(model: DiskModel, choose: Callable[[int], int]) -> Image:
+def drawn_image(model: DiskModel, choose: Callable[[int], int]) -> Image:
     """One legal image; ``choose(n)`` picks each of its parts, a number below ``n``.
 
     Of many changes of names, as of few: those up to some moment, or all without one of them.

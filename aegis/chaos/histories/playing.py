@@ -25,7 +25,7 @@ from actors.simulate import Simulation, Trace, simulate
 from aegis.chaos.checking.checker import Violation, violations
 from aegis.chaos.checking.evidence import Evidence, Life
 from aegis.chaos.checking.happenings import Disturbance, Listing, Remains, RemainsKind, Span
-from aegis.chaos.disk_images import sampled_image
+from aegis.chaos.disk_images import drawn_image
 from aegis.chaos.disk_model import DiskModel
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.asking import Asker
@@ -168,7 +168,7 @@ class History:
         if daemon.death == "power loss":
             self._power.cancel()
             choose = Random(f"{self._script.seed}/{daemon.draw}").randrange  # noqa: S311
-            self._model = DiskModel.of(sampled_image(self._model, choose))
+            self._model = DiskModel.of(drawn_image(self._model, choose))
             await self._switch_on()
         self._model.close_all()
         await trio.sleep(self._chance.uniform(0, RESTART_S))

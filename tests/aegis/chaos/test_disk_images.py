@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from aegis.chaos.disk_images import MAX_SUBSET_CHANGES, change_sets, legal_images, sampled_image
+from aegis.chaos.disk_images import MAX_SUBSET_CHANGES, change_sets, drawn_image, legal_images
 from aegis.chaos.disk_model import EntryChange, Image, cached_image
 from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.journal.disk import APPEND, replace_file, sync_directory, write_all
@@ -183,7 +183,7 @@ def test_a_sample_is_one_of_all_and_each_of_all_is_drawn() -> None:
     disk.unlink(Path("/d/a"))
     legal = [dict(image) for image in legal_images(disk.model)]
     choose = Random(1).randrange
-    samples = [dict(sampled_image(disk.model, choose)) for _ in range(2000)]
+    samples = [dict(drawn_image(disk.model, choose)) for _ in range(2000)]
     assert all(sample in legal for sample in samples)
     # Of a few changes of names every legal set is tried; a sample has the first, or all but one.
     assert sum(image in samples for image in legal) > len(legal) / 2
