@@ -1,8 +1,8 @@
-"""Faults armed from outside: ``AEGIS_FAULTS`` says what strikes a daemon, to test its promises.
+"""Faults armed from outside: ``AEGIS_FAULT`` says what strikes a daemon, to test its promises.
 
 The variable holds faults with commas between them, each ``<point>@<pass>=<kind>``:
 
-    AEGIS_FAULTS='ledger.sync.before@3=kill,actor.receive.before[Shell]@9=crash'
+    AEGIS_FAULT='ledger.sync.before@3=kill,actor.receive.before[Shell]@9=crash'
 
 A kind is ``kill`` (SIGKILL to the daemon itself), ``crash`` (an exception in whoever passes), an
 errno by its name in small letters (``enospc``, ``eio``), ``block:<seconds>``, which holds the whole
@@ -20,7 +20,7 @@ from functools import partial
 from actors.faults import Block, Crash, Delay, Fault, Kill, Plan, Raise
 from aegis.errors import StartupError
 
-VARIABLE = "AEGIS_FAULTS"
+VARIABLE = "AEGIS_FAULT"
 
 _ENTRY = re.compile(r"(?P<point>[a-z_.]+(?:\[[^]]+\])?)@(?P<number>[1-9][0-9]*)=(?P<kind>.+)")
 _PAUSE = re.compile(r"(?P<kind>delay|block):(?P<seconds>[0-9]+(?:\.[0-9]+)?)")

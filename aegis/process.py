@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from aegis.errors import StartupError
-from aegis.root import State, make_directory
+from aegis.root import State, make_directory, write_whole
 
 STATE_VERSION = 1
 """The layout of the state directory; a newer one is refused."""
@@ -116,10 +116,13 @@ def remembered_port(state: State) -> int | None:
 
 
 def remember_port(state: State, port: int) -> None:
-    """Let the next daemon of this root use the same port: configured clients go on working."""
-    with contextlib.suppress(OSError):
-        _port_file(state).write_text(f"{port}\n", encoding="ascii")
-        _port_file(state).chmod(0o600)
+    """Let the next daemon of this root use the same port: configured clients go on working.
+
+    A kill at any moment leaves the port that was there, or this one.
+    """
+    if remembered_port(state) != port:
+        with contextlib.suppress(OSError):
+            write_whole(_port_file(state), f"{port}\n")
 
 
 def _port_file(state: State) -> Path:

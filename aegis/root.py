@@ -105,13 +105,22 @@ def make_directory(state: State) -> None:
 def write_endpoint(state: State, endpoint: Endpoint) -> None:
     """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile."""
     text = json.dumps({"version": endpoint.version, **endpoint._asdict()}, indent=1)
-    fresh = state.endpoint.with_name(f".endpoint.{os.getpid()}")
+    write_whole(state.endpoint, text + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put ``text`` in the file's place in one step, mode 0600; raises ``OSError``.
+
+    A process that is killed meanwhile leaves the old content, and beside it a file of the suffix
+    ``.new``, which the next one replaces. Nothing is synced.
+    """
+    fresh = path.with_name(f"{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         fresh.unlink()
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(opened, "w") as file:
-        file.write(text + "\n")
-    fresh.replace(state.endpoint)
+        file.write(text)
+    fresh.replace(path)
 
 
 def remove_endpoint(state: State) -> None:

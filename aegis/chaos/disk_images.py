@@ -9,7 +9,7 @@ with all others as they were in the cache. The images come in a fixed order, eac
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aegis.chaos.disk_model import DiskModel, Entries, EntryChange, Image, image_of
 
@@ -44,6 +44,21 @@ def sampled_images(
         for chosen in _contents(model, tree, max_product):
             if next(numbers) % step == 0:
                 yield image_of(tree, chosen.__getitem__)
+
+
+def drawn_image(model: DiskModel, choose: Callable[[int], int]) -> Image:
+    """One legal image; ``choose(n)`` picks each of its parts, a number below ``n``.
+
+    Of many changes of names, as of few: those up to some moment, or all without one of them.
+    """
+    changes = model.changes
+    picked = choose(2 * len(changes) + 1)
+    made = (
+        tuple(changes[:picked])
+        if picked <= len(changes)
+        else _without(changes, picked - len(changes) - 1)
+    )
+    return image_of(_tree(model, made), lambda number: model.files[number].sample(choose))
 
 
 def change_sets(changes: Sequence[EntryChange]) -> list[tuple[EntryChange, ...]]:

@@ -8,7 +8,7 @@ that a crash may leave are made in ``disk_images.py``.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
 import attrs
@@ -119,6 +119,11 @@ class DiskModel:
     def open_count(self) -> int:
         """How many descriptors are open."""
         return len(self._open)
+
+    def open_paths(self) -> list[str]:
+        """A path of whatever each descriptor refers to; empty where no name leads to it."""
+        paths = {number: path for path, number in _paths(self.directories)}
+        return [paths.get(file.number, "") for file in self._open.values()]
 
     def open(self, path: str, mode: OpenMode) -> int:
         """A new descriptor; see ``OpenMode``."""
@@ -385,20 +390,24 @@ class DiskModel:
         self.changes.append(change)
 
 
+def _paths(directories: Mapping[int, Entries]) -> Iterator[tuple[str, int]]:
+    """Every path with what it leads to, the root first."""
+    waiting = [("", ROOT)]
+    while waiting:
+        path, number = waiting.pop()
+        yield path or "/", number
+        entries = directories.get(number, {})
+        waiting += [(f"{path}/{name}", each) for name, each in entries.items()]
+
+
 def image_of(
     directories: Mapping[int, Entries], content: Callable[[int], bytes]
 ) -> dict[str, bytes | None]:
     """The image of a tree of names; ``content`` gives that of a file by its number."""
-    image: dict[str, bytes | None] = {}
-    waiting = [("", ROOT)]
-    while waiting:
-        path, number = waiting.pop()
-        if number in directories:
-            image[path or "/"] = None
-            waiting += [(f"{path}/{name}", each) for name, each in directories[number].items()]
-        else:
-            image[path] = content(number)
-    return image
+    return {
+        path: None if number in directories else content(number)
+        for path, number in _paths(directories)
+    }
 
 
 def cached_image(model: DiskModel) -> dict[str, bytes | None]:

@@ -8,7 +8,7 @@ After a sync that failed, what is on the medium is one of several contents.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -95,6 +95,31 @@ class FileContent:
         found = [content for base in self.bases for content in after_power_loss(base, self.changes)]
         return list(dict.fromkeys(found))
 
+    def sample(self, choose: Callable[[int], int]) -> bytes:
+        """One of ``contents``, without making them all; ``choose(n)`` gives a number below n."""
+        base = self.bases[choose(len(self.bases))]
+        if not self.changes:
+            return base
+        match choose(4):
+            case 0:
+                return base
+            case 1:
+                return applied(base, self.changes)
+            case 2:
+                return self._torn(base, choose)
+            case _:
+                return _one_out_of_order(base, applied(base, self.changes), choose)
+
+    def _torn(self, base: bytes, choose: Callable[[int], int]) -> bytes:
+        """The changes up to one of them, which may be torn."""
+        index = choose(len(self.changes))
+        last, found = self.changes[index], bytearray(applied(base, self.changes[:index]))
+        places = cuts(last) if isinstance(last, Write) else []
+        if isinstance(last, Write) and places:
+            last = Write(last.offset, last.data[: places[choose(len(places))]])
+        apply(found, last)
+        return bytes(found)
+
     def _rest_on(self, bases: Iterable[bytes], count: int) -> None:
         self.bases = _few(list(dict.fromkeys(bases)))
         del self.changes[:count]
@@ -160,15 +185,30 @@ def cuts(write: Write) -> list[int]:
 def _out_of_order(base: bytes, content: bytes) -> Iterator[bytes]:
     old = applied(base, [Resize(len(content))])
     yield old
-    changed = [
-        page
-        for page in range(0, len(content), PAGE_BYTES)
-        if old[page : page + PAGE_BYTES] != content[page : page + PAGE_BYTES]
-    ]
+    changed = _changed_pages(old, content)
     if len(changed) > 1:
         for page in changed:
             yield _with_page(content, old, page)
             yield _with_page(old, content, page)
+
+
+def _one_out_of_order(base: bytes, content: bytes, choose: Callable[[int], int]) -> bytes:
+    old = applied(base, [Resize(len(content))])
+    changed = _changed_pages(old, content)
+    picked = choose(2 * len(changed) + 1)
+    if len(changed) < 2 or picked == 2 * len(changed):
+        return old
+    page = changed[picked // 2]
+    return _with_page(content, old, page) if picked % 2 else _with_page(old, content, page)
+
+
+def _changed_pages(old: bytes, content: bytes) -> list[int]:
+    """Where the pages begin that are not the same in both, which are equally long."""
+    return [
+        page
+        for page in range(0, len(content), PAGE_BYTES)
+        if old[page : page + PAGE_BYTES] != content[page : page + PAGE_BYTES]
+    ]
 
 
 def _with_page(content: bytes, other: bytes, page: int) -> bytes:

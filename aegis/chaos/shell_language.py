@@ -2,7 +2,7 @@
 
 Words are parted by blanks; ``'…'`` quotes, ``#`` begins a comment. Commands are parted by ``;`` and
 line ends, ``&`` leaves one in the background, ``&&`` and ``||`` hang one on the end of the one
-before it. There are no variables, expansions, redirections or compound commands.
+before it. There are no expansions but of ``$NAME``, no redirections, no compound commands.
 """
 
 from __future__ import annotations

@@ -146,8 +146,8 @@ class _Target:
 class SimulatedHost:
     """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does.
 
-    ``scratch`` is a real directory for the start-up files of shells; without one they lie in the
-    directories of their terminals, which are then to be real.
+    ``scratch`` is a real directory for the start-up files of shells, in one directory for each
+    terminal; without one they lie in the directory of their terminal, which is then to be real.
     """
 
     def __init__(self, machine: Machine, scratch: Path | None = None) -> None:
@@ -183,7 +183,7 @@ class SimulatedHost:
             case _:
                 raise InvalidRequest(f"a simulated machine has no shell but bash, not {argv[0]!r}")
         tty = self.machine.new_tty()
-        bash = SimulatedBash(hook, tty)
+        bash = SimulatedBash(hook, tty, env)
         process = self.machine.start(bash.main, argv, cwd=cwd, cookie=env.get(COOKIE), tty=tty)
         tty.session = tty.foreground = process.pid
         pty = SimulatedPty(process, tty)

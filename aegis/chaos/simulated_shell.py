@@ -12,6 +12,8 @@ What is modelled, as an interactive bash 5.2 does it:
   of it.
 - HUP goes to all jobs, and ends the shell. TERM is ignored.
 
+- ``$NAME``, in capitals, is a variable of its environment; one that is not there stays as it is.
+
 The builtins are ``:``, ``true``, ``false``, ``echo``, ``cd``, ``exit`` and ``kill -s SIGNAL $$``.
 Not modelled: the user's own start-up files, editing in the middle of a line, searches, completion,
 ``!``, notices of background jobs that ended, ``PROMPT_COMMAND`` of others, standard error apart.
@@ -19,8 +21,9 @@ Not modelled: the user's own start-up files, editing in the middle of a line, se
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -39,6 +42,8 @@ _REDRAW = b"\r\x1b[K\r"
 
 THINKS_S = 0.003
 """How long it takes at most before it draws a prompt, and before it runs a command."""
+
+_VARIABLE = re.compile(r"\$([A-Z]+)")
 
 _SUBMITS, _PROBES = (1, 3), (2, 4)
 
@@ -75,9 +80,12 @@ class _Job:
 class SimulatedBash:
     """One bash, started with its hook in ``directory``; ``main`` is what its process runs."""
 
-    def __init__(self, directory: Path, tty: SimulatedTty) -> None:
+    def __init__(
+        self, directory: Path, tty: SimulatedTty, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._directory = directory
         self._tty = tty
+        self._variables = variables or {}
         self._editor = LineEditor()
         self._marks = ShellMarks(b"")
         self._history: list[str] = []
@@ -271,7 +279,11 @@ class SimulatedBash:
             await self._print(b"\n")
             raise _Interrupted
 
+    def _expanded(self, word: str) -> str:
+        return _VARIABLE.sub(lambda found: self._variables.get(found[1], found[0]), word)
+
     async def _run(self, command: Command) -> None:
+        command = attrs.evolve(command, words=tuple(map(self._expanded, command.words)))
         name = command.words[0]
         builtin = self._builtins.get(name)
         self._warned = self._warned and name == "exit"

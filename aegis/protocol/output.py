@@ -57,7 +57,8 @@ class ReadOutput(OnTerminal[OutputChunk]):
         default=DEFAULT_OUTPUT_BYTES,
         validator=between(MIN_OUTPUT_BYTES, MAX_OUTPUT_BYTES, "bytes"),
         metadata=described(
-            "How many bytes of output to read at most, 256 to 1048576.",
+            "How many bytes of output to read at most, 256 to 1048576; for plain text an escape "
+            "sequence that begins within them is read to its end.",
             minimum=MIN_OUTPUT_BYTES,
             maximum=MAX_OUTPUT_BYTES,
         ),

@@ -148,8 +148,12 @@ def open_keys(state_dir: Path) -> Keys:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put ``content`` into ``path`` at once and durably: mode 0600, synced, then renamed."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    """Put ``content`` into ``path`` at once and durably: mode 0600, synced, then renamed.
+
+    What a killed process left beside it is replaced: its name is always the same.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 -- the descriptor is what is opened

@@ -42,6 +42,8 @@ class Flight:
         self._found: dict[int, InFlight] = {}
         self._ended: dict[int, InFlight] = {}
         self._displaced: Call | None = None
+        self._owes_sync = False
+        self._owes_write = False
         self.command: InFlight | None = None
         self.call: Call | None = None
         self.shell = ""
@@ -87,8 +89,8 @@ class Flight:
     def take_back(self, number: int | None) -> Call | None:
         """The submission ``number`` did not run: its ``seq`` is free. The call, if somebody waits.
 
-        What somebody typed before it stays in flight. Should the disk refuse, the note goes on
-        naming the submission until another one takes its place.
+        What somebody typed before it stays in flight. The note may go on naming the submission
+        until it is synced: before somebody is told that it did not run, see ``owes_sync``.
         """
         if self._displaced is not None and self._displaced.number == number:
             displaced, self._displaced = self._displaced, None
@@ -99,6 +101,7 @@ class Flight:
         call = self.call
         self._next_seq = command.seq
         self.command = self.call = None
+        self._owes_sync = True
         with contextlib.suppress(StorageError):
             self._write(None)
         return call
@@ -141,6 +144,18 @@ class Flight:
         if command is not None and _is_submission(command, number):
             return self._end_current(None)
         return self._end_found(lambda each: _is_submission(each, number))
+
+    def take_unread(self, shell: str) -> Call | None:
+        """The submission that this shell, which has ended, did not read: it ran what was typed.
+
+        None also where its caller was told already that it comes next: then it is recorded.
+        """
+        unread, command = self._displaced, self.command
+        runs_another = command is not None and command.began_at is not None
+        if unread is None or unread.is_late or shell != self.shell or not runs_another:
+            return None
+        self._displaced = None
+        return unread
 
     def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
         """The shell has ended, and with it all that was given to it, oldest first."""
@@ -209,9 +224,23 @@ class Flight:
             self.cwd = cwd
             self._note_down()
 
+    @property
+    def owes_sync(self) -> bool:
+        """Whether the next life may find a submission in the note that was taken back."""
+        return self._owes_sync
+
     async def sync(self) -> None:
         """Make the note survive a loss of power. Raises ``StorageError``."""
-        await self._note.sync()
+        if self._owes_write:
+            self._write(self.command)
+        owed, self._owes_sync = self._owes_sync, False
+        try:
+            await self._note.sync()
+        except StorageError:
+            self._owes_sync = self._owes_sync or owed
+            with contextlib.suppress(StorageError):
+                self._write(self.command)  # what was written before may be forgotten
+            raise
 
     def close(self) -> None:
         """Let go of the file."""
@@ -302,7 +331,9 @@ class Flight:
         commands = [*self._found.values(), *self._ended.values()]
         if command is not None:
             commands.append(command)
+        self._owes_write = True
         self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
+        self._owes_write = False
 
 
 def _begun(news: CommandStarted, seq: int) -> InFlight:

@@ -170,17 +170,18 @@ class Lives:
     async def end(self, name: str, end: WhyEnded) -> tuple[str, ...]:
         """End the terminal; gives the processes that could not be ended. Not open: nothing to do.
 
-        It stays in the workspace.
+        It stays in the workspace. It may be ended twice at once, when the daemon stops meanwhile.
         """
         key = name_key(name)
         if key in self.failed:
             await self.failed[key].settled.wait()
             return self.failed.pop(key).leftover
-        if key not in self.open:
+        settings = self.open.get(key)
+        if settings is None:
             return ()
         leftover = await self._ask_to_end(key, end)
-        await self.subtrees.stop(self.open[key].name)
-        settings = self.open.pop(key)
+        await self.subtrees.stop(settings.name)
+        self.open.pop(key, None)
         return await self._end_processes(settings.name) if leftover is None else leftover
 
     async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:

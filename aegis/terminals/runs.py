@@ -18,7 +18,14 @@ from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call, CallQueue
 from aegis.terminals.flight import Flight
 from aegis.terminals.record import unfinished_record, writer_tag
-from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind, unwritten
+from aegis.terminals.sentences import (
+    incomplete,
+    not_typed,
+    swallowed,
+    typed_behind,
+    unread,
+    unwritten,
+)
 from aegis.terminals.standing import Standing
 
 
@@ -88,7 +95,7 @@ class Runs:
         if news.at_prompt:
             self._standing.state = "idle"
         if call is not None and call.is_late:
-            call.settle(self._why_not_typed(call))
+            self._refuse(call, self._why_not_typed(call))
         elif call is not None:
             self._queue.put_back(call)
 
@@ -103,18 +110,24 @@ class Runs:
         if call is None:
             return False
         if news.why == "unwritten":
-            call.settle(unwritten(self._name, call.cmd))
+            self._refuse(call, unwritten(self._name, call.cmd))
         elif news.why == "incomplete":
-            call.settle(incomplete(call.cmd, "did not run"))
+            self._refuse(call, incomplete(call.cmd, "did not run"))
         else:
-            call.settle(swallowed(self._name, call.cmd))
+            self._refuse(call, swallowed(self._name, call.cmd))
         return False
+
+    def shell_ended(self, shell: str) -> None:
+        """A submission behind what somebody had typed ahead goes with the shell."""
+        call = self._flight.take_unread(shell)
+        if call is not None:
+            self._refuse(call, unread(self._name, call.cmd))
 
     def deadline(self, number: int) -> None:
         """The time of a call is up."""
         call, submitted = self._queue.remove(number), self._flight.submitted
         if call is not None:
-            call.settle(self._why_not_typed(call))
+            self._refuse(call, self._why_not_typed(call))
         elif submitted is not None and submitted.number == number:
             submitted.is_late = True
             self._shell.tell(msg.ReportOutput(call=number))
@@ -148,6 +161,24 @@ class Runs:
         else:
             record = unfinished_record(command, news.output, news.raw_end, call.needs_input)
             self._start_soon(self._answer_synced, call, record)
+
+    def _refuse(self, call: Call, error: AegisError) -> None:
+        """Its command did not run. While the note may say that it was typed, that is synced first.
+
+        Else a next life could find it there, and take it for one that was killed.
+        """
+        if self._flight.owes_sync:
+            self._start_soon(self._refuse_synced, call, error)
+        else:
+            call.settle(error)
+
+    async def _refuse_synced(self, call: Call, error: AegisError) -> None:
+        try:
+            await self._flight.sync()
+        except StorageError as refusal:
+            call.settle(refusal)
+        else:
+            call.settle(error)
 
     def _why_not_typed(self, call: Call) -> AegisError:
         standing = self._standing

@@ -213,19 +213,33 @@ class Waits:
             self._answered.ring()
 
     async def _outcome(self, wait: _Wait) -> WaitOutcome:
-        reason: WaitReason = "timeout"
-        with trio.move_on_after(wait.request.timeout), wait.looking:
-            reason = await self._look(wait)
-        if isinstance(wait.decided, AegisError):
-            raise wait.decided
-        if reason == "timeout" and wait.decided is not None:
-            reason = await self._look_back(wait, wait.decided)
+        deadline = trio.current_time() + wait.request.timeout
+        reason = await self._reason(wait, deadline)
+        while reason == "needs_input" and wait.record is None:
+            self._wait_on(wait)
+            reason = await self._reason(wait, deadline)
         return WaitOutcome(
             reason=reason,
             match=wait.match,
             cursor=await self._cursor(wait),
             record=wait.record,
         )
+
+    async def _reason(self, wait: _Wait, deadline: float) -> WaitReason:
+        reason: WaitReason = "timeout"
+        with trio.move_on_at(deadline), wait.looking:
+            reason = await self._look(wait)
+        if isinstance(wait.decided, AegisError):
+            raise wait.decided
+        if reason == "timeout" and wait.decided is not None:
+            reason = await self._look_back(wait, wait.decided)
+        return reason
+
+    def _wait_on(self, wait: _Wait) -> None:
+        """The command got its input, and ended, while it was asked what it had printed."""
+        wait.decided, wait.looking = None, trio.CancelScope()
+        if wait.seq not in {command.seq for command in self._flight.unrecorded()}:
+            wait.decide("ended")
 
     async def _look(self, wait: _Wait) -> WaitReason:
         """Look at the output until something in it ends the wait."""

@@ -1,13 +1,17 @@
-"""The daemon as a process: what it asks of the interpreter."""
+"""The daemon as a process: what it asks of the interpreter, the port it remembers."""
 
 from __future__ import annotations
 
 import gc
+import os
+import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from aegis.process import keep_what_is_there
+from aegis.process import keep_what_is_there, remember_port, remembered_port
+from aegis.root import State, make_directory
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +28,45 @@ def test_what_is_kept_is_passed_over_by_the_collector_and_what_comes_later_is_no
     looked_at = [id(each) for each in gc.get_objects()]
     assert id(before) not in looked_at
     assert id(after) in looked_at
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    state = State(tmp_path)
+    make_directory(state)
+    return state
+
+
+def test_the_port_is_remembered_and_only_a_new_one_is_written(state: State) -> None:
+    assert remembered_port(state) is None
+    remember_port(state, 8420)
+    path = state.directory / "port"
+    first = path.stat()
+    assert (remembered_port(state), stat.S_IMODE(first.st_mode)) == (8420, 0o600)
+    remember_port(state, 8420)
+    assert path.stat() == first
+    remember_port(state, 8421)
+    assert remembered_port(state) == 8421
+
+
+class Died(BaseException):
+    """Stands for a kill: nothing that catches errors catches it."""
+
+
+@pytest.mark.parametrize("call", ["open", "fdopen", "replace"])
+def test_a_kill_while_a_port_is_remembered_leaves_the_old_one(
+    state: State, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember_port(state, 8420)
+
+    def die(*_: object, **__: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path if call == "replace" else os, call, die)
+        with pytest.raises(Died):
+            remember_port(state, 8421)
+    assert remembered_port(state) == 8420
+    remember_port(state, 8421)
+    assert remembered_port(state) == 8421
+    assert sorted(path.name for path in state.directory.iterdir()) == ["port"]

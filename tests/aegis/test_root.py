@@ -114,9 +114,10 @@ def test_a_reader_never_meets_half_an_endpoint(state: State) -> None:
 
 
 def test_what_a_crash_left_of_a_write_is_no_hindrance(state: State) -> None:
-    (state.directory / f".endpoint.{os.getpid()}").write_text("half")
+    (state.directory / "endpoint.json.new").write_text("half")
     write_endpoint(state, ENDPOINT)
     assert read_endpoint(state) == ENDPOINT
+    assert [path.name for path in state.directory.iterdir()] == ["endpoint.json"]
 
 
 def test_removing_an_endpoint_twice_is_fine(state: State) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.campaign import Campaign
-from tests.crash.deaths import POINTS, Death, Part, deaths
-from tests.crash.table import PROPERTY, table
+from aegis.chaos.real.campaign import Campaign
+from aegis.chaos.real.deaths import Death, Numbers, Part, deaths
+from aegis.chaos.real.scratch import free_port
+from aegis.chaos.real.table import PROPERTY, table
+from aegis.chaos.real.tracing import reason_not_to_trace
 from tests.e2e.conftest import gate, new_gate, own_daemon
 
 __all__ = ["gate", "new_gate", "own_daemon"]
@@ -18,13 +20,14 @@ __all__ = ["gate", "new_gate", "own_daemon"]
 
 KILLS_PER_TEST = 40
 
-KILLS, RANDOM_KILLS = 1, 8
-"""By default few: the ordinary suite has to stay short. ``just crash`` asks for more."""
+KILLS, RANDOM_KILLS, SLICE = 1, 20, 14
+"""By default each test takes a slice of these: the ordinary suite has to stay short. ``just crash``
+asks for more, and for all of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("crash")
-    group.addoption("--kills", type=int, help="kills at each fault point")
+    group.addoption("--kills", type=int, help="kills at each fault point, and at each call")
     group.addoption("--random-kills", type=int, help="kills at random moments, in all")
     group.addoption("--crash-seed", type=int, help="the seed that a failure printed")
 
@@ -32,28 +35,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes a ``part`` of the kills runs once for each part."""
     if "part" in metafunc.fixturenames:
-        count = max(2, number_of_kills(metafunc.config) // KILLS_PER_TEST)
+        count = max(2, numbers(metafunc.config, at_calls=True).total // KILLS_PER_TEST)
         metafunc.parametrize("part", [Part(index, count) for index in range(count)], ids=str)
 
 
-def number_of_kills(config: pytest.Config) -> int:
-    return len(POINTS) * _kills(config) + _random_kills(config)
-
-
-def _kills(config: pytest.Config) -> int:
-    return int(config.getoption("--kills", None) or KILLS)
-
-
-def _random_kills(config: pytest.Config) -> int:
-    return int(config.getoption("--random-kills", None) or RANDOM_KILLS)
+def numbers(config: pytest.Config, *, at_calls: bool) -> Numbers:
+    """How many kills of each kind were asked for."""
+    kills = config.getoption("--kills", None)
+    kills = KILLS if kills is None else int(kills)
+    at_random = config.getoption("--random-kills", None)
+    return Numbers(
+        at_points=kills,
+        at_random=RANDOM_KILLS if at_random is None else int(at_random),
+        at_calls=kills if at_calls else 0,
+    )
 
 
 @pytest.fixture
 def my_deaths(pytestconfig: pytest.Config, chance: random.Random, part: Part) -> list[Death]:
     """The kills of this part, in a random order."""
-    mine = part.of(deaths(_kills(pytestconfig), _random_kills(pytestconfig), chance))
+    reason = reason_not_to_trace()
+    mine = part.of(deaths(numbers(pytestconfig, at_calls=reason is None), chance))
     chance.shuffle(mine)
-    return mine
+    return mine if pytestconfig.getoption("--kills", None) is not None else mine[:SLICE]
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def chance(pytestconfig: pytest.Config) -> random.Random:
 @pytest.fixture
 def campaign(tmp_path: Path, chance: random.Random) -> Iterator[Campaign]:
     """A daemon that will be killed."""
-    campaign = Campaign(tmp_path, chance)
+    campaign = Campaign(tmp_path, chance, port=free_port(chance))
     yield campaign
     campaign.clean_up()
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from aegis.chaos.checking.checker import Violation, violations
-from tests.crash.campaign import Campaign
-from tests.crash.deaths import Death
-from tests.crash.table import PROPERTY, figures
+from aegis.chaos.real.campaign import Campaign
+from aegis.chaos.real.deaths import Death
+from aegis.chaos.real.table import PROPERTY, figures
 
 pytestmark = [
     pytest.mark.real,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.processes import processes_of
+from aegis.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real

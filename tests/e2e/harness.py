@@ -5,24 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import select
 import shlex
-import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aegis.client.line import CommandFailed, LineClient, connect
-from aegis.root import Endpoint, State, read_endpoint
+from aegis.chaos.real.scratch import ScratchDaemon, wait_readable
+from aegis.client.line import CommandFailed
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
-
-STOP_S = 60.0
-"""A guard: on a free machine a stop takes two seconds at most, on one that is overloaded longer."""
 
 PROGRAM = Path(sys.executable).with_name("aegis-actors")
 
@@ -32,107 +28,29 @@ STARTUP_FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
 """The start-up file that a user has, by shell."""
 
 
-class DaemonProcess:
-    """``aegis-actors up`` for a root of its own, in an environment of its own.
+class DaemonProcess(ScratchDaemon):
+    """``aegis-actors up`` as it was installed, by default on a free port."""
 
-    ``log`` is what it wrote to standard error, ``banner`` what it printed when it was ready.
-    ``variables`` are in its environment from its next start on.
-    """
+    startup_files = tuple(STARTUP_FILES.values())
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
-        self.root = directory / "root"
-        self.home = directory / "home"
-        self.root.mkdir()
-        self.home.mkdir()
-        for name in STARTUP_FILES.values():
-            (self.home / name).write_text(bashrc)
-        self.state = State(self.root)
-        self.banner = ""
-        self.variables: dict[str, str] = {}
-        self._log = directory / "log"
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(directory, bashrc)
         self._sent: list[Pending] = []
 
     @property
     def environment(self) -> dict[str, str]:
         """What the daemon and its clients are started with."""
-        return {
-            "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}",
-            "HOME": str(self.home),
-            "LANG": "C.UTF-8",
-            "SHELL": "/bin/bash",
-            **self.variables,
-        }
+        path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+        return {**super().environment, "PATH": path, **self.variables}
 
     @property
     def program(self) -> list[str]:
         """``aegis-actors``, as it was installed."""
         return [str(PROGRAM)]
 
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        assert self._process is not None
-        return self._process
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def endpoint(self) -> Endpoint:
-        endpoint = read_endpoint(self.state)
-        assert endpoint is not None
-        return endpoint
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def start(self, *options: str, faults: str = "") -> None:
-        """Start it, by default on a free port, and wait until it says that it is ready."""
-        self.launch(*options, faults=faults)
-        assert self.wait_ready(), f"the daemon did not start: {self.log}"
-
-    def launch(self, *options: str, faults: str = "") -> None:
-        """Start it, with ``faults`` (as AEGIS_FAULTS has them) armed, and do not wait."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self.program, "up", "--root", str(self.root), *(options or ("--port", "0"))],
-                env=self.environment | ({"AEGIS_FAULTS": faults} if faults else {}),
-                cwd=self.root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-
-    def wait_ready(self) -> bool:
-        """Wait until it says that it is ready; False if it ended before."""
-        assert self.process.stdout is not None
-        output = b""
-        while b"aegis-actors down" not in output:
-            wait_readable(self.process.stdout.fileno())
-            data = os.read(self.process.stdout.fileno(), 65_536)
-            if not data:
-                return False
-            output += data
-        self.banner = output.decode()
-        return True
-
-    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
-        """Stop it with a signal; gives its exit code."""
-        self.process.send_signal(signum)
-        return self.wait_stopped()
-
-    def kill(self) -> None:
-        """End it without any chance to do something about it."""
-        self.process.kill()
-        self.wait_stopped()
-
-    def wait_stopped(self) -> int:
-        code = self.process.wait(STOP_S)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it, with ``faults`` (as AEGIS_FAULT has them) armed, and do not wait."""
+        super().launch(*(options or ("--port", "0")), faults=faults, tracer=tracer)
 
     def check_left_nothing(self) -> None:
         """After a stop in order: no process, no endpoint, no failure in the log."""
@@ -149,15 +67,6 @@ class DaemonProcess:
     def shell_processes(self, name: str = "") -> list[str]:
         """The live processes of the terminal ``name``, or of all of them, by their cookie."""
         return processes_with(f"AEGIS_TERMINAL={self.root}/{name}")
-
-    def connect(self) -> LineClient:
-        """A connection of the line protocol."""
-        return connect(self.root)
-
-    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
-        """One command over a connection of its own."""
-        with self.connect() as client:
-            return client.call(command, arguments)
 
     def send(self, command: str, /, **arguments: object) -> Pending:
         """One command over a connection of its own, not waited for."""
@@ -406,9 +315,3 @@ class Gate:
     def close(self) -> None:
         os.close(self._reached)
         os.close(self._opened)
-
-
-def wait_readable(descriptor: int) -> None:
-    waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    assert waiting.poll(GUARD_S * 1000), "nothing came"

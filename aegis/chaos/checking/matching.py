@@ -1,15 +1,18 @@
 """Which record tells of which command. Pure.
 
-A record names its command by the token in ``cmd``, or, where that is not known, in its output.
-One that has neither (typed, and killed before it printed) is that of the earliest typed command of
-its terminal and writer that began, has no other record, and fits between its neighbours.
+A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
+known, in its output. One that has neither (typed, and killed before it printed) is that of the
+earliest typed command of its terminal and writer that began, has no other record, and fits between
+its neighbours; else of one that was killed before its first word, and has no proof that it began.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-from aegis.chaos.checking.evidence import Command, Evidence, Record
+from aegis.chaos.checking.evidence import Command, Evidence
+from aegis.chaos.checking.happenings import Record
 
 TOKEN = re.compile(r"@[a-z0-9.]+@")
 
@@ -24,6 +27,12 @@ class Matching:
 
     def __init__(self, evidence: Evidence) -> None:
         self._commands = evidence.by_token
+        texts = Counter((each.terminal, each.text) for each in evidence.commands)
+        self._by_text = {
+            (each.terminal, each.text): each
+            for each in evidence.commands
+            if texts[each.terminal, each.text] == 1
+        }
         self._begun = set(evidence.begun)
         self.of = {
             terminal: self._match(terminal, records)
@@ -40,6 +49,11 @@ class Matching:
             if command is not None
         ]
 
+    def token_of(self, terminal: str, record: Record) -> str | None:
+        """The token that the record names, or None."""
+        command = self._named(terminal, record)
+        return None if command is None else command.token
+
     def _match(self, terminal: str, records: tuple[Record, ...]) -> list[Command | None]:
         named = [self._named(terminal, record) for record in records]
         taken = {command.token for command in named if command is not None}
@@ -54,6 +68,8 @@ class Matching:
         ]
 
     def _named(self, terminal: str, record: Record) -> Command | None:
+        if (terminal, record["cmd"]) in self._by_text:
+            return self._by_text[terminal, record["cmd"]]
         found = tokens_in(record["cmd"]) or tokens_in(record["stdout"])
         command = self._commands.get(found[0]) if found else None
         return command if command is not None and command.terminal == terminal else None
@@ -65,9 +81,16 @@ class Matching:
             return None
         earlier = [each.life for each in named[:index] if each is not None]
         later = [each.life for each in named[index:] if each is not None]
-        for command in free:
-            fits = max(earlier, default=0) <= command.life <= min(later, default=command.life)
-            if fits and command.writer == record["writer"] and command.token in self._begun:
-                free.remove(command)
-                return command
+        fitting = [
+            command
+            for command in free
+            if max(earlier, default=0) <= command.life <= min(later, default=command.life)
+            and command.writer == record["writer"]
+            and (command.token in self._begun or record["killed_by_restart"])
+        ]
+        # False comes first: those that began.
+        fitting.sort(key=lambda command: command.token not in self._begun)
+        for command in fitting[:1]:
+            free.remove(command)
+            return command
         return None

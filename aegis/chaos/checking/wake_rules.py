@@ -1,20 +1,43 @@
-"""What was promised about inboxes: wakes once each, and what was accepted. Pure."""
+"""What was promised of wakes: each finished command once, to everybody but its writer. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from aegis.chaos.checking.evidence import Evidence, Message, Record
+import attrs
+
+from aegis.chaos.checking.case import Case
+from aegis.chaos.checking.evidence import Evidence
+from aegis.chaos.checking.happenings import NEVER, Message, Record, Span
 from aegis.chaos.checking.matching import tokens_in
+from aegis.chaos.checking.rule import Rule
 
 WAKE = "term:"
 
 
+@attrs.frozen
+class WakeId:
+    """The parts of the id of a message from a terminal."""
+
+    terminal: str
+    life: str
+    seq: int
+    handle: str
+
+    @classmethod
+    def parse(cls, text: str) -> WakeId:
+        """Raises ``ValueError`` for anything else."""
+        terminal, life, seq, handle = text.removeprefix(WAKE).split("/")
+        return cls(terminal, life, int(seq), handle)
+
+    def __str__(self) -> str:
+        return f"{WAKE}{self.terminal}/{self.life}/{self.seq}/{self.handle}"
+
+
 def wake_ids(evidence: Evidence, handle: str) -> dict[str, Record]:
-    """The id of each message that ``handle`` must get from a terminal, with its record."""
+    """The id that the message to ``handle`` of each record has, with the record."""
     return {
-        f"term:{terminal}/{evidence.ids[terminal]}/{record['seq']}/{handle}": record
+        str(WakeId(terminal, evidence.ids.get(terminal, ""), record["seq"], handle)): record
         for terminal, record in evidence.records()
         if record["writer"] != f"agent:{handle}"
     }
@@ -29,28 +52,85 @@ def shown(evidence: Evidence, handle: str) -> dict[str, Message]:
     return messages
 
 
-def _lost_wakes(evidence: Evidence) -> Iterator[str]:
-    """Each subscriber hears of each record that is not its own."""
+def _lost_wakes(case: Case) -> Iterator[str]:
+    """Each subscriber hears of each record that it asked for and that is not its own."""
+    evidence = case.evidence
     for handle in evidence.answers:
         seen = shown(evidence, handle)
-        for wake_id in wake_ids(evidence, handle):
-            if wake_id not in seen:
+        for wake_id, record in wake_ids(evidence, handle).items():
+            if wake_id in seen:
+                continue
+            terminal = WakeId.parse(wake_id).terminal
+            is_due = case.wanted(handle, terminal, record) == {True}
+            if is_due and not _is_dropped(case, WakeId.parse(wake_id)):
                 yield f"{wake_id} never came"
 
 
-def _needless_wakes(evidence: Evidence) -> Iterator[str]:
-    """Nobody hears of a command of its own, or of one that is not in the ledger."""
-    for handle in evidence.answers:
-        due = wake_ids(evidence, handle)
-        for message_id in shown(evidence, handle):
-            if message_id.startswith(WAKE) and message_id not in due:
+def _is_dropped(case: Case, wake: WakeId) -> bool:
+    """Whether what was owed may be owed no more, or still be.
+
+    Who unsubscribes drops it; but not if a later one of the terminal had come before. A terminal
+    that was closed sends what it owes when it is spawned again.
+    """
+    at_the_end = Span(NEVER, NEVER)
+    if case.evidence.changes and case.may_be_open(wake.terminal, at_the_end) != {True}:
+        return True
+    later = _first_later(case, wake)
+    return any(
+        not each.on
+        and each.done is not False
+        and (each.handle, each.terminal) == (wake.handle, wake.terminal)
+        and not (later is not None and later.is_before(each.span))
+        and not each.span.is_before(case.finished[wake.terminal, wake.seq])
+        for each in case.evidence.subscriptions or ()
+    )
+
+
+def _first_later(case: Case, wake: WakeId) -> Span | None:
+    """The answer that first showed a wake of a later record of the terminal."""
+    for answer in case.evidence.answers[wake.handle]:
+        for message in answer.messages:
+            if message["id"].startswith(WAKE):
+                other = WakeId.parse(message["id"])
+                same = (other.terminal, other.life) == (wake.terminal, wake.life)
+                if same and other.seq > wake.seq:
+                    return answer.span
+    return None
+
+
+def _needless_wakes(case: Case) -> Iterator[str]:
+    """Nobody hears of a command of its own, of one that it did not ask for, or of no record."""
+    for handle in case.evidence.answers:
+        records = wake_ids(case.evidence, handle)
+        for message_id, message in shown(case.evidence, handle).items():
+            if not message_id.startswith(WAKE):
+                continue
+            wake = WakeId.parse(message_id)
+            if message_id in records:
+                if True not in case.wanted(handle, wake.terminal, records[message_id]):
+                    yield f"{message_id} came to {handle} who did not ask for it"
+            elif not _may_have_been(case, wake):
                 yield f"{message_id} came to {handle}: its own, or of no record"
+            elif message["body"].split("\n")[0].endswith(f"run by agent:{handle}"):
+                yield f"{message_id} came to {handle}: its own, since purged"
 
 
-def _wrong_wakes(evidence: Evidence) -> Iterator[str]:
+def _may_have_been(case: Case, wake: WakeId) -> bool:
+    """Whether the terminal had this life id before a purge; it may be one that nobody was told."""
+    unknown = any(
+        change.kind == "spawn" and change.done is not False and change.id is None
+        for change in case.evidence.changes
+        if change.terminal == wake.terminal
+    )
+    is_other = wake.life != case.evidence.ids.get(wake.terminal)
+    known = wake.life in case.evidence.former.get(wake.terminal, ())
+    return known or (unknown and is_other and bool(case.purges(wake.terminal)))
+
+
+def _wrong_wakes(case: Case) -> Iterator[str]:
     """A message tells what the record tells, and is the same however often it is shown."""
-    for handle, answers in evidence.answers.items():
-        due, first = wake_ids(evidence, handle), shown(evidence, handle)
+    for handle, answers in case.evidence.answers.items():
+        due, first = wake_ids(case.evidence, handle), shown(case.evidence, handle)
         for message_id, message in first.items():
             if message_id in due and not _fits(message, due[message_id]):
                 yield f"{message_id} tells of {due[message_id]} as {message['body']!r}"
@@ -71,67 +151,27 @@ def _fits(message: Message, record: Record) -> bool:
     )
 
 
-def _shown_again(evidence: Evidence) -> Iterator[str]:
-    """What was acknowledged, and the acknowledgement answered, is not shown again."""
-    for handle, answers in evidence.answers.items():
-        order: dict[str, None] = {}
-        done: set[str] = set()
-        for answer in answers:
-            if answer.acknowledged is not None:
-                for message_id in order:
-                    done.add(message_id)
-                    if message_id == answer.acknowledged:
-                        break
-            for message in answer.messages:
-                order[message["id"]] = None
-                if message["id"] in done:
-                    yield f"{message['id']} was acknowledged by {handle} and shown again"
+def _out_of_order(case: Case) -> Iterator[str]:
+    """The messages of one terminal come in the order of its records.
+
+    Except where an inbox failed in the midst of several.
+    """
+    if any(each.kind in ("crash", "disk fault") for each in case.evidence.disturbances):
+        return
+    for handle in case.evidence.answers:
+        last: dict[tuple[str, str], int] = {}
+        for message_id in shown(case.evidence, handle):
+            if message_id.startswith(WAKE):
+                wake = WakeId.parse(message_id)
+                before = last.get((wake.terminal, wake.life), -1)
+                if wake.seq < before:
+                    yield f"{message_id} came behind seq {before}"
+                last[wake.terminal, wake.life] = wake.seq
 
 
-def _out_of_order(evidence: Evidence) -> Iterator[str]:
-    """The messages of one terminal come in the order of its records."""
-    for handle in evidence.answers:
-        last: dict[str, int] = {}
-        for message_id in shown(evidence, handle):
-            if not message_id.startswith(WAKE):
-                continue
-            terminal, _, seq, _ = message_id.removeprefix(WAKE).split("/")
-            if int(seq) < last.get(terminal, -1):
-                yield f"{message_id} came behind seq {last[terminal]}"
-            last[terminal] = int(seq)
-
-
-def _kept_twice(evidence: Evidence) -> Iterator[str]:
-    """An inbox holds a message once, and a text that was accepted once."""
-    for handle, messages in evidence.kept.items():
-        for message_id, times in Counter(message["id"] for message in messages).items():
-            if times > 1:
-                yield f"the inbox of {handle} holds {message_id} {times} times"
-    for handle in evidence.answers:
-        handed = {handoff.body for handoff in evidence.handoffs if handoff.to == handle}
-        bodies = Counter(message["body"] for message in shown(evidence, handle).values())
-        for body in handed:
-            if bodies[body] > 1:
-                yield f"{body!r} came to {handle} {bodies[body]} times"
-
-
-def _lost_handoffs(evidence: Evidence) -> Iterator[str]:
-    """A message that was accepted is there, with the id of its receipt."""
-    seen = {handle: shown(evidence, handle) for handle in evidence.answers}
-    for handoff in evidence.handoffs:
-        if handoff.id is None:
-            continue
-        message = seen[handoff.to].get(handoff.id)
-        if message is None or message["body"] != handoff.body:
-            yield f"{handoff.body!r} was accepted as {handoff.id}; {handoff.to} got {message}"
-
-
-WAKE_RULES: dict[str, Callable[[Evidence], Iterator[str]]] = {
-    "wake lost": _lost_wakes,
-    "wake needless": _needless_wakes,
-    "wake wrong": _wrong_wakes,
-    "shown again": _shown_again,
-    "out of order": _out_of_order,
-    "kept twice": _kept_twice,
-    "handoff lost": _lost_handoffs,
+WAKE_RULES: dict[str, Rule] = {
+    "wake lost": Rule("G11", _lost_wakes),
+    "wake needless": Rule("G11", _needless_wakes),
+    "wake wrong": Rule("G11", _wrong_wakes),
+    "out of order": Rule("G7", _out_of_order),
 }

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import trio
 
-from actors import Actor, ChildSpec, Ref, SupervisorSpec, open_system
+from actors import Actor, ChildSpec, Ref, Request, SupervisorSpec, open_system
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CloseTerminal, ListTerminals, SpawnTerminal
-from aegis.terminals.directory import TerminalDirectory
+from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_table import OwnedProcess, ProcessInfo
@@ -97,3 +97,22 @@ async def test_what_was_open_is_open_in_the_next_system_unless_it_shall_not_be(
         async with open_directory(tmp_path, restore=restore) as directory:
             infos = (await directory.ask(ListTerminals())).result
             assert [info.name for info in infos] == names
+
+
+async def test_a_terminal_that_is_closed_while_the_daemon_stops_is_ended_once_for_both(
+    tmp_path: Path,
+) -> None:
+    answers: list[object] = []
+
+    async def ask(directory: Ref[Any], request: Request[Any]) -> None:
+        answers.append(await directory.ask(request, timeout=30))
+
+    async with open_directory(tmp_path) as directory:
+        await directory.ask(SpawnTerminal(name="build"), timeout=30)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, directory, CloseTerminal(name="build"))
+            nursery.start_soon(ask, directory, EndAllTerminals())
+        assert sorted(type(each).__name__ for each in answers) == ["Closed", "Done"]
+        assert (await directory.ask(ListTerminals())).result == []
+    async with open_directory(tmp_path) as directory:
+        assert (await directory.ask(ListTerminals())).result == []

@@ -14,10 +14,12 @@ import trio.testing
 from actors import ActorCrashed, Reply
 from aegis.errors import Busy, InvalidRequest, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import encode_line
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
-from aegis.protocol.terminals import NeedsInput
+from aegis.protocol.terminals import CommandRecord, NeedsInput
+from aegis.protocol.wire import to_plain
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
@@ -73,6 +75,8 @@ class Bench:
     flight: Flight
     standing: Standing
     waits: Waits
+    ledger: Path
+    last: CommandRecord | None = None
 
     def wait(self, **arguments: Any) -> Reply[WaitOutcome]:
         reply: Reply[WaitOutcome] = Reply()
@@ -96,8 +100,8 @@ class Bench:
         assert self.flight.command is not None
         self.waits.began(self.flight.command.seq)
 
-    def end(self) -> None:
-        """It ends, and its record is in the ledger."""
+    def end(self, *, is_recorded: bool = True) -> None:
+        """It ends, and its record is in the ledger, or will be."""
         assert self.flight.command is not None
         ended = self.flight.end(self.flight.command.raw_start, None)
         assert ended is not None
@@ -110,8 +114,16 @@ class Bench:
             raw_end=self.shell.log.position,
         )
         self.flight.finished(ended[0].seq, outcome)
-        self.flight.recorded(ended[0].seq)
-        self.waits.recorded(final_record(ended[0], PRINTED, outcome))
+        self.last = final_record(ended[0], PRINTED, outcome)
+        if is_recorded:
+            self.record()
+
+    def record(self) -> None:
+        """The record of what ended is in the ledger."""
+        assert self.last is not None
+        self.ledger.write_bytes(encode_line(to_plain(self.last)))
+        self.flight.recorded(self.last.seq)
+        self.waits.recorded(self.last)
 
 
 @pytest.fixture
@@ -138,7 +150,7 @@ def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
         shell,  # type: ignore[arg-type]
         start_soon=nursery.start_soon,
     )
-    yield Bench(shell, flight, standing, waits)
+    yield Bench(shell, flight, standing, waits, tmp_path / "ledger.jsonl")
     shell.readers.close()
     shell.log.close()
     flight.close()
@@ -169,6 +181,23 @@ async def test_one_that_waits_already_answers_only_who_has_no_condition(bench: B
     assert not wait.is_settled
     bench.shell.prints(b"compiled\n")
     assert (await wait.wait()).match == "compiled"
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded yet"])
+async def test_one_that_got_its_input_meanwhile_is_waited_for_to_its_end(
+    bench: Bench, is_recorded: bool
+) -> None:
+    bench.begin()
+    bench.waits.needs_input(NEEDS)
+    wait = bench.wait(seq=5)
+    bench.end(is_recorded=is_recorded)
+    if not is_recorded:
+        await trio.testing.wait_all_tasks_blocked()
+        assert not wait.is_settled
+        bench.record()
+    outcome = await wait.wait()
+    assert outcome.record is not None
+    assert (outcome.reason, outcome.record.seq, outcome.record.end) == ("ended", 5, "exited")
 
 
 async def test_a_text_that_asks_for_input_is_matched_first(bench: Bench) -> None:

@@ -1,0 +1,105 @@
+"""A client that opens terminals of its own and closes them again, through all lives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal
+
+import attrs
+
+from aegis.chaos.checking.happenings import Record
+from aegis.chaos.real.scratch import ScratchDaemon
+from aegis.client.line import CommandFailed, LineClient, LineError
+
+Standing = Literal["in doubt", "open", "closed", "purged"]
+
+MOST_OPEN = 2
+PURGE_RATE = 0.4
+LEAVE_RATE = 0.3
+
+
+@attrs.define
+class Opened:
+    """A terminal: how it stands as far as its client was told, and the record it was told."""
+
+    standing: Standing = "in doubt"
+    record: Record | None = None
+
+
+class Opener:
+    """Each terminal has a name of its own, so that what became of it is never in doubt for long."""
+
+    def __init__(self, new_name: Callable[[], str], chance: random.Random) -> None:
+        self._new_name = new_name
+        self._chance = chance
+        self._terminals: dict[str, Opened] = {}
+
+    def work(self, daemon: ScratchDaemon) -> None:
+        """Go on until the daemon is gone. Each command has a connection of its own."""
+        try:
+            while True:
+                self._step(daemon)
+        except LineError:
+            return
+
+    def _step(self, daemon: ScratchDaemon) -> None:
+        are_open = [name for name, each in self._terminals.items() if each.standing == "open"]
+        if len(are_open) < MOST_OPEN:
+            are_open.append(self._open(daemon))
+        if len(are_open) == MOST_OPEN or self._chance.random() > LEAVE_RATE:
+            self._close(daemon, are_open[0], purge=self._chance.random() < PURGE_RATE)
+
+    def _open(self, daemon: ScratchDaemon) -> str:
+        name = self._new_name()
+        opened = self._terminals[name] = Opened()
+        try:
+            daemon.call("term_spawn", name=name)
+            opened.standing = "open"
+            opened.record = daemon.call("term_run", name=name, cmd=f"sleep 0.1; echo {name}")
+        except CommandFailed:
+            pass  # as far as it came
+        return name
+
+    def _close(self, daemon: ScratchDaemon, name: str, *, purge: bool) -> None:
+        opened = self._terminals[name]
+        opened.standing = "in doubt"
+        try:
+            daemon.call("term_close", name=name, purge=purge)
+            opened.standing = "purged" if purge else "closed"
+        except CommandFailed:
+            pass  # nobody knows, until somebody looks
+
+    def settle(self, there: Collection[str]) -> Iterator[str]:
+        """Take what a new life shows as open for the truth where it was in doubt.
+
+        Gives a sentence for each terminal that was told to be otherwise.
+        """
+        for name, opened in self._terminals.items():
+            if opened.standing in ("closed", "purged") and name in there:
+                yield f"{name} was {opened.standing} and is open again"
+            elif opened.standing == "open" and name not in there:
+                yield f"{name} was open and is not any longer"
+        doubtful = [n for n, each in self._terminals.items() if each.standing == "in doubt"]
+        for name in doubtful:
+            if name in there:
+                self._terminals[name].standing = "open"
+            else:
+                del self._terminals[name]
+
+    def differences(self, client: LineClient) -> Iterator[str]:
+        """What is not kept, or not gone, of the terminals that were told to be closed."""
+        for name, opened in self._terminals.items():
+            found = _newest_record(client, name)
+            if opened.standing == "purged" and found is not None:
+                yield f"{name} was purged and still has {found}"
+            elif opened.standing != "purged" and found != (opened.record or found):
+                yield f"{name} has {found}, and {opened.record} was told"
+
+
+def _newest_record(client: LineClient, name: str) -> Record | None:
+    try:
+        records = client.call("term_read", {"name": name, "last_n": 1})["result"]
+    except CommandFailed:
+        return None
+    return records[0] if records else None
