@@ -22,6 +22,7 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import InFlight, Outcome, from_note
@@ -361,3 +362,13 @@ def _commands(fields: Mapping[str, Any]) -> list[InFlight]:
         return []
     commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
     return [command for command in commands if command is not None]
+
+
+def heard_up_to(last: CommandRecord | None) -> int:
+    """Where the output of the last command began of which this life of the shell's actor told.
+
+    ``last`` is the newest record. One without a duration was found, not told of: it is older than
+    everything that this life tells, and after a loss of power, which takes raw bytes, it may name
+    a place that the output has not reached again.
+    """
+    return -1 if last is None or last.duration_s is None else last.raw_start

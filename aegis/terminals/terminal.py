@@ -30,7 +30,7 @@ from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight
+from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
@@ -249,7 +249,7 @@ class Terminal(Front):
 
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
-        known = -1 if self._last_record is None else self._last_record.raw_start
+        known = heard_up_to(self._last_record)
         for each in news.news:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)

@@ -15,7 +15,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight
+from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import outcome_of
 
@@ -242,3 +242,36 @@ def started(position: int, call: int | None = None) -> CommandStarted:
         moment_s=1.0,
         raw_start=position,
     )
+
+
+FINISHED = CommandRecord(
+    seq=8,
+    cmd="make",
+    writer="human",
+    started_at="2026-01-01T00:00:00.000Z",
+    finished_at="2026-01-01T00:00:01.000Z",
+    duration_s=1.0,
+    exit=0,
+    stdout="",
+    stderr="",
+    killed_by_restart=False,
+    timed_out=False,
+    cwd="/",
+    output_bytes=0,
+    truncated=False,
+    raw_start=3056,
+    raw_end=3060,
+    needs_input=None,
+    end="exited",
+)
+FOUND = attrs.evolve(
+    FINISHED, exit=None, duration_s=None, killed_by_restart=True, end="killed_by_restart"
+)
+
+
+@pytest.mark.parametrize(("last", "heard"), [(None, -1), (FINISHED, 3056), (FOUND, -1)])
+def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
+    last: CommandRecord | None, heard: int
+) -> None:
+    """After a loss of power its place may lie ahead of the output: a command was passed over."""
+    assert heard_up_to(last) == heard
