@@ -39,6 +39,7 @@ from aegis.terminals.record import (
     InFlight,
     final_record,
     lost_record,
+    outcome_in,
     outcome_of,
     shell_exit_code,
     writer_tag,
@@ -233,6 +234,8 @@ class Terminal(Front):
             self._flusher.disk, self._files.directory, commands, news.first_cursor
         )
         for record, (_, call) in zip(records, lost, strict=True):
+            # Noted first: if the record is not written, the next life sees a log that has grown.
+            self._flight.finished(record.seq, outcome_in(record))
             self._recorder.append(record, call)
         if is_first:
             self._flight.resume()
