@@ -24,21 +24,23 @@ check:
 test *arguments:
     {{ run }} pytest -n auto --dist worksteal "$@"
 
-# The property tests with many examples, ROUNDS times, each round with a seed of its own.
-sim rounds="3":
+# The property tests with many examples, then SEEDS random histories, each of a seed of its own.
+sim seeds="300":
     #!/usr/bin/env bash
     set -euo pipefail
-    for ((round = 1; round <= {{ rounds }}; round++)); do
-        seed=$((RANDOM * 32768 + RANDOM))
-        echo "round $round of {{ rounds }}, seed $seed"
-        if ! just replay "$seed"; then
-            echo "again with: .ci/uv run just replay $seed" >&2
-            exit 1
-        fi
-    done
+    seed=$((RANDOM * 32768 + RANDOM))
+    if ! just properties "$seed"; then
+        echo "again with: .ci/uv run just properties $seed" >&2
+        exit 1
+    fi
+    {{ run }} aegis-actors chaos --seed "$seed" --seeds {{ seeds }}
 
-# One round of sim, with the seed that it had; fewer EXAMPLES for each test make it shorter.
-replay seed examples="500":
+# Play the random history of SEED again: what broke, the shortest script that breaks it, its trace.
+replay seed:
+    {{ run }} aegis-actors chaos --seed {{ seed }} --seeds 1
+
+# The property tests from one seed; fewer EXAMPLES for each test make it shorter.
+properties seed examples="500":
     AEGIS_SIM_EXAMPLES={{ examples }} {{ run }} pytest -q -n auto --dist worksteal \
         -m hypothesis --hypothesis-profile=sim --hypothesis-seed={{ seed }}
 

@@ -1,7 +1,7 @@
 """How property tests run: without time limits, since a machine under load is not a bug.
 
-The profile ``sim`` is for long runs with a seed of their own (``just sim``, ``just replay``), and
-the variable says how many examples a test has in it that does not say so itself.
+The profile ``sim`` is for long runs with a seed of their own (``just properties``); the variable
+says how many examples a test has in it that does not say so itself.
 """
 
 from __future__ import annotations

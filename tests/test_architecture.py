@@ -96,16 +96,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.client.line", ("aegis.root",)),
     ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
-    (
-        "aegis.cli.chaos",
-        (
-            "aegis.cli",
-            "aegis.chaos.running.closing",
-            "aegis.chaos.running.progress",
-            "aegis.chaos.running.ring2",
-            "aegis.chaos.running.ring3",
-        ),
-    ),
+    ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (

@@ -20,7 +20,7 @@ import structlog
 from actors import Actor, ActorError, ChildSpec, Ref, Reply, Request, Restart, SupervisorSpec
 from actors.errors import root_cause
 from aegis.clock import utc_now
-from aegis.errors import AegisError, NotFound, StorageError, Unavailable
+from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
@@ -199,5 +199,8 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             reply.fail(
                 type(cause)(*cause.args)
                 if isinstance(cause, AegisError)
-                else StorageError(f"the inbox of {self._handles[key]!r} cannot be opened: {error}")
+                else Unavailable(
+                    f"the inbox of {self._handles[key]!r} had an internal error while it was "
+                    "opened; nothing is lost: call again"
+                )
             )

@@ -145,6 +145,18 @@ class Flight:
             return self._end_current(None)
         return self._end_found(lambda each: _is_submission(each, number))
 
+    def take_unread(self, shell: str) -> Call | None:
+        """The submission that this shell, which has ended, did not read: it ran what was typed.
+
+        None also where its caller was told already that it comes next: then it is recorded.
+        """
+        unread, command = self._displaced, self.command
+        runs_another = command is not None and command.began_at is not None
+        if unread is None or unread.is_late or shell != self.shell or not runs_another:
+            return None
+        self._displaced = None
+        return unread
+
     def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
         """The shell has ended, and with it all that was given to it, oldest first."""
         ended = []
@@ -224,8 +236,10 @@ class Flight:
         owed, self._owes_sync = self._owes_sync, False
         try:
             await self._note.sync()
-        except BaseException:
+        except StorageError:
             self._owes_sync = self._owes_sync or owed
+            with contextlib.suppress(StorageError):
+                self._write(self.command)  # what was written before may be forgotten
             raise
 
     def close(self) -> None:

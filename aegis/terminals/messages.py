@@ -306,6 +306,10 @@ class ShellEnded:
     leftover: tuple[str, ...] = ()
     end: WhyEnded | None = None
 
+    def without_output(self) -> ShellEnded:
+        """What it is to a command that stood behind the one that ran."""
+        return attrs.evolve(self, output=NO_OUTPUT)
+
 
 @attrs.frozen(kw_only=True)
 class ShellFailed:

@@ -18,7 +18,14 @@ from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call, CallQueue
 from aegis.terminals.flight import Flight
 from aegis.terminals.record import unfinished_record, writer_tag
-from aegis.terminals.sentences import incomplete, not_typed, swallowed, typed_behind, unwritten
+from aegis.terminals.sentences import (
+    incomplete,
+    not_typed,
+    swallowed,
+    typed_behind,
+    unread,
+    unwritten,
+)
 from aegis.terminals.standing import Standing
 
 
@@ -109,6 +116,12 @@ class Runs:
         else:
             self._refuse(call, swallowed(self._name, call.cmd))
         return False
+
+    def shell_ended(self, shell: str) -> None:
+        """A submission behind what somebody had typed ahead goes with the shell."""
+        call = self._flight.take_unread(shell)
+        if call is not None:
+            self._refuse(call, unread(self._name, call.cmd))
 
     def deadline(self, number: int) -> None:
         """The time of a call is up."""

@@ -94,6 +94,14 @@ def swallowed(terminal: str, cmd: str) -> Unavailable:
     )
 
 
+def unread(terminal: str, cmd: str) -> Unavailable:
+    """The shell ended with what somebody had typed ahead of ``cmd``."""
+    return Unavailable(
+        f"the shell of terminal {terminal!r} ended with a command that was typed ahead of yours, "
+        f"which did not run: {shown(cmd)}; a fresh shell follows, run it again"
+    )
+
+
 def unwritten(terminal: str, cmd: str) -> StorageError:
     """The disk refused the file from which the shell would have read ``cmd``."""
     return StorageError(

@@ -294,8 +294,10 @@ class Terminal(Front):
         end: api.End = news.end or "shell_exit"
         known = news.exit is not None and end == "shell_exit"
         code = shell_exit_code(news.exit) if known and news.exit is not None else None
+        self._runs.shell_ended(news.shell)
         for command, call in self._flight.end_all(news.shell):
             self._finish(command, call, news, end=end, exit_code=code)
+            news, code = news.without_output(), None
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))

@@ -23,6 +23,9 @@ from aegis.chaos.checking.happenings import (
 )
 from aegis.chaos.checking.matching import Matching
 
+CRASHING = ("crash", "disk fault")
+"""Harm that may end the actors of a terminal."""
+
 T = TypeVar("T")
 
 
@@ -147,6 +150,15 @@ class Case:
         if record is not None:
             finished = self.finished[command.terminal, record["seq"]].answered
         return self.harms(command.terminal, Span(command.span.asked, finished))
+
+    def may_be_crashed(self, command: Command, record: Record) -> bool:
+        """Whether a crash in its life may have ended the command, or been on its way to it.
+
+        What comes of a crash takes a while: actors end, others are started in their place.
+        """
+        ready = next((life.ready for life in self.evidence.lives if life.number == command.life), 0)
+        since = Span(ready, self.finished[command.terminal, record["seq"]].answered)
+        return any(each.kind in CRASHING for each in self.harms(command.terminal, since))
 
     # Records.
 

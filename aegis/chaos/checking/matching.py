@@ -1,9 +1,9 @@
 """Which record tells of which command. Pure.
 
 A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
-known, in its output.
-One that has neither (typed, and killed before it printed) is that of the earliest typed command of
-its terminal and writer that began, has no other record, and fits between its neighbours.
+known, in its output. One that has neither (typed, and killed before it printed) is that of the
+earliest typed command of its terminal and writer that began, has no other record, and fits between
+its neighbours; else of one that was killed before its first word, and has no proof that it began.
 """
 
 from __future__ import annotations
@@ -81,9 +81,16 @@ class Matching:
             return None
         earlier = [each.life for each in named[:index] if each is not None]
         later = [each.life for each in named[index:] if each is not None]
-        for command in free:
-            fits = max(earlier, default=0) <= command.life <= min(later, default=command.life)
-            if fits and command.writer == record["writer"] and command.token in self._begun:
-                free.remove(command)
-                return command
+        fitting = [
+            command
+            for command in free
+            if max(earlier, default=0) <= command.life <= min(later, default=command.life)
+            and command.writer == record["writer"]
+            and (command.token in self._begun or record["killed_by_restart"])
+        ]
+        # False comes first: those that began.
+        fitting.sort(key=lambda command: command.token not in self._begun)
+        for command in fitting[:1]:
+            free.remove(command)
+            return command
         return None

@@ -31,7 +31,7 @@ def _outcomes(case: Case) -> Iterator[str]:
             continue
         harms = case.harms_to(command, record)
         if record["end"] == "killed_by_restart":
-            yield from _killed(case, command, record, harms)
+            yield from _killed(case, command, record)
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
@@ -54,15 +54,12 @@ def _by_itself(
         yield f"{command.token} is {got} and said to be killed by a restart"
 
 
-def _killed(
-    case: Case, command: Command, record: Record, harms: list[Disturbance]
-) -> Iterator[str]:
+def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
     """What a dead daemon had in flight is found by the next, which knows no duration."""
     if record["exit"] is not None or not record["killed_by_restart"]:
         yield f"{command.token} was killed and is recorded with {record}"
-    crashed = any(harm.kind == "crash" for harm in harms)
-    found = command.life not in case.stopping_lives and not crashed
-    if found and record["duration_s"] is not None:
+    stopped = command.life in case.stopping_lives or case.may_be_crashed(command, record)
+    if not stopped and record["duration_s"] is not None:
         yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
 
 

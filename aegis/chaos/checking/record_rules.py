@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from aegis.chaos.checking.case import Case
+from aegis.chaos.checking.case import CRASHING, Case
 from aegis.chaos.checking.evidence import Command, Told
 from aegis.chaos.checking.happenings import UNKNOWN, Record
 from aegis.chaos.checking.matching import tokens_in
@@ -14,9 +14,6 @@ from aegis.chaos.checking.rule import Rule
 
 KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_out")
 """Fields of an unfinished record that its final one must share."""
-
-UNSEEN = ("crash", "disk fault")
-"""Harm that may come between a typed command and whoever reads its marks."""
 
 
 def _told_and_gone(case: Case) -> Iterator[str]:
@@ -71,7 +68,7 @@ def _unrecorded(case: Case) -> Iterator[str]:
         command = commands[token]
         unread = command.typed and (
             (last[command.terminal, command.life] == token and command.life in case.killed_lives)
-            or any(each.kind in UNSEEN for each in case.harms_to(command))
+            or any(each.kind in CRASHING for each in case.harms_to(command))
         )
         never_told = command.life in case.lives_without_power and token not in told
         gone = case.may_be_purged(command.terminal, command.span)
@@ -133,7 +130,7 @@ def _killed_too_early(case: Case) -> Iterator[str]:
         for (record, command), (later, next_one) in pairwise(rows):
             if command is None or next_one is None or command.life != next_one.life:
                 continue
-            crashed = any(each.kind in UNSEEN for each in case.harms_to(command, record))
+            crashed = case.may_be_crashed(command, record)
             if record["killed_by_restart"] and not later["killed_by_restart"] and not crashed:
                 yield f"seq {record['seq']} of {terminal} was killed, and {later['seq']} was not"
 

@@ -106,8 +106,9 @@ class SimulatedDaemon:
             with self._scope:
                 await self._live(body)
         except BaseException as error:
-            if not self.is_over or _is_of_others(error):
-                raise
+            if self.is_over and not _is_of_others(error):
+                return
+            raise
 
     async def _live(self, body: Callable[[System], Awaitable[None]]) -> None:
         tree = daemon_tree(SimulatedFlusher(self.disk), self._host)

@@ -16,21 +16,24 @@ MOST_FAULTS = 6
 PAUSE_S = 0.02
 """Between two steps of a client, on average."""
 
-CALLS = {
-    "write": 20,
-    "pwrite": 20,
-    "fdatasync": 12,
-    "fsync": 8,
-    "open": 20,
-    "dup": 10,
-    "size": 20,
-    "pread": 20,
-    "ftruncate": 3,
-    "rename": 4,
-    "unlink": 3,
-    "mkdir": 2,
+CALLS: Mapping[str, tuple[int, int]] = {
+    "write": (3, 20),
+    "pwrite": (3, 20),
+    "fdatasync": (5, 12),
+    "fsync": (2, 8),
+    "open": (2, 20),
+    "dup": (1, 10),
+    "size": (1, 20),
+    "pread": (2, 20),
+    "ftruncate": (1, 3),
+    "rename": (1, 4),
+    "unlink": (1, 3),
+    "mkdir": (1, 2),
+    "rmdir": (1, 1),
+    "list_directory": (1, 3),
+    "is_directory": (1, 3),
 }
-"""Calls of the disk that may be struck, and how far ahead the one that is may lie."""
+"""Calls of the disk that may be struck: how often, and how far ahead the one that is may lie."""
 
 POINTS: Mapping[str, int] = {
     "ledger.append.before": 6,
@@ -286,8 +289,8 @@ def _power_loss(drawing: _Drawing, step: int) -> s.ScriptFault:
 
 
 def _disk_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
-    call = drawing.one_of(tuple(CALLS))
-    number = drawing.chance.randint(1, CALLS[call])
+    [call] = drawing.chance.choices(list(CALLS), [weight for weight, _ in CALLS.values()])
+    number = drawing.chance.randint(1, CALLS[call][1])
     kind = drawing.chance.choice(kinds_of_call(call))
     return s.DiskFault(step=step, call=call, number=number, kind=kind)
 

@@ -29,11 +29,12 @@ from aegis.chaos.disk_images import sampled_image
 from aegis.chaos.disk_model import DiskModel
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.asking import Asker
-from aegis.chaos.histories.client import Client, Turn
+from aegis.chaos.histories.client import Client
 from aegis.chaos.histories.daemon import SimulatedDaemon
 from aegis.chaos.histories.notebook import Notebook
 from aegis.chaos.histories.tree import IMAGE, ROOT, TERMINALS
 from aegis.chaos.histories.trouble import Trouble
+from aegis.chaos.histories.turn import Turn
 from aegis.chaos.reproducible import reproducible
 from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.chaos.simulated_processes import Machine
@@ -198,6 +199,7 @@ class History:
             daemon.die("kill")
         if not daemon.is_over:
             daemon.stopped()
+        self._trouble.end_life()
         self._write_down_failed()
         if daemon.death != "stop":
             await self._after(daemon)
@@ -276,7 +278,8 @@ class History:
     async def _read_ledger(self, name: str, daemon: SimulatedDaemon, system: System) -> None:
         asker = self._asker(self._clients[s.KEEPER], daemon, system)
         answered = await asker.ask(api.ReadRecords(name=name, since_seq=-1))
-        if answered.value is not None:
+        is_known = self._find_id(name) is not None
+        if answered.value is not None and (is_known or answered.value.result):
             document: Any = to_plain(answered.value)
             self._book.ledgers[name] = tuple(document["result"])
 

@@ -15,6 +15,9 @@ SHARED, DESK, SPARE = "shared", "desk", "spare"
 """The terminals: everybody runs commands on the first, one client alone types on the second, and
 one client spawns and closes the third, on which everybody runs commands, too."""
 
+BASH = "bash"
+"""Their shell."""
+
 TYPIST, KEEPER = 0, 1
 """The clients who do that, by their number."""
 

@@ -15,7 +15,7 @@ import trio
 
 from actors import InjectedCrash
 from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
-from aegis.chaos.checking.happenings import Disturbance, Harm
+from aegis.chaos.checking.happenings import Disturbance, Harm, Span
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.notebook import Notebook
 from aegis.chaos.simulated_disk import Die, DiskFault, DiskPlan, Fail, FallShort, Stall
@@ -24,6 +24,9 @@ from aegis.chaos.strikes import STALL_S, Kind
 
 if TYPE_CHECKING:
     from aegis.chaos.histories.daemon import SimulatedDaemon
+
+DISORDER_S = 1.0
+"""Seconds until what crashed is there again, and what a disk refused was tried again."""
 
 TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
 
@@ -110,6 +113,7 @@ class Trouble:
         self._deaf: set[int] = set()
         self._coming = list(script.faults)
         self._timed: list[TIMED] = []
+        self._lasting: list[Disturbance] = []
         self._book = book
         self._daemon: SimulatedDaemon | None = None
 
@@ -126,6 +130,11 @@ class Trouble:
         """It is up: what is due goes wrong with it."""
         for fault in self._timed:
             self._start(fault)
+
+    def end_life(self) -> None:
+        """The daemon is gone, and with it what was still out of order."""
+        for harm in list(self._lasting):
+            self._is_over(harm)
 
     def step(self, number: int) -> None:
         """A step with this number begins."""
@@ -205,13 +214,11 @@ class Trouble:
         finally:
             shell.take(signal.SIGCONT)
 
-    def _harmed(self, harm: Harm, terminal: str | None, number: int | None = None) -> None:
+    def _harmed(self, harm: Harm, terminal: str, number: int) -> None:
         self.hits[harm] += 1
-        self._disturbed(harm, terminal, number)
-
-    def _disturbed(self, harm: Harm, terminal: str | None, number: int | None = None) -> None:
+        span = self._book.point()
         self._book.disturbances.append(
-            Disturbance(kind=harm, terminal=terminal, span=self._book.point(), number=number)
+            Disturbance(kind=harm, terminal=terminal, span=span, number=number)
         )
 
     # The disk, and fault points.
@@ -219,14 +226,29 @@ class Trouble:
     def _disk_hit(self, kind: Kind) -> None:
         self.hits[f"disk: {kind.value}"] += 1
         if kind is not Kind.DIE:
-            self._disturbed("disk fault", None)
+            self._disorder("disk fault")
 
     def _point_hit(self, kind: Kind) -> None:
         self.hits[f"fault point: {kind.value}"] += 1
         if kind is Kind.CRASH:
-            self._disturbed("crash", None)
+            self._disorder("crash")
         elif kind is not Kind.DIE:
-            self._disturbed("disk fault", None)
+            self._disorder("disk fault")
+
+    def _disorder(self, harm: Harm) -> None:
+        """Something is out of order for a while, nobody knows where."""
+        lasting = Disturbance(kind=harm, terminal=None, span=Span(self._book.moment()))
+        self._lasting.append(lasting)
+        self._in_life(self._is_over_soon, lasting)
+
+    async def _is_over_soon(self, lasting: Disturbance) -> None:
+        await trio.sleep(DISORDER_S)
+        self._is_over(lasting)
+
+    def _is_over(self, lasting: Disturbance) -> None:
+        self._lasting.remove(lasting)
+        span = Span(lasting.span.asked, self._book.moment())
+        self._book.disturbances.append(attrs.evolve(lasting, span=span))
 
     def _point_fault(self, kind: Kind) -> Fault:
         match kind:

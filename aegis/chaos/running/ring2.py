@@ -14,6 +14,7 @@ import trio
 
 from aegis.chaos.checking.checker import RULES
 from aegis.chaos.histories.drawing import make_script
+from aegis.chaos.running.closing import closing_table
 from aegis.chaos.running.failure import (
     replay_lines,
     shortest_lines,
@@ -116,6 +117,15 @@ class Ring2:
         if ends:
             left = max(0, round(min(ends)))
             yield f"{left // 60}m {left % 60:02}s left"
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a promise was broken."""
+        return self.totals.violations > 0
+
+    def table(self, columns: int) -> str:
+        """What was tried, and what held."""
+        return closing_table(self.totals, columns)
 
     # A failure.
 

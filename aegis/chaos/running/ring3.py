@@ -34,6 +34,7 @@ class Ring3:
             lives=limits.seeds,
             minutes=None if limits.seconds is None else limits.seconds / 60,
         )
+        self._lives = 0
         self.is_interrupted = False
 
     @property
@@ -45,6 +46,11 @@ class Ring3:
     def violations(self) -> list[Violation]:
         """What was found."""
         return self._run.violations
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.violations)
 
     def run(self) -> None:
         """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
@@ -60,6 +66,7 @@ class Ring3:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
     def _show(self, lives: int, death: Death) -> None:
+        self._lives = lives
         of = "" if self._limits.seeds is None else f" of {self._limits.seeds:,}"
         self._progress.show(
             f"{lives:,}{of} lives", death.place, f"{lives / self.seconds:.1f} lives/s"
@@ -76,9 +83,10 @@ class Ring3:
 
     def table(self, columns: int) -> str:
         """What was tried and checked, fit for so many columns."""
-        return rows(by_kind(self._run.figures).items(), max(NARROWEST, min(columns, WIDEST)))
-
-    @property
-    def untraced(self) -> str | None:
-        """Why no daemon died at a call of the disk; None if some did."""
-        return self._run.untraced
+        figures = by_kind(self._run.figures)
+        unjudged = self._lives - figures["daemons killed"]
+        width = max(NARROWEST, min(columns, WIDEST))
+        table = rows([*figures.items(), ("killed, and not yet judged", unjudged)], width)
+        if self._run.untraced is None:
+            return table
+        return f"{table}\n\nnone was killed at a call of the disk: {self._run.untraced}"

@@ -238,6 +238,7 @@ def play_real(directory: Path, script: Sequence[Step]) -> Course:
         "HOME": str(home),
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
+        "HERE": "t0",
         COOKIE_VARIABLE: f"{directory}/real/life",
     }
     course, _ = trio.run(play_at, OsProcessHost(), home, script, env)
@@ -249,7 +250,8 @@ async def _play_simulated(
 ) -> tuple[Course, list[tuple[float, int]]]:
     async with trio.open_nursery() as nursery:
         host = SimulatedHost(Machine(nursery, simulation.chance))
-        played = await play_at(host, directory, script, {COOKIE_VARIABLE: "/root/build/life"})
+        env = {"HERE": "t0", COOKIE_VARIABLE: "/root/build/life"}
+        played = await play_at(host, directory, script, env)
         assert host.machine.alive == []
         nursery.cancel_scope.cancel()
     return played

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from aegis.chaos.disk_images import MAX_SUBSET_CHANGES, change_sets, legal_images
+from aegis.chaos.disk_images import MAX_SUBSET_CHANGES, change_sets, legal_images, sampled_image
 from aegis.chaos.disk_model import EntryChange, Image, cached_image
 from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.journal.disk import APPEND, replace_file, sync_directory, write_all
@@ -172,3 +173,28 @@ def test_where_all_with_all_is_too_much_each_file_is_varied_alone() -> None:
     assert len(few) == 2 * (10 + 10) - 2 * 2
     assert few[0] == every[0] == {"/": None, "/a": b"", "/b": b""}
     assert cached_image(disk.model) in few
+
+
+def test_a_sample_is_one_of_all_and_each_of_all_is_drawn() -> None:
+    disk = SimulatedDisk({"/d": None, "/d/a": b"old"})
+    fd = disk.open(Path("/d/a"), os.O_RDWR)
+    disk.pwrite(fd, b"new", 1)
+    replace_file(disk, Path("/d/b"), [b"xyz"], durable=False)
+    disk.unlink(Path("/d/a"))
+    legal = [dict(image) for image in legal_images(disk.model)]
+    choose = Random(1).randrange
+    samples = [dict(sampled_image(disk.model, choose)) for _ in range(2000)]
+    assert all(sample in legal for sample in samples)
+    # Of a few changes of names every legal set is tried; a sample has the first, or all but one.
+    assert sum(image in samples for image in legal) > len(legal) / 2
+
+
+def test_of_what_is_open_the_paths_are_told() -> None:
+    disk = SimulatedDisk({"/d": None, "/d/a": b""})
+    first, second = disk.open(Path("/d/a"), os.O_RDWR), disk.open(Path("/d"), os.O_RDONLY)
+    assert disk.model.open_paths() == ["/d/a", "/d"]
+    disk.unlink(Path("/d/a"))
+    assert disk.model.open_paths() == ["", "/d"]
+    disk.close(first)
+    disk.close(second)
+    assert disk.model.open_paths() == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from aegis.chaos.file_content import (
@@ -122,3 +124,24 @@ def test_what_may_be_there_after_many_failed_syncs_stays_bounded() -> None:
     assert len(content.bases) <= MAX_BASES
     assert b"x" * 20 in content.bases
     assert b"" in content.bases
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [Write(0, b"x")],
+        [Write(2, b"abc"), Resize(1), Write(1, b"de")],
+        [Write(0, bytes(range(256)) * 40), Write(5000, b"in the middle")],
+        [Resize(0), Write(0, b"line\n" * 50)],
+    ],
+)
+def test_a_sample_is_one_of_all(changes: list[Change]) -> None:
+    content = FileContent(b"some content")
+    for change in changes:
+        content.change(change)
+    everything = content.contents()
+    choose = Random(1).randrange
+    samples = {content.sample(choose) for _ in range(300)}
+    assert samples <= set(everything)
+    assert len(samples) > len(set(everything)) / 5

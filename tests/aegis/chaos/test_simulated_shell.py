@@ -44,6 +44,7 @@ SCRIPTS: dict[str, list[Step]] = {
     "a flood": [Run("play flood 300000"), Run("echo on")],
     "forged marks": [Run("play forge"), Run("echo on")],
     "half a mark": [Run("play half"), Run("echo on")],
+    "variables": [Run("echo $HERE @$HERE.1@ a$HERE")],
     "directories": [Run("cd /tmp"), Run("cd /no/such"), Run("cd /")],
     "a command that asks": [
         *(Submit(ASKING), Begun(), Until(b"name? "), Keys(b"bob\r"), Prompt()),

@@ -84,6 +84,35 @@ def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+@pytest.mark.real
+@pytest.mark.slow
+def test_real_daemons_are_killed_and_nothing_is_left(tmp_path: Path) -> None:
+    words = ("--real", "--seed", "5", "--lives", "2")
+    done = run_program("chaos", *words, cwd=tmp_path, TMPDIR=str(tmp_path))
+    output = done.stdout.decode()
+    assert done.returncode == 0, output
+    assert figure(output, "daemons killed") == 2
+    assert figure(output, "records checked") > 0
+    assert figure(output, "violations") == 0
+    assert [each for each in tmp_path.iterdir() if each.name.startswith("aegis-chaos-")] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--real", "--seeds", "3"], "--seeds and --jobs are for simulated histories"),
+        (["--real", "--jobs", "3"], "--seeds and --jobs are for simulated histories"),
+        (["--lives", "3"], "--lives is for --real"),
+    ],
+)
+def test_options_of_the_other_kind_are_wrong_usage(
+    words: list[str], reason: str, tmp_path: Path
+) -> None:
+    done = run_program("chaos", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr.decode()
+
+
 @pytest.mark.parametrize(
     "words",
     [

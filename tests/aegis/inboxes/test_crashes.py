@@ -191,8 +191,8 @@ async def test_an_inbox_that_does_not_come_up_is_tried_anew_by_every_call(tmp_pa
         with armed(Plan(points), RUNTIME):
             for _ in range(fails):
                 got = await outcome(system, wake(1))
-                assert isinstance(got, StorageError)
-                assert str(got).startswith("the inbox of 'pm' cannot be opened")
+                assert isinstance(got, Unavailable)
+                assert str(got).startswith("the inbox of 'pm' had an internal error")
             await router(system).ask(wake(1))
         assert await ids_in(system, "bob") == ["w1"]
         assert restarts(system) == NONE

@@ -231,6 +231,18 @@ def test_a_sound_run_breaks_no_rule() -> None:
     assert violations(SOUND) == []
 
 
+def test_a_typed_command_may_be_killed_before_its_first_word() -> None:
+    """Its start mark was read: it has a record, though it could not say that it began."""
+    begun = tuple(token for token in SOUND.begun if token not in (TYPED.token, TYPED_UNSEEN.token))
+    ended = tuple(token for token in SOUND.ended if token != TYPED.token)
+    assert violations(attrs.evolve(SOUND, begun=begun, ended=ended)) == []
+
+
+def test_a_record_without_a_text_is_no_proof_for_another_writer() -> None:
+    found = violations(with_record(4, writer="agent:eve"))
+    assert "stranger" in {each.rule for each in found}
+
+
 def test_who_was_killed_while_it_stopped_may_know_how_long_a_command_ran() -> None:
     lives = tuple(attrs.evolve(each, stopping=True) for each in SOUND.lives)
     assert violations(attrs.evolve(with_record(3, duration_s=0.5), lives=lives)) == []

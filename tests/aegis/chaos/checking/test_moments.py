@@ -433,6 +433,9 @@ ALLOWED: dict[str, Evidence] = {
         ),
         asks=(),
     ),
+    "killed by what came of an earlier crash": attrs.evolve(
+        with_t0(3, **KILLED), disturbances=(*RICH.disturbances, CRASH)
+    ),
     "a shell that was killed": attrs.evolve(
         with_t0(3, end="shell_exit", exit=137, stdout=""),
         disturbances=(

@@ -6,6 +6,7 @@ import pytest
 
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.playing import play
+from aegis.chaos.strikes import Kind
 
 
 @pytest.mark.parametrize("draw", range(12))
@@ -24,3 +25,31 @@ def test_what_was_refused_is_in_no_record_after_a_loss_of_power(draw: int) -> No
     assert outcome.violations == ()
     assert outcome.hits == {"power loss": 1}
     assert outcome.evidence.refused == ("@shared.0@",)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_stood_behind_an_exit_that_was_typed_ahead_is_not_credited_with_it(seed: int) -> None:
+    """It was recorded with the output and the exit of what had been typed before the prompt."""
+    script = s.Script(
+        seed=seed,
+        clients=3,
+        steps=(
+            s.ListStep(number=0, client=0),
+            s.TypeStep(number=1, client=0, terminal=s.DESK, kind="ending the shell"),
+        ),
+        faults=(s.KillFault(step=0, after_s=0),),
+    )
+    assert play(script).violations == ()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_what_is_in_flight_is_known_also_where_its_note_could_not_be_synced(number: int) -> None:
+    """The pages of a failed sync were forgotten, the note with them; then the daemon was killed."""
+    script = s.Script(
+        seed=1,
+        clients=3,
+        steps=(s.RunStep(number=0, client=0, terminal=s.SHARED, kind="asking"),),
+        faults=(s.DiskFault(step=0, call="fdatasync", number=number, kind=Kind.ENOSPC),),
+        stops=False,
+    )
+    assert play(script).violations == ()

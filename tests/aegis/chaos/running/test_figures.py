@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from aegis.chaos.checking.checker import RULES, Violation
@@ -87,3 +90,10 @@ def test_the_table_fits_the_terminal(columns: int) -> None:
 
 def test_a_name_is_cut_before_its_number() -> None:
     assert rows([("a long name", 1234567)], 14) == "a lo 1,234,567"
+
+
+def test_the_page_of_guarantees_has_every_rule_with_what_it_holds() -> None:
+    page = (Path(__file__).resolve().parents[4] / "docs" / "guarantees.md").read_text("utf-8")
+    _, _, section = page.partition("\n## Random histories\n")
+    rows = re.findall(r"^\| ([a-z ]+) \| (G\d+|terminals) \|", section, re.MULTILINE)
+    assert dict(rows) == GUARANTEES

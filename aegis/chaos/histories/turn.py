@@ -1,0 +1,450 @@
+"""One step of a client: what it asks, and what of the answer is written down."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+
+from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
+from aegis.chaos.checking.happenings import (
+    Broadcasted,
+    Change,
+    ChangeKind,
+    Disturbance,
+    Harm,
+    Listing,
+    OutputRead,
+    RecordsRead,
+    Span,
+    Subscribing,
+    Waited,
+)
+from aegis.chaos.histories import script as s
+from aegis.chaos.histories.asking import Answered, Asker
+from aegis.chaos.histories.client import Client
+from aegis.chaos.histories.commands import (
+    HERE,
+    KINDS,
+    LONG,
+    OPEN,
+    TYPED,
+    Kind,
+    make_command,
+)
+from aegis.chaos.histories.notebook import Notebook
+from aegis.errors import IncompleteInput
+from aegis.protocol import control
+from aegis.protocol import inboxes as box
+from aegis.protocol import output as out
+from aegis.protocol import terminals as api
+from aegis.protocol.broadcast import Broadcast
+from aegis.protocol.screens import GetScreen
+from aegis.protocol.wire import to_plain
+
+PATIENCE_S = 30.0
+"""How long is waited for what should come at once."""
+
+INTERRUPTS = 3
+"""How often an interrupt is sent, at most: a stopped shell may lose one."""
+
+
+class Turn:
+    """One step of ``client``."""
+
+    def __init__(self, client: Client, asker: Asker, book: Notebook) -> None:
+        self._who = client.handle
+        self._places = client.places
+        self._trouble = client.trouble
+        self._find_id = client.find_id
+        self._ask = asker.ask
+        self._book = book
+
+    async def do(self, step: s.Step) -> None:
+        """Do it."""
+        await _DOERS[type(step)](self, step)
+
+    # Commands.
+
+    async def run(self, step: s.RunStep) -> None:
+        """Run a command; answer it if it asks."""
+        kind = KINDS[step.kind]
+        told = (await self._run(kind, step.terminal, str(step.number), step.gone_after_s)).value
+        if kind.answer and told is not None and told.needs_input is not None:
+            await self._answer(step, kind, told.seq)
+
+    async def check(self, terminal: str) -> None:
+        """Run a command that shows that the terminal works."""
+        await self._run(KINDS["quick"], terminal, "end")
+
+    async def _run(
+        self, kind: Kind, terminal: str, number: str, gone_after_s: float | None = None
+    ) -> Answered:
+        command = self._command(kind, terminal, number)
+        request = api.RunCommand(
+            name=terminal, cmd=command.text, timeout=kind.timeout_s, from_handle=self._who
+        )
+        note = partial(self._sent, command)
+        return await self._ask(request, note, gone_after_s=gone_after_s)
+
+    def _command(
+        self, kind: Kind, terminal: str, number: str, *, typed: bool = False, where: str = ""
+    ) -> Command:
+        return make_command(
+            kind,
+            token=f"@{where or terminal}.{number}@",
+            terminal=terminal,
+            writer=self._who,
+            life=self._book.life,
+            typed=typed,
+        )
+
+    def _sent(self, command: Command, answered: Answered) -> None:
+        self._book.commands.append(attrs.evolve(command, span=answered.span))
+        if answered.was_never_typed or isinstance(answered.error, IncompleteInput):
+            self._book.refused.append(command.token)
+        if isinstance(answered.value, api.CommandRecord):
+            record: Any = to_plain(answered.value)
+            self._book.told.append(Told(command.terminal, record, answered.span))
+
+    async def _answer(self, step: s.RunStep, kind: Kind, seq: int) -> None:
+        """The command waits for a line: a comment, should a shell read it after all."""
+        line = kind.answer.replace("%", f"@{step.terminal}.{step.number}@")
+        await self._keys(step.terminal, f"{line}\r", "keys", text=line)
+        await self._wait(step.terminal, PATIENCE_S, seq=seq)
+
+    async def open_quote(self, step: s.OpenQuoteStep) -> None:
+        """Run what the shell cannot finish reading."""
+        command = self._command(Kind(text=OPEN), step.terminal, str(step.number))
+        request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+
+    async def nothing(self, step: s.NothingStep) -> None:
+        """Run a comment."""
+        command = self._command(Kind(text="", stdout=""), step.terminal, str(step.number))
+        command = attrs.evolve(command, text=f"# {command.token}", is_silent=True)
+        request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+
+    async def type(self, step: s.TypeStep) -> None:
+        """Type a command, where nothing runs, and see its end: another command runs behind it."""
+        if not await self._is_quiet(step.terminal):
+            return
+        command = self._command(TYPED[step.kind], step.terminal, str(step.number), typed=True)
+        request = api.SendKeys(name=step.terminal, keys=f"{command.text}\r", from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+        await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def _is_quiet(self, terminal: str) -> bool:
+        waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
+        return waited.value is not None and waited.value.reason == "ended"
+
+    async def interrupt(self, step: s.InterruptStep) -> None:
+        """Run a long command, and end it by Ctrl-C once it runs."""
+        kind = LONG if step.by_keys else attrs.evolve(LONG, stdout="%\n\n")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._interrupt, step, nursery.cancel_scope)
+            await self._run(kind, step.terminal, str(step.number))
+            nursery.cancel_scope.cancel()
+
+    async def _interrupt(self, step: s.InterruptStep, scope: trio.CancelScope) -> None:
+        token = f"^@{step.terminal}[.]{step.number}@$"
+        for _ in range(INTERRUPTS):
+            seen = await self._wait(step.terminal, PATIENCE_S / INTERRUPTS, pattern=token)
+            if seen.value is None or seen.value.reason != "matched":
+                continue
+            if step.by_keys:
+                await self._keys(step.terminal, "\x03", "interrupt")
+            else:
+                await self._signal(step.terminal)
+            await trio.sleep(PATIENCE_S / INTERRUPTS)
+
+    async def _keys(self, terminal: str, keys: str, harm: Harm, text: str = "") -> None:
+        request = api.SendKeys(name=terminal, keys=keys, from_handle=self._who)
+        await self._ask(request, partial(self._disturbed, harm, terminal, text))
+
+    async def _signal(self, terminal: str) -> None:
+        request = control.SignalTerminal(name=terminal, signal="INT", from_handle=self._who)
+        await self._ask(request, partial(self._disturbed, "signal", terminal, ""))
+
+    def _disturbed(self, harm: Harm, terminal: str, text: str, answered: Answered) -> None:
+        if answered.error is not None and answered.is_certain:
+            return
+        number = None if harm == "keys" else signal.SIGINT
+        self._book.disturbances.append(
+            Disturbance(kind=harm, terminal=terminal, span=answered.span, number=number, text=text)
+        )
+
+    async def broadcast(self, step: s.BroadcastStep) -> None:
+        """Run one command on several terminals: each prints its own token."""
+        kind = KINDS[step.kind]
+        commands = [self._command(kind, name, str(step.number)) for name in step.terminals]
+        text = self._command(kind, s.SHARED, str(step.number), where=f"${HERE}").text
+        request = Broadcast(
+            names=list(step.terminals), cmd=text, timeout=kind.timeout_s, from_handle=self._who
+        )
+        await self._ask(request, partial(self._cast, step, commands, text))
+
+    def _cast(
+        self, step: s.BroadcastStep, commands: Sequence[Command], text: str, answered: Answered
+    ) -> None:
+        book = self._book
+        book.commands += [attrs.evolve(each, text=text, span=answered.span) for each in commands]
+        if answered.value is None:
+            return
+        document: Any = to_plain(answered.value)
+        outcomes = document["result"]
+        book.broadcasts.append(
+            Broadcasted(
+                span=answered.span,
+                named=step.terminals,
+                answered=tuple(each["name"] for each in outcomes),
+                records=tuple(each["record"] for each in outcomes),
+                errors=tuple(each["error"] for each in outcomes),
+            )
+        )
+
+    # Subscriptions, and which terminals there are.
+
+    async def subscribe(self, step: s.SubscribeStep) -> None:
+        """Subscribe."""
+        request = api.Subscribe(
+            name=step.terminal,
+            pattern=step.pattern,
+            only_failures=step.only_failures,
+            from_handle=self._who,
+        )
+        await self._ask(request, partial(self._subscribed, step))
+
+    async def unsubscribe(self, step: s.UnsubscribeStep) -> None:
+        """Be woken no more."""
+        request = api.Unsubscribe(name=step.terminal, from_handle=self._who)
+        await self._ask(request, partial(self._subscribed, step))
+
+    def _subscribed(self, step: s.SubscribeStep | s.UnsubscribeStep, answered: Answered) -> None:
+        on = isinstance(step, s.SubscribeStep)
+        self._book.subscriptions.append(
+            Subscribing(
+                handle=self._who,
+                terminal=step.terminal,
+                span=answered.span,
+                done=answered.is_done,
+                on=on,
+                pattern=step.pattern if isinstance(step, s.SubscribeStep) else None,
+                only_failures=isinstance(step, s.SubscribeStep) and step.only_failures,
+            )
+        )
+
+    async def spawn(self, step: s.SpawnStep) -> None:
+        """Spawn the terminal."""
+        request = api.SpawnTerminal(
+            name=step.terminal,
+            shell=s.BASH,
+            env={HERE: step.terminal},
+            from_handle=self._who,
+        )
+        await self._ask(request, partial(self._changed, "spawn", step.terminal))
+
+    async def close(self, step: s.CloseStep) -> None:
+        """Close it."""
+        request = api.CloseTerminal(name=step.terminal, purge=step.purge, from_handle=self._who)
+        kind: ChangeKind = "purge" if step.purge else "close"
+        self._find_id(step.terminal)
+        await self._ask(request, partial(self._changed, kind, step.terminal))
+
+    def _changed(self, kind: ChangeKind, terminal: str, answered: Answered) -> None:
+        done = answered.is_done
+        known = self._find_id(terminal) if kind == "spawn" else None
+        self._book.changes.append(
+            Change(
+                kind=kind,
+                terminal=terminal,
+                span=answered.span,
+                done=done,
+                id=known if done else None,
+            )
+        )
+
+    async def list(self, step: s.ListStep) -> None:
+        """List the terminals."""
+        answered = await self._ask(api.ListTerminals(from_handle=self._who))
+        if answered.value is not None:
+            names = tuple(info.name for info in answered.value.result)
+            self._book.listings.append(Listing(span=answered.span, terminals=names))
+
+    # Reading.
+
+    async def read_records(self, step: s.ReadRecordsStep) -> None:
+        """Read the records behind the last one that was read."""
+        since = self._places.seqs.get(step.terminal, -1)
+        request = api.ReadRecords(name=step.terminal, since_seq=since, from_handle=self._who)
+        answered = await self._ask(request)
+        if answered.value is None:
+            self._places.seqs.pop(step.terminal, None)
+            return
+        document: Any = to_plain(answered.value)
+        records = tuple(document["result"])
+        self._book.reads.append(
+            RecordsRead(
+                terminal=step.terminal,
+                span=answered.span,
+                since_seq=since,
+                records=records,
+                more=document.get("more", False),
+            )
+        )
+        if records:
+            self._places.seqs[step.terminal] = records[-1]["seq"]
+
+    async def read_output(self, step: s.ReadOutputStep) -> None:
+        """Read output on; from the beginning of a command where the place is not known."""
+        cursor = self._places.cursors.get(step.terminal)
+        request = out.ReadOutput(
+            name=step.terminal,
+            cursor=cursor,
+            max_bytes=step.max_bytes,
+            wait_s=step.wait_s,
+            plain=step.plain,
+            from_handle=self._who,
+        )
+        answered = await self._ask(request)
+        if answered.value is None:
+            self._places.cursors.pop(step.terminal, None)
+            return
+        chunk: out.OutputChunk = answered.value
+        self._places.cursors[step.terminal] = chunk.next_cursor
+        self._book.outputs.append(
+            OutputRead(
+                terminal=step.terminal,
+                span=answered.span,
+                from_cursor=cursor,
+                cursor=chunk.cursor,
+                next_cursor=chunk.next_cursor,
+                dropped=chunk.dropped,
+                text=chunk.text,
+                max_bytes=step.max_bytes,
+                plain=step.plain,
+            )
+        )
+
+    async def wait(self, step: s.WaitStep) -> None:
+        """Wait for something on the terminal."""
+        await self._wait(step.terminal, step.timeout_s, pattern=step.pattern, idle_s=step.idle_s)
+
+    async def _wait(
+        self,
+        terminal: str,
+        timeout_s: float,
+        *,
+        seq: int | None = None,
+        pattern: str | None = None,
+        idle_s: float | None = None,
+    ) -> Answered:
+        request = out.WaitTerminal(
+            name=terminal,
+            seq=seq,
+            pattern=pattern,
+            idle_s=idle_s,
+            timeout=timeout_s,
+            from_handle=self._who,
+        )
+        answered = await self._ask(request)
+        if answered.value is not None:
+            document: Any = to_plain(answered.value)
+            self._book.waits.append(
+                Waited(
+                    terminal=terminal,
+                    span=answered.span,
+                    seconds=answered.seconds,
+                    timeout_s=timeout_s,
+                    reason=document["reason"],
+                    record=document["record"],
+                    cursor=document["cursor"],
+                    match=document["match"],
+                    seq=seq,
+                    pattern=pattern,
+                    idle_s=idle_s,
+                )
+            )
+        return answered
+
+    async def screen(self, step: s.ScreenStep) -> None:
+        """Look at the screen."""
+        await self._ask(GetScreen(name=step.terminal, from_handle=self._who))
+
+    async def resize(self, step: s.ResizeStep) -> None:
+        """Give the window another size."""
+        await self._ask(
+            control.ResizeTerminal(
+                name=step.terminal, cols=step.cols, rows=step.rows, from_handle=self._who
+            )
+        )
+
+    # Inboxes.
+
+    async def hand_off(self, step: s.HandoffStep) -> None:
+        """Hand news to another client."""
+        to, body = s.handle_of(step.to), f"news @news.{step.number}@"
+        request = box.Handoff(target_handle=to, context=body, from_handle=self._who)
+        await self._ask(request, partial(self._handed, to, body))
+
+    def _handed(self, to: str, body: str, answered: Answered) -> None:
+        receipt = None if answered.value is None else answered.value.id
+        self._book.handoffs.append(Handoff(to, body, receipt, sender=self._who, span=answered.span))
+
+    async def inbox(self, step: s.InboxStep) -> None:
+        """Read the inbox, or wait at it."""
+        if self._trouble.keeps_from_reading(step.client):
+            return
+        after = self._places.inbox if step.acknowledges else None
+        await self.read_inbox(after, step.wait_s)
+
+    async def read_inbox(self, after: str | None, wait_s: float | None) -> Answered:
+        """Read what is unread; ``after`` acknowledges."""
+        request: box.ReadInbox | box.WaitInbox
+        if wait_s is None:
+            request = box.ReadInbox(after=after, from_handle=self._who)
+        else:
+            request = box.WaitInbox(after=after, timeout=wait_s, from_handle=self._who)
+        return await self._ask(request, partial(self._got, after, request))
+
+    def _got(
+        self, after: str | None, request: box.ReadInbox | box.WaitInbox, answered: Answered
+    ) -> None:
+        if answered.error is not None:
+            answered = attrs.evolve(answered, span=Span(answered.span.asked))
+        messages: Any = ()
+        if answered.value is not None:
+            document: Any = to_plain(answered.value)
+            messages = tuple(document["messages"])
+            self._places.inbox = document["next"] or self._places.inbox
+        limit = request.limit if isinstance(request, box.ReadInbox) else None
+        self._book.answers[self._who].append(
+            Answer(messages, after, span=answered.span, limit=limit)
+        )
+
+
+_DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
+    s.RunStep: Turn.run,
+    s.OpenQuoteStep: Turn.open_quote,
+    s.NothingStep: Turn.nothing,
+    s.TypeStep: Turn.type,
+    s.InterruptStep: Turn.interrupt,
+    s.BroadcastStep: Turn.broadcast,
+    s.SubscribeStep: Turn.subscribe,
+    s.UnsubscribeStep: Turn.unsubscribe,
+    s.SpawnStep: Turn.spawn,
+    s.CloseStep: Turn.close,
+    s.ListStep: Turn.list,
+    s.ReadRecordsStep: Turn.read_records,
+    s.ReadOutputStep: Turn.read_output,
+    s.WaitStep: Turn.wait,
+    s.ScreenStep: Turn.screen,
+    s.ResizeStep: Turn.resize,
+    s.HandoffStep: Turn.hand_off,
+    s.InboxStep: Turn.inbox,
+}
