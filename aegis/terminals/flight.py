@@ -25,7 +25,7 @@ from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, Outcome, from_note
+from aegis.terminals.record import InFlight, Outcome, from_note, outcome_in
 
 log = structlog.get_logger()
 
@@ -214,6 +214,14 @@ class Flight:
         """The ended command ``seq`` has this outcome: known even if its record is not written."""
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
         self._note_down()
+
+    def recovered(self, record: CommandRecord) -> None:
+        """A lost command has this record, which is not written yet.
+
+        Should it never be, a later life finds a raw log that has grown, and must know where the
+        command's output ended.
+        """
+        self.finished(record.seq, outcome_in(record))
 
     def recorded(self, seq: int) -> None:
         """The record ``seq`` is in the ledger."""

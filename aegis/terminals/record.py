@@ -124,6 +124,20 @@ def outcome_of(
     )
 
 
+def outcome_in(record: CommandRecord) -> Outcome:
+    """How the command of a final record ended."""
+    assert record.end is not None
+    assert record.raw_end is not None
+    assert record.finished_at is not None
+    return Outcome(
+        end=record.end,
+        exit=record.exit,
+        finished_at=record.finished_at,
+        duration_s=record.duration_s,
+        raw_end=record.raw_end,
+    )
+
+
 def unfinished_record(
     command: InFlight, output: CapturedOutput, raw_end: int, needs: NeedsInput | None = None
 ) -> CommandRecord:

@@ -228,11 +228,11 @@ class Terminal(Front):
         is_first = self._shell_life == 0
         self._shell_life = news.life
         lost = self._flight.lost_with(news.shells)
-        commands = [command for command, _ in lost]
-        records = await recovered_records(
-            self._flusher.disk, self._files.directory, commands, news.first_cursor
-        )
+        commands, end = [command for command, _ in lost], news.first_cursor
+        directory, disk = self._files.directory, self._flusher.disk
+        records = await recovered_records(disk, directory, commands, end)
         for record, (_, call) in zip(records, lost, strict=True):
+            self._flight.recovered(record)
             self._recorder.append(record, call)
         if is_first:
             self._flight.resume()

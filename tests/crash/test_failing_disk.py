@@ -9,7 +9,7 @@ import pytest
 
 from aegis.chaos.real.deaths import Failing
 from aegis.chaos.real.tracing import reason_not_to_trace, tracer_of
-from tests.e2e.harness import DaemonProcess, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
 
@@ -71,3 +71,27 @@ def test_a_command_whose_note_the_disk_refuses_is_told_and_never_typed(
     assert [record["cmd"] for record in terminal.records()] == ["echo before", "echo noted"]
     assert not proof.exists()
     assert terminal.run("echo after")["seq"] == 2
+
+
+def test_the_output_of_a_lost_command_ends_where_the_next_shell_began_though_the_disk_failed_then(
+    daemon_on: DaemonProcess, gate: Gate
+) -> None:
+    daemon_on.start()
+    terminal = daemon_on.terminal("build")
+    running = terminal.start(f"echo so far; {gate.hold}")
+    gate.wait_reached()
+    terminal.has_printed("so far")
+    daemon_on.kill()
+    assert running.outcome()[0] == "lost"
+
+    failing = Failing("write of a ledger", "EIO", first=1, every=1, seconds=0.0)
+    daemon_on.launch(tracer=tracer_of(failing, daemon_on.state, ["build"], []))
+    assert daemon_on.wait_ready()
+    terminal = daemon_on.terminal("build")
+    assert terminal.refusal("echo of another life").code == "storage"
+    daemon_on.kill()
+
+    daemon_on.start()
+    _, lost, later = daemon_on.terminal("build").records()
+    assert (lost["stdout"], lost["end"]) == ("so far\n", "killed_by_restart")
+    assert later["stdout"] == "of another life\n"
