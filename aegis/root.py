@@ -109,9 +109,14 @@ def write_endpoint(state: State, endpoint: Endpoint) -> None:
     with contextlib.suppress(FileNotFoundError):
         fresh.unlink()
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(opened, "w") as file:
-        file.write(text + "\n")
-    fresh.replace(state.endpoint)
+    try:
+        with os.fdopen(opened, "w") as file:
+            file.write(text + "\n")
+        fresh.replace(state.endpoint)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
 
 
 def remove_endpoint(state: State) -> None:

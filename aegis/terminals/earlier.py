@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,8 +32,7 @@ async def end_earlier_lives(root: Path, terminals: Path, scan: ProcessScan) -> N
         log.error("processes of an earlier daemon remain", processes=[str(each) for each in left])
         return
     for path in notes:
-        with contextlib.suppress(OSError):
-            forget_shell(path)
+        forget_shell(path)
 
 
 async def end_what_is_left(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -74,5 +75,6 @@ def _can_be_a_shell(sid: int) -> bool:
 
 
 def forget_shell(path: Path) -> None:
-    """The shell and all its processes are gone."""
-    path.unlink(missing_ok=True)
+    """The shell and all its processes are gone. A note that cannot be removed names nobody."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
