@@ -251,7 +251,7 @@ async def _serve(
         try:
             await stop.wait()
         finally:
-            remove_endpoint(state)
+            _withdraw(state)
         keep_what_is_there()  # its end is near: there is no time to look for garbage
         await _end_terminals(system)
         system.ref("root/inbox-router").tell(EndWaits())
@@ -315,6 +315,14 @@ def _announce(state: State, keys: Keys, address: Address) -> None:
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
     print(text, flush=True)  # noqa: T201
+
+
+def _withdraw(state: State) -> None:
+    """Nobody shall come any more; a disk that refuses that holds up no stop."""
+    try:
+        remove_endpoint(state)
+    except OSError as error:
+        log.warning("endpoint not removed", file=str(state.endpoint), error=describe(error))
 
 
 def _session_url(address: Address, keys: Keys, handle: str) -> str:

@@ -7,6 +7,7 @@ that stops reading, so at the end every socket is closed under it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -105,7 +106,8 @@ async def _accept(
         )
     finally:
         for path in paths:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the next daemon takes its place
+                path.unlink(missing_ok=True)
 
 
 class _Gateway:

@@ -39,6 +39,7 @@ def check_stopped(daemon: DaemonProcess) -> None:
     if daemon.is_running:
         assert daemon.stop() == 0
     assert daemon.shell_processes() == []
+    assert not daemon.state.endpoint.exists()
     lines = daemon.log.splitlines()
     assert not [line for line in lines if '"level": "error"' in line or not is_expected(line)]
 
@@ -62,8 +63,10 @@ def fuse(fused_daemon: DaemonProcess, tmp_path: Path, can_fuse: None) -> Iterato
     disk = FuseDisk(tmp_path, place)
     try:
         yield disk
+        disk.heal()
         check_stopped(fused_daemon)
     finally:
+        disk.heal()  # no process dies in a call that is held
         if fused_daemon.is_running:
             fused_daemon.kill()
         disk.close()

@@ -81,6 +81,8 @@ class Faults:
                 return self._arm(**request)
             case "disarm":
                 return self._disarm(request["number"])
+            case "disarm_all":
+                return [self._disarm(number) for number in self._armed]
             case "wait":
                 return self._wait(request["number"], request["hits"])
             case "log":

@@ -55,15 +55,14 @@ class FuseDisk:
         self._control = directory / "control"
         backing = directory / "backing"
         backing.mkdir()
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.resources.faulty_mount"),
-                *(str(backing), str(mount), str(self._control)),
-            ],
-            cwd=CHECKOUT,
-            stdout=subprocess.PIPE,
-            stderr=(directory / "mount.log").open("wb"),
-        )
+        words = [sys.executable, "-m", "tests.resources.faulty_mount"]
+        with (directory / "mount.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [*words, str(backing), str(mount), str(self._control)],
+                cwd=CHECKOUT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         assert self._process.stdout is not None
         wait_readable(self._process.stdout.fileno())
         assert self._process.stdout.readline() == b"ready\n", "the file system was not mounted"
@@ -96,10 +95,19 @@ class FuseDisk:
         times: int = ALWAYS,
     ) -> Armed:
         """Let the next ``times`` calls whose path ends like this go wrong, as ``Fault`` says."""
+        return self._arm(call, f"{re.escape(path)}$", how, code, seconds, times)
+
+    def arm_name(self, call: str, name: str) -> Armed:
+        """Likewise, of the file of this name and of those that are written to take its place."""
+        directory, _, name = name.rpartition("/")
+        path = f"{re.escape(directory)}/[.]?{re.escape(name)}([.][a-z0-9]+)?$"
+        return self._arm(call, path, "error", errno.EIO, 0.0, ALWAYS)
+
+    def _arm(self, call: str, path: str, how: str, code: int, seconds: float, times: int) -> Armed:
         number = self.ask(
             do="arm",
             call=call,
-            path=f"{re.escape(path)}$",
+            path=path,
             how=how,
             code=code,
             seconds=seconds,
@@ -113,6 +121,10 @@ class FuseDisk:
             (call, handle, how)
             for call, _, handle, how in self.ask(do="log", path=f"{re.escape(path)}$")
         ]
+
+    def heal(self) -> None:
+        """Nothing goes wrong any more, and nothing waits."""
+        self.ask(do="disarm_all")
 
     def lose_power(self, path: str = ".jsonl") -> list[str]:
         """Cut off what no sync covered, of all files that end like this; gives their names."""
