@@ -25,6 +25,7 @@ from hypercorn.typing import ASGIFramework, LifespanState
 from aegis.servers import faults
 from aegis.servers.admission import may_connect
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
+from aegis.servers.listening import PatientListener
 from aegis.servers.sockets import path_of, peer_of
 from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
@@ -97,12 +98,15 @@ async def _accept(
     gateway: _Gateway,
     connections: trio.Nursery,
     *,
-    task_status: trio.TaskStatus[list[trio.SocketListener]],
+    task_status: trio.TaskStatus[list[PatientListener]],
 ) -> None:
     paths = [path for path in map(path_of, listeners) if path is not None]
     try:
         await trio.serve_listeners(
-            gateway.take, listeners, handler_nursery=connections, task_status=task_status
+            gateway.take,
+            [PatientListener(listener) for listener in listeners],
+            handler_nursery=connections,
+            task_status=task_status,
         )
     finally:
         for path in paths:
