@@ -26,7 +26,7 @@ from aegis.servers import faults
 from aegis.servers.admission import may_connect
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
 from aegis.servers.listening import PatientListener
-from aegis.servers.sockets import path_of, peer_of
+from aegis.servers.sockets import notice_loss, path_of, peer_of
 from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
@@ -134,6 +134,7 @@ class _Gateway:
         faults.ACCEPT_BEFORE.hit()
         if self._is_full():
             return
+        notice_loss(inner.socket)
         stream = ClientStream(inner, send_limit_s=self._send_limit_s)
         self._open.add(stream)
         try:
