@@ -91,7 +91,7 @@ def test_a_child_that_is_killed_ends_its_command_and_not_its_shell(
 
 
 def test_a_shell_that_is_stopped_holds_up_its_own_callers_and_goes_on_where_it_was(
-    own_daemon: DaemonProcess,
+    own_daemon: DaemonProcess, gate: Gate
 ) -> None:
     own_daemon.start()
     terminal, other = spawned(own_daemon, "stopped"), spawned(own_daemon, "other")
@@ -107,9 +107,11 @@ def test_a_shell_that_is_stopped_holds_up_its_own_callers_and_goes_on_where_it_w
     done = own_daemon.call("term_wait", name="stopped", seq=1, timeout=GUARD_S)["record"]
     assert (done["stdout"], done["exit"], done["timed_out"]) == ("typed\n", 0, True)
     # Once more, in the middle of a command whose child goes on alone.
-    run = terminal.start("(sleep 0.2; echo child said)")
-    child_of(terminal, "sleep 0.2")
+    child = f"({gate.hold}; echo child said)"
+    run = terminal.start(child)
+    gate.wait_reached()
     os.kill(shell, signal.SIGSTOP)
+    gate.open()
     terminal.has_printed("child said")
     assert terminal.described()["state"] == "running"
     os.kill(shell, signal.SIGCONT)
@@ -121,7 +123,7 @@ def test_a_shell_that_is_stopped_holds_up_its_own_callers_and_goes_on_where_it_w
     assert [record["cmd"] for record in terminal.records()] == [
         "true",
         "echo typed",
-        "(sleep 0.2; echo child said)",
+        child,
     ]
 
 
