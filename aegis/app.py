@@ -39,7 +39,7 @@ from actors import (
 from actors.faults import RUNTIME, armed
 from aegis import __version__
 from aegis.daemon import Daemon
-from aegis.errors import StartupError
+from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
@@ -47,6 +47,7 @@ from aegis.journal.disk import Disk, OsDisk, storage_error, sync_directory
 from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
 from aegis.process import (
+    cannot_start,
     configure_logs,
     hold_root,
     keep_what_is_there,
@@ -250,7 +251,7 @@ async def _serve(
         try:
             await stop.wait()
         finally:
-            remove_endpoint(state)
+            _withdraw(state)
         keep_what_is_there()  # its end is near: there is no time to look for garbage
         await _end_terminals(system)
         system.ref("root/inbox-router").tell(EndWaits())
@@ -293,23 +294,35 @@ async def _end_terminals(system: System) -> None:
 
 
 def _announce(state: State, keys: Keys, address: Address) -> None:
-    """Say where the daemon is: in the endpoint file for programs, on standard output for people."""
-    write_endpoint(
-        state,
-        Endpoint(
-            pid=os.getpid(),
-            url=address.url,
-            mcp=f"{address.url}/mcp",
-            ws=f"ws{address.url.removeprefix('http')}/ws",
-            socket=str(address.socket),
-            token=keys.operator_token,
-        ),
+    """Say where the daemon is: in the endpoint file for programs, on standard output for people.
+
+    Raises ``StartupError`` if the disk refuses.
+    """
+    endpoint = Endpoint(
+        pid=os.getpid(),
+        url=address.url,
+        mcp=f"{address.url}/mcp",
+        ws=f"ws{address.url.removeprefix('http')}/ws",
+        socket=str(address.socket),
+        token=keys.operator_token,
     )
+    try:
+        write_endpoint(state, endpoint)
+    except OSError as error:
+        raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
     text = READY.format(url=address.url, root=state.root)
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
     print(text, flush=True)  # noqa: T201
+
+
+def _withdraw(state: State) -> None:
+    """Nobody shall come any more; a disk that refuses that holds up no stop."""
+    try:
+        remove_endpoint(state)
+    except OSError as error:
+        log.warning("endpoint not removed", file=str(state.endpoint), error=describe(error))
 
 
 def _session_url(address: Address, keys: Keys, handle: str) -> str:
@@ -325,6 +338,8 @@ def _log_life(event: LifeEvent) -> None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
     elif isinstance(root_cause(event.error), StartupError):
         log.debug(event.kind, actor=event.path, error=describe(event.error))
+    elif isinstance(root_cause(event.error), StorageError):  # the disk's fault: no line of ours
+        log.warning(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
 
@@ -338,4 +353,6 @@ def _log_slow_step(step: SlowStep) -> None:
 def _startup_error(error: BaseException) -> StartupError:
     """The reason, as one sentence, why the tree did not come up."""
     cause = root_cause(error)
-    return cause if isinstance(cause, StartupError) else StartupError(describe(cause))
+    if isinstance(cause, StartupError):
+        return cause
+    return StartupError(str(cause) if isinstance(cause, AegisError) else describe(cause))

@@ -47,6 +47,14 @@ def hold_root(state: State) -> Iterator[None]:
         os.close(lock)
 
 
+def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
+    """The sentence of a start that the disk refuses; ``action`` fits behind "cannot"."""
+    return StartupError(
+        f"cannot {action} {path}: {error.strerror or error}; put the disk right (free some space, "
+        "make it writable), then start again"
+    )
+
+
 def _take_lock(lock: int, state: State) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,8 +64,11 @@ def _take_lock(lock: int, state: State) -> None:
             f"a daemon already runs for {state.root} (pid {holder}); stop it with: "
             "aegis-actors down"
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        raise cannot_start("write", state.lock, error) from error
 
 
 def _check_version(state: State) -> None:
@@ -68,7 +79,9 @@ def _check_version(state: State) -> None:
             path.write_text(f"{STATE_VERSION}\n", encoding="ascii")
             path.chmod(0o600)
             return
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise cannot_start("use", path, error) from error
+    except UnicodeDecodeError as error:
         raise StartupError(f"cannot read {path}: {error}") from error
     if not text.isdecimal() or int(text) > STATE_VERSION:
         raise StartupError(

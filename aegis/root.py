@@ -118,9 +118,14 @@ def write_whole(path: Path, text: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         fresh.unlink()
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(opened, "w") as file:
-        file.write(text)
-    fresh.replace(path)
+    try:
+        with os.fdopen(opened, "w") as file:
+            file.write(text)
+        fresh.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
 
 
 def remove_endpoint(state: State) -> None:

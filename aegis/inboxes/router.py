@@ -22,6 +22,7 @@ from actors.errors import root_cause
 from aegis.clock import utc_now
 from aegis.errors import AegisError, NotFound, Unavailable
 from aegis.inboxes.inbox import EndWait, Inbox, stopping
+from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
 from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
@@ -65,11 +66,16 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
     async def setup(self) -> None:
         """Be found; learn the handles there are."""
         self.context.register("service", "inboxes")
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for name in sorted(self._flusher.disk.list_directory(self._directory)):
-                handle = name.removesuffix(SUFFIX)
-                if handle != name and is_name(handle):
-                    self._handles[name_key(handle)] = handle
+        try:
+            names = sorted(self._flusher.disk.list_directory(self._directory))
+        except (FileNotFoundError, NotADirectoryError):
+            names = []
+        except OSError as error:
+            raise storage_error("list", self._directory, error) from error
+        for name in names:
+            handle = name.removesuffix(SUFFIX)
+            if handle != name and is_name(handle):
+                self._handles[name_key(handle)] = handle
 
     async def receive(
         self, message: Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits

@@ -45,6 +45,9 @@ MAX_IN_FLIGHT = 64
 MAX_ANSWERS = 2 * MAX_IN_FLIGHT
 """Requests in flight and answers that the client has not taken yet, together."""
 
+MAX_UNREAD_CHARS = 4 * 1024 * 1024
+"""Of answers that the client has not taken yet: beyond it no request is begun."""
+
 MAX_STRIKES = 8
 HELLO_LIMIT_S = 10.0
 
@@ -52,6 +55,8 @@ CANCELLED = Failure("cancelled", "cancelled by the client")
 TOO_MANY = Failure(
     "busy", f"{MAX_IN_FLIGHT} requests of this connection are in flight; wait for an answer first"
 )
+
+UNREAD = Failure("busy", "answers of this connection wait to be read; read them first")
 
 log = structlog.get_logger("aegis.servers.conversation")
 
@@ -119,6 +124,7 @@ class _Conversation:
         self._caller: Caller | None = None
         self._in_flight: dict[RequestId, trio.CancelScope] = {}
         self._answers = 0
+        self._unread_chars = 0
         self._strikes = 0
         self._reading = trio.CancelScope()
         stranger_s = HELLO_LIMIT_S if identity is None else math.inf
@@ -191,6 +197,9 @@ class _Conversation:
         if len(self._in_flight) >= MAX_IN_FLIGHT or self._answers >= MAX_ANSWERS:
             await self._wire.send(error_frame(request.id, TOO_MANY))
             return
+        if self._unread_chars >= MAX_UNREAD_CHARS:
+            await self._wire.send(error_frame(request.id, UNREAD))
+            return
         scope = self._in_flight[request.id] = trio.CancelScope()
         self._answers += 1
         nursery.start_soon(self._answer, request, caller, scope)
@@ -209,7 +218,9 @@ class _Conversation:
                 answer = await self._outcome(request, caller)
         finally:
             del self._in_flight[request.id]
+        self._unread_chars += len(answer)
         await self._wire.send(answer)
+        self._unread_chars -= len(answer)
         self._answers -= 1
 
     async def _outcome(self, request: Request, caller: Caller) -> str:

@@ -7,6 +7,7 @@ that stops reading, so at the end every socket is closed under it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -24,7 +25,8 @@ from hypercorn.typing import ASGIFramework, LifespanState
 from aegis.servers import faults
 from aegis.servers.admission import may_connect
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
-from aegis.servers.sockets import path_of, peer_of
+from aegis.servers.listening import PatientListener
+from aegis.servers.sockets import notice_loss, path_of, peer_of
 from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
@@ -96,16 +98,20 @@ async def _accept(
     gateway: _Gateway,
     connections: trio.Nursery,
     *,
-    task_status: trio.TaskStatus[list[trio.SocketListener]],
+    task_status: trio.TaskStatus[list[PatientListener]],
 ) -> None:
     paths = [path for path in map(path_of, listeners) if path is not None]
     try:
         await trio.serve_listeners(
-            gateway.take, listeners, handler_nursery=connections, task_status=task_status
+            gateway.take,
+            [PatientListener(listener) for listener in listeners],
+            handler_nursery=connections,
+            task_status=task_status,
         )
     finally:
         for path in paths:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the next daemon takes its place
+                path.unlink(missing_ok=True)
 
 
 class _Gateway:
@@ -128,6 +134,7 @@ class _Gateway:
         faults.ACCEPT_BEFORE.hit()
         if self._is_full():
             return
+        notice_loss(inner.socket)
         stream = ClientStream(inner, send_limit_s=self._send_limit_s)
         self._open.add(stream)
         try:

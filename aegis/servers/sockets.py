@@ -22,6 +22,9 @@ MAX_SOCKET_PATH_BYTES = 107
 BACKLOG = 1_024
 """Clients that may knock at the Unix socket at once: it turns more away instead of letting wait."""
 
+KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 60, 15, 4
+"""A peer over TCP that is silent is asked after so long, so often: gone for two minutes is gone."""
+
 _PEER = struct.Struct("3i")
 
 
@@ -40,6 +43,20 @@ def peer_of(sock: trio.socket.SocketType) -> Peer | None:
         return None
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     return Peer(*_PEER.unpack(raw))
+
+
+def notice_loss(sock: trio.socket.SocketType) -> None:
+    """Let the kernel find out when the peer is gone without a word (TCP keepalive, tcp(7)).
+
+    A peer that is on this machine always says so. Over a network a connection that nothing is sent
+    on would stay for ever when the other machine lost its power, or the way to it was cut.
+    """
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
 
 
 async def tcp_listeners(host: str, port: int) -> list[trio.SocketListener]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -37,8 +36,7 @@ async def end_earlier_lives(
         log.error("processes of an earlier daemon remain", processes=[str(each) for each in left])
         return
     for path in notes:
-        with contextlib.suppress(OSError):
-            forget_shell(flusher.disk, path)
+        forget_shell(flusher.disk, path)
 
 
 async def end_what_is_left(

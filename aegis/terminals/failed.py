@@ -17,6 +17,7 @@ class FailedTerminal:
 
     ``settled`` is set when no process of it is left but those in ``leftover``, and the command
     that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
+    ``is_retried``: the disk refused, and may take it later; not settled while that is tried.
     """
 
     settings: TerminalSettings
@@ -25,10 +26,17 @@ class FailedTerminal:
     subscribers: list[str] = attrs.field(factory=list)
     leftover: tuple[str, ...] = ()
     settled: trio.Event = attrs.field(factory=trio.Event)
+    is_retried: bool = False
 
     def refusal(self) -> Unavailable:
         """What is told to whoever wants to use it."""
-        return Unavailable(f"terminal {self.settings.name!r} has failed: {self.why}; {SPAWN_ANEW}")
+        name = self.settings.name
+        if self.is_retried:
+            return Unavailable(
+                f"terminal {name!r} has failed: it could not be started, which is tried again and "
+                f"again: {self.why}"
+            )
+        return Unavailable(f"terminal {name!r} has failed: {self.why}; {SPAWN_ANEW}")
 
     def info(self) -> TerminalInfo:
         """How the list shows it."""

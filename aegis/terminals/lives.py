@@ -24,13 +24,14 @@ from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
 from aegis.terminals.asking import ask_again
+from aegis.terminals.courier import retry_delay
 from aegis.terminals.earlier import end_what_is_left
 from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.restoring import check_can_start, restored_settings
+from aegis.terminals.restoring import check_can_start, resaved_settings, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.spawning import check_descriptors, default_settings, make_settings
 from aegis.terminals.subtrees import Subtrees
@@ -122,8 +123,39 @@ class Lives:
                 await self._start(settings, files)
             except Exception as error:
                 refusal = spawn_failure(name, files or TerminalFiles(self.directory / name), error)
-                why = str(refusal).removeprefix("aegis_term_spawn: ")
-                self.fail(settings, why, is_known=is_known)
+                failed = self.fail(settings, _why(refusal), is_known=is_known)
+                if isinstance(refusal, StorageError):
+                    failed.is_retried = True
+                    self.start_soon(self._start_when_possible, failed)
+
+    async def _start_when_possible(self, failed: FailedTerminal) -> None:
+        """A fault of the disk may pass: try again until it has, or somebody closes the terminal."""
+        key = name_key(failed.settings.name)
+        tries = 0
+        await failed.settled.wait()
+        while self.failed.get(key) is failed:
+            tries += 1
+            await trio.sleep(retry_delay(tries))
+            if self.failed.get(key) is failed:
+                await self._try_again(key, failed)
+
+    async def _try_again(self, key: str, failed: FailedTerminal) -> None:
+        failed.settled = trio.Event()
+        name = failed.settings.name
+        files = TerminalFiles(self.directory / name)
+        try:
+            files = self.files(name)
+            read = partial(resaved_settings, name, self.root, files, self.flusher)
+            failed.settings = await self.flusher.call(read)
+            check_can_start(failed.settings)
+            check_descriptors()
+            await self._start(failed.settings, files)
+            del self.failed[key]
+            log.info("failed terminal started", terminal=name)
+        except Exception as error:
+            failed.why = _why(spawn_failure(name, files, error))
+        finally:
+            failed.settled.set()
 
     async def spawn(self, request: SpawnTerminal) -> Ref[Any]:
         """Start a terminal; its name is durably in the workspace. Gives its front.
@@ -173,9 +205,11 @@ class Lives:
         It stays in the workspace. It may be ended twice at once, when the daemon stops meanwhile.
         """
         key = name_key(name)
-        if key in self.failed:
-            await self.failed[key].settled.wait()
-            return self.failed.pop(key).leftover
+        while key in self.failed:
+            failed = self.failed[key]
+            if failed.settled.is_set():
+                return self.failed.pop(key).leftover
+            await failed.settled.wait()  # it may have been started by then
         settings = self.open.get(key)
         if settings is None:
             return ()
@@ -234,7 +268,7 @@ class Lives:
                 why = f"its actors crashed too often ({reason})"
                 self.fail(settings, why, is_known=True)
 
-    def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> None:
+    def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> FailedTerminal:
         """List the terminal as failed; what it left behind is seen to meanwhile.
 
         ``is_known``: the settings are its own, and not a guess.
@@ -243,6 +277,7 @@ class Lives:
         failed = FailedTerminal(settings=settings, why=why)
         self.failed[name_key(settings.name)] = failed
         self.start_soon(self._settle, failed, is_known)
+        return failed
 
     async def _settle(self, failed: FailedTerminal, is_known: bool) -> None:
         """End its processes; then give the commands in flight their records, and tell of them.
@@ -265,6 +300,10 @@ class Lives:
             log.warning("records not finalised", terminal=name, why=describe(error))
         finally:
             failed.settled.set()
+
+
+def _why(refusal: AegisError) -> str:
+    return str(refusal).removeprefix("aegis_term_spawn: ")
 
 
 def spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:

@@ -34,6 +34,19 @@ def restored_settings(
     return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
 
 
+def resaved_settings(
+    name: str, root: Path, files: TerminalFiles, flusher: Flusher
+) -> TerminalSettings:
+    """``restored_settings`` of a terminal that the disk refused, once it takes them anew; blocks.
+
+    So nothing more is tried while it still refuses. Raises ``AegisError``, ``OSError``.
+    """
+    settings = load_settings(flusher.disk, files, root)
+    if settings is not None:
+        save_settings(flusher.disk, files, settings)
+    return restored_settings(name, root, files, flusher)
+
+
 def check_can_start(settings: TerminalSettings) -> None:
     """Raise ``Unavailable`` if the shell of these settings is not there any more."""
     if shutil.which(settings.shell) is None:

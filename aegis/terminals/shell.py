@@ -6,6 +6,7 @@ it is left, tells the front, and starts the next. A shell that ends is no crash 
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Any
 
@@ -131,7 +132,9 @@ class Shell(Actor[ShellMessage]):
         if self._raw_log is not None:
             if self._screen is not None:
                 self._screen.close()
-            self._raw_log.close()
+            self._flush()
+            with contextlib.suppress(StorageError):  # the log has just told of it
+                self._raw_log.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
         """Handle what the front asks for."""

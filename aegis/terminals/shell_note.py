@@ -78,6 +78,6 @@ def _can_be_a_shell(sid: int) -> bool:
 
 
 def forget_shell(disk: Disk, path: Path) -> None:
-    """The shell and all its processes are gone. Raises ``OSError``."""
-    with contextlib.suppress(FileNotFoundError):
+    """The shell and all its processes are gone. A note that cannot be removed names nobody."""
+    with contextlib.suppress(OSError):
         disk.unlink(path)

@@ -9,22 +9,31 @@ from pathlib import Path
 import trio
 import trio.testing
 
+from aegis.protocol.output import OutputChunk
 from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
 from aegis.servers.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller
-from aegis.servers.conversation import MAX_ANSWERS, Desk, End, WireClosed, converse
+from aegis.servers.conversation import (
+    MAX_ANSWERS,
+    MAX_UNREAD_CHARS,
+    Desk,
+    End,
+    WireClosed,
+    converse,
+)
 
 
 class CountingPort:
     """Answers at once, and counts the calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: object = None) -> None:
         self.calls = 0
+        self._answer = TerminalList(result=[]) if answer is None else answer
 
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
         self.calls += 1
-        return TerminalList(result=[])
+        return self._answer
 
     def opened(self, caller: Caller) -> None:
         pass
@@ -82,3 +91,20 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
     assert port.calls == 3 * MAX_ANSWERS - 1
     assert sorted(set(wire.codes)) == ["busy", "reply"]
     assert wire.codes.count("busy") == 1
+
+
+async def test_of_large_answers_fewer_may_wait(tmp_path: Path) -> None:
+    large = OutputChunk(text="x" * 500_000, cursor=0, next_cursor=0, dropped=0, running=False)
+    port, wire = CountingPort(large), DeafWire(20)
+    desk = Desk(port=port, keys=open_keys(tmp_path), server="test")
+    most = MAX_UNREAD_CHARS // 500_000 + 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(converse, wire, desk, "line", OPERATOR, trio.Event())
+        while wire.left > 20 - most - 1:
+            await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+        assert port.calls == most
+        assert wire.left == 20 - most - 1, "nothing more is read before an answer is"
+        wire.reads.set()
+    assert wire.codes.count("busy") == 1
+    assert port.calls == 19

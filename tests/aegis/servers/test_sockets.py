@@ -12,6 +12,7 @@ from aegis.errors import StartupError
 from aegis.servers.sockets import (
     MAX_SOCKET_PATH_BYTES,
     SOCKET_NAME,
+    notice_loss,
     path_of,
     peer_of,
     port_of,
@@ -134,3 +135,13 @@ async def test_a_port_that_is_taken_is_told() -> None:
         await tcp_listeners("127.0.0.1", port)
     for listener in listeners:
         await listener.aclose()
+
+
+async def test_a_silent_peer_over_tcp_is_asked_whether_it_is_there() -> None:
+    ours, theirs = trio.socket.socket(), trio.socket.socketpair()
+    with ours, theirs[0], theirs[1]:
+        notice_loss(ours)
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        notice_loss(theirs[0])  # over a Unix socket nobody is lost without a word
+        assert not theirs[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

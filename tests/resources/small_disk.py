@@ -1,0 +1,39 @@
+"""A file system of a few megabytes that a test can fill and free again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+
+class SmallDisk:
+    """A tmpfs mounted at ``path``; skips the test where none can be mounted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ballast = path / "ballast"
+        path.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("mounting a file system needs root")
+
+    def fill(self) -> None:
+        """Not a byte more fits, but into pages that are there."""
+        descriptor = os.open(self._ballast, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        for size in (65_536, 1):
+            with suppress(OSError):
+                while True:
+                    os.write(descriptor, bytes(size))
+        os.close(descriptor)
+
+    def free(self) -> None:
+        """There is room again."""
+        self._ballast.unlink()
+
+    def close(self) -> None:
+        """Unmount it."""
+        subprocess.run(["umount", str(self._path)], check=True)
