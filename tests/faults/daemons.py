@@ -153,7 +153,8 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
     return Found(
         shelves=shelves,
         failed=tuple(sorted(each.name for each in listed if each.state == "failed")),
-        messages=tuple(map(_undated, messages)),
+        # In the order of each terminal; what comes first from two of them nobody promises.
+        messages=tuple(sorted(map(_undated, messages), key=lambda each: str(each["sender"]))),
         left=tuple(left),
         doomed=tuple(name for name in names if name.startswith(".")),
         tokens=tokens_below(TERMINALS, cached_image(disk.model)),
