@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ONLY_IN = {
     "threading.Thread": {"actors/slow_steps.py"},
     "threading.Timer": set[str](),
-    "trio.lowlevel.start_thread_soon": set[str](),
+    "trio.lowlevel.start_thread_soon": {"aegis/journal/sync_threads.py"},
     "trio.lowlevel.spawn_system_task": set[str](),
     "time.sleep": {"actors/faults.py"},
     "trio._core": {"actors/simulate.py"},

@@ -75,6 +75,7 @@ class Appender:
 
     def __init__(self, path: Path, opened: OpenedLedger, flusher: Flusher) -> None:
         self.path = path
+        self._name = path.name
         self.opened = opened
         """What was found when the ledger was opened; its ``fd`` belongs to the appender."""
         self._flusher = flusher
@@ -127,9 +128,9 @@ class Appender:
         if epoch.error is not None:
             raise _again(epoch.error)
         try:
-            faults.APPEND_BEFORE.hit(self.path.name)
+            faults.APPEND_BEFORE.hit(self._name)
             write_all(self._flusher.disk, epoch.fd, line)
-            faults.APPEND_AFTER.hit(self.path.name)
+            faults.APPEND_AFTER.hit(self._name)
         except OSError as error:
             refusal = storage_error("write", self.path, error)
             self._fail(epoch, refusal)
@@ -223,9 +224,9 @@ class Appender:
         if epoch.error is not None or target == epoch.synced:
             return
         try:
-            await faults.SYNC_BEFORE.reach(self.path.name)
+            await faults.SYNC_BEFORE.reach(self._name)
             await self._flusher.fdatasync(epoch.fd)
-            await faults.SYNC_AFTER.reach(self.path.name)
+            await faults.SYNC_AFTER.reach(self._name)
             if epoch.error is None:  # else its descriptor may be closed, or be another file's
                 self._check_is_there(epoch, target)
         except OSError as error:

@@ -141,9 +141,9 @@ class OsDisk:
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
     """Append all of ``data``, in several writes if the disk takes less at once."""
-    written = 0
-    while written < len(data):
-        written += write_some(disk, fd, memoryview(data)[written:])
+    left = memoryview(data)
+    while left:
+        left = left[write_some(disk, fd, left) :]
 
 
 def pwrite_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:

@@ -1,12 +1,10 @@
 """Syncs off the loop: at most so many threads for the whole process, and none that can do harm.
 
-A thread that hangs in a sync cannot be ended, so whoever waits for it must be free to go. It
-therefore syncs a descriptor of its own: the number it holds can never come to mean another file.
+Whoever waits for a sync is free to go at any time (``SyncThreads``).
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -14,11 +12,12 @@ from typing import TypeVar
 import trio
 
 from aegis.journal.disk import Disk, OsDisk, sync_directory
+from aegis.journal.sync_threads import SyncThreads
 
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""A stalled file holds one thread. More threads than this gain nothing on one disk."""
+"""That sync, and as many for other work. A stalled file holds one; more gain nothing on a disk."""
 
 
 class Flusher:
@@ -29,15 +28,16 @@ class Flusher:
 
     def __init__(self, disk: Disk | None = None, *, threads: int = MAX_THREADS) -> None:
         self.disk: Disk = OsDisk() if disk is None else disk
+        self._syncs = SyncThreads(self.disk, threads)
         self._limiter = trio.CapacityLimiter(threads)
 
     async def fdatasync(self, fd: int) -> None:
         """Sync data and length; may be cancelled at once. Raises ``OSError``."""
-        await self._sync(self.disk.fdatasync, fd)
+        await self._syncs.run(self.disk.fdatasync, fd)
 
     async def fsync(self, fd: int) -> None:
         """Sync all there is of the file; may be cancelled at once. Raises ``OSError``."""
-        await self._sync(self.disk.fsync, fd)
+        await self._syncs.run(self.disk.fsync, fd)
 
     async def sync_directory(self, directory: Path) -> None:
         """Sync the directory's entries; may be cancelled at once. Raises ``OSError``."""
@@ -58,38 +58,3 @@ class Flusher:
         Not in the pool: what is read does not wait for files that stall in a sync.
         """
         return await trio.to_thread.run_sync(blocking, abandon_on_cancel=True)
-
-    async def _sync(self, sync: Callable[[int], None], fd: int) -> None:
-        own = _OwnDescriptor(self.disk, fd)
-        try:
-            await trio.to_thread.run_sync(
-                own.use, sync, limiter=self._limiter, abandon_on_cancel=True
-            )
-        finally:
-            own.close_unless_used()
-
-
-class _OwnDescriptor:
-    """A duplicate that is closed once: by the thread that took it, or by the task if none did."""
-
-    __slots__ = ("_disk", "_fd")
-
-    def __init__(self, disk: Disk, fd: int) -> None:
-        self._disk = disk
-        self._fd = [disk.dup(fd)]
-
-    def use(self, sync: Callable[[int], None]) -> None:
-        # ``pop`` is atomic. An empty list means that the task was cancelled before this thread
-        # began: nobody waits for the sync any more.
-        try:
-            fd = self._fd.pop()
-        except IndexError:
-            return
-        try:
-            sync(fd)
-        finally:
-            self._disk.close(fd)
-
-    def close_unless_used(self) -> None:
-        with contextlib.suppress(IndexError):
-            self._disk.close(self._fd.pop())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -122,6 +125,31 @@ def test_trap_30_what_a_user_sets_at_the_prompt_stays(terminal: LiveTerminal) ->
     assert {"-ixon", "-echoctl"} <= before
     terminal.run("stty -echo")
     assert "-echo" in settings(terminal)  # a command that went well changes what it likes
+
+
+def test_trap_30_an_interrupt_while_the_tty_is_mended_does_not_mend_it_under_the_next_prompt(
+    terminal: LiveTerminal, gate: Gate, tmp_path: Path
+) -> None:
+    mending = tmp_path / "stty"
+    mending.write_text(f'#!/bin/sh\n{gate.hold}\nsleep 0.3\nexec {shutil.which("stty")} "$@"\n')
+    mending.chmod(0o755)
+    terminal.run(f"PATH={shlex.quote(str(tmp_path))}:$PATH")
+    assert terminal.run("false")["exit"] == 1
+    gate.wait_reached()
+    # As a Ctrl-C does that comes between the start of a program and its turn in front.
+    os.kill(terminal.info["pid"], signal.SIGINT)
+    gate.open()
+    for word in ("one", "two", "three"):
+        assert terminal.run(f"echo {word}", timeout=20)["stdout"] == f"{word}\n"
+
+
+@pytest.mark.parametrize("trap", ["", "trap -- '' SIGINT", "trap -- 'echo \"mine\"' SIGINT"])
+def test_trap_30_mending_the_tty_leaves_what_a_user_does_at_an_interrupt(
+    terminal: LiveTerminal, trap: str
+) -> None:
+    terminal.run(f"{trap or 'true'}; alias trap=false eval=false")
+    assert terminal.run("false")["exit"] == 1
+    assert terminal.run("builtin trap -p INT")["stdout"].strip() == trap
 
 
 def test_trap_30_errors_in_the_hook_reach_nobody(terminal: LiveTerminal, tmp_path: Path) -> None:

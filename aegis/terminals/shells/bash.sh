@@ -23,11 +23,11 @@ builtin shopt -u expand_aliases
 # prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
 # commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
-# an ignored Ctrl-C is heeded.
+# an ignored Ctrl-C is heeded. int: what sets the trap of INT as it was, while Ctrl-C is ignored.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
 __aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
-__aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('')
+__aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegis_int=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
@@ -49,7 +49,8 @@ __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]
 # and any other status than 0 would only set off errexit and the ERR trap.
 __aegis_first() {
   { local status=$? typed=; local -; builtin set +euvx; } 2>/dev/null
-  local event=${__aegis_event@P}
+  local event=${__aegis_event@P} ran=$__aegis_owed
+  __aegis_heed_again
   if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
     __aegis_keep_typed && typed=";h=$event"
   fi
@@ -63,15 +64,27 @@ __aegis_first() {
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
   [[ $__aegis_past ]] || __aegis_has_history || event=0
   __aegis_s=0 __aegis_owed= __aegis_past=$event
-  ((status)) && __aegis_mend_tty
+  [[ $ran ]] && ((status)) && __aegis_mend_tty
   [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
   return "$status"
 }
 
 # A command that failed may have left the tty raw and silent, and bash would take that over. Only the
-# settings that make it so are put back: others are the user's.
+# settings that make it so are put back: others are the user's. A Ctrl-C is ignored meanwhile: bash would
+# not wait for stty then, which came late, and took the tty from under the line editor.
 __aegis_mend_tty() {
+  __aegis_int=$(builtin trap -p INT)
+  __aegis_int=${__aegis_int:-trap - INT}
+  builtin trap '' INT
   builtin command stty icanon iexten isig echo opost -nl </dev/tty >/dev/null 2>&1 || :
+  __aegis_heed_again
+}
+
+# Also called later: a Ctrl-C just before it was to be ignored lets bash leave the function above.
+__aegis_heed_again() {
+  [[ $__aegis_int ]] || return 0
+  builtin eval "builtin $__aegis_int"
+  __aegis_int=
 }
 
 # Writes the newest entry of the history where the reader of the marks finds it.
@@ -222,6 +235,7 @@ __aegis_set() {
 # The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
 __aegis_submit() {
   builtin set +H
+  __aegis_heed_again
   __aegis_join
   __aegis_in_order || __aegis_order
   # Still owed at a prompt: the D in PS1 has told it, and used a number.
