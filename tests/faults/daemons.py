@@ -21,6 +21,7 @@ from actors import System
 from actors.simulate import Simulation, simulate
 from aegis.chaos.checking.matching import tokens_in
 from aegis.chaos.disk_model import Image, cached_image
+from aegis.chaos.histories.tree import daemon_tree
 from aegis.chaos.reproducible import reproducible
 from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
 from aegis.chaos.simulated_flusher import SimulatedFlusher
@@ -29,11 +30,10 @@ from aegis.chaos.simulated_processes import Machine
 from aegis.errors import NotFound
 from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
-from aegis.protocol.inboxes import ReadInbox
+from aegis.protocol.inboxes import ReadInbox, WaitInbox
 from aegis.protocol.wire import to_plain
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
-from tests.aegis.chaos.lives import ask, terminals_tree
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class Place:
         """A daemon on this disk; it dies with the process that the disk has."""
         host = SimulatedHost(self.machine, self.scratch)
         disk.on_death = host.kill
-        tree = terminals_tree(ROOT, host, SimulatedFlusher(disk))
+        tree = daemon_tree(SimulatedFlusher(disk), host, root=ROOT, state=ROOT / ".aegis")
         async with self.simulation.open_system(tree) as system:
             yield system
 
@@ -132,6 +132,12 @@ def recovered(disk: SimulatedDisk) -> Found:
             return await here.examine(disk)
 
     return simulate(play, seed=_seed_of(cached_image(disk.model))).value
+
+
+async def ask(system: System, request: Any) -> Any:
+    """Ask whoever such a request goes to. Raises ``AegisError``."""
+    to = "inbox-router" if isinstance(request, ReadInbox | WaitInbox) else "terminal-directory"
+    return await system.ref(f"root/{to}").ask(request, timeout=120)
 
 
 def _seed_of(image: Image) -> int:

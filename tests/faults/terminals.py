@@ -16,12 +16,16 @@ import trio
 from actors import ActorError, AskError, System
 from actors.faults import RUNTIME, FaultTable
 from actors.simulate import Simulation, simulate
+from aegis.chaos.checking.case import Case
 from aegis.chaos.checking.checker import RULES
-from aegis.chaos.checking.evidence import Answer, Command, Life, Record, Told
+from aegis.chaos.checking.evidence import Answer, Command, Life, Told
 from aegis.chaos.checking.evidence import Evidence as Load
+from aegis.chaos.checking.happenings import Record
 from aegis.chaos.checking.matching import tokens_in
 from aegis.chaos.disk_model import Image, cached_image
 from aegis.chaos.exhaustive import Evidence, World
+from aegis.chaos.histories.asking import NEVER_TYPED
+from aegis.chaos.histories.commands import KINDS, Kind, make_command
 from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
 from aegis.errors import AegisError, AlreadyExists
 from aegis.inboxes.faults import INBOXES
@@ -32,17 +36,23 @@ from aegis.protocol.output import WaitTerminal
 from aegis.protocol.wire import to_plain
 from aegis.terminals.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
-from tests.aegis.chaos.lives import KINDS, ask, make_command
-from tests.crash.commands import Kind
-from tests.crash.load import NEVER_TYPED
-from tests.faults.daemons import EMPTY, READER, Found, Place, place, recovered, without_the_moment
+from tests.faults.daemons import (
+    EMPTY,
+    READER,
+    Found,
+    Place,
+    ask,
+    place,
+    recovered,
+    without_the_moment,
+)
 from tests.faults.retrying import over_lives, until_done
 
 WRITER = "builder"
 
 BEFORE = 2_000_003
 """The seed of what happened before a scenario: none of its names is drawn again."""
-QUICK, FAILING, TYPED = KINDS["quick"], KINDS["failing"], KINDS["typed"]
+QUICK, FAILING = KINDS["quick"], KINDS["failing"]
 LATE = KINDS["too long for its caller"]
 ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
 DEAF = KINDS["leaving a deaf child"]
@@ -91,15 +101,15 @@ class Client:
     earlier: list[str] = attrs.field(factory=list)
     """Tokens of commands that ran on another machine."""
 
-    async def run(self, system: System, name: str, kind: Kind) -> None:
+    async def run(self, system: System, name: str, kind: Kind, *, typed: bool = False) -> None:
         """Send a command, once: whether it ran is not always told."""
         token = f"@{name}.{len(self.commands)}@"
-        command = make_command(kind, token=token, terminal=name, handle=WRITER, life=1)
+        command = make_command(kind, token=token, terminal=name, writer=WRITER, life=1, typed=typed)
         self.commands.append(command)
         request: Any = api.RunCommand(
             name=name, cmd=command.text, timeout=kind.timeout_s, from_handle=WRITER
         )
-        if kind.typed:
+        if typed:
             # What is typed ahead of a command that runs would be echoed into its output.
             await until_done(partial(ask, system, WaitTerminal(name=name)))
             request = api.SendKeys(name=name, keys=f"{command.text}\r", from_handle=WRITER)
@@ -216,10 +226,11 @@ class OnTerminals:
             yield f"terminals {found.failed} could not be started"
         yield from self.judge_terminals(evidence, found)
         load = load_of(evidence, found, killed=killed, reader=self.reader)
+        case = Case(load)
         for name, rule in RULES.items():
             is_exempt = name in WHERE_ONE_DIES or (name in AFTER_POWER_LOSS and not killed)
             if not is_exempt and not (name == "numbers" and _is_damaged(found)):
-                found_wrong = [f"{name}: {what}" for what in rule(load)]
+                found_wrong = [f"{name}: {what}" for what in rule.find(case)]
                 yield from (each for each in found_wrong if not _is_unknown(name, each, load))
 
     @property
@@ -342,7 +353,7 @@ class StartRunFinish(OnTerminals):
 
     name: str = "start, run, finish"
     image: Image = attrs.field(factory=subscribed)
-    kinds: tuple[Kind, ...] = (QUICK, LATE, FAILING, TYPED, QUICK)
+    kinds: tuple[Kind, ...] = (QUICK, LATE, FAILING)
 
     @property
     def reader(self) -> str | None:
@@ -351,6 +362,8 @@ class StartRunFinish(OnTerminals):
     async def work(self, client: Client, system: System) -> None:
         for kind in self.kinds:
             await client.run(system, "build", kind)
+        await client.run(system, "build", QUICK, typed=True)
+        await client.run(system, "build", QUICK)
         await client.read(system, "build")
         await until_done(partial(ask, system, EndAllTerminals()))
 
@@ -440,7 +453,7 @@ def two_with_history() -> Image:
 
 def old_command(name: str) -> Command:
     """What ran on a terminal before."""
-    return make_command(QUICK, token=f"@{name}.old@", terminal=name, handle=WRITER, life=1)
+    return make_command(QUICK, token=f"@{name}.old@", terminal=name, writer=WRITER, life=1)
 
 
 @cache

@@ -14,7 +14,8 @@ from typing import Any
 
 import attrs
 
-from tests.e2e.harness import GUARD_S, wait_readable
+from aegis.chaos.real.scratch import wait_readable
+from tests.e2e.harness import GUARD_S
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

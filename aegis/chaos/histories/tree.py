@@ -25,7 +25,9 @@ IMAGE: dict[str, bytes | None] = {
 SHELL_FILES = 1024
 
 
-def daemon_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
+def daemon_tree(
+    flusher: Flusher, host: ProcessHost, *, root: Path = ROOT, state: Path = STATE
+) -> SupervisorSpec:
     """The tree, on this disk and this machine."""
     return SupervisorSpec(
         name="root",
@@ -35,7 +37,7 @@ def daemon_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
                 name="inbox-router",
                 actor=InboxRouter,
                 arguments={
-                    "directory": STATE / "inboxes",
+                    "directory": state / "inboxes",
                     "supervisor": "root/inboxes",
                     "flusher": flusher,
                 },
@@ -45,9 +47,9 @@ def daemon_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
                 name="terminal-directory",
                 actor=TerminalDirectory,
                 arguments={
-                    "root": ROOT,
-                    "directory": TERMINALS,
-                    "workspace": STATE / "workspace.json",
+                    "root": root,
+                    "directory": state / "terminals",
+                    "workspace": state / "workspace.json",
                     "restore": True,
                     "supervisor": "root/terminals",
                     "inboxes": "root/inbox-router",
@@ -60,8 +62,8 @@ def daemon_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
                 name="workspaces",
                 actor=WorkspaceDirectory,
                 arguments={
-                    "root": ROOT,
-                    "path": STATE / "workspaces.json",
+                    "root": root,
+                    "path": state / "workspaces.json",
                     "flusher": flusher,
                     "host": host,
                 },

@@ -62,9 +62,8 @@ def _promises() -> list[Promise]:
             "a short write is taken for a whole one",
             "G5",
             "aegis/journal/disk.py",
-            "    while written < len(data):\n"
-            "        written += write_some(disk, fd, memoryview(data)[written:])\n",
-            "    write_some(disk, fd, memoryview(data)[written:])\n",
+            "    while left:\n        left = left[write_some(disk, fd, left) :]\n",
+            "    write_some(disk, fd, left)\n",
         ),
         Promise(
             "what was written and not acknowledged stays after a failure",
