@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 
 import attrs
+import trio
 
 from aegis.journal.disk import Disk, storage_error
 from aegis.terminals import faults
@@ -83,14 +84,25 @@ class Starter:
         tracker, watch = follow(name, process, adapter)
         running = RunningShell(name, process, cookie, tracker, watch, errors)
         try:
+            await self._note(running)
+        except BaseException:
+            # Its actor may end meanwhile, even while the shell is discarded: nobody else knows it.
+            with trio.CancelScope(shield=True):
+                await self.cleaner.end_in_haste(running)
+            raise
+        return running
+
+    async def _note(self, running: RunningShell) -> None:
+        """Write down which process it is; where that fails the shell is ended again."""
+        try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
-            save_shell(self.disk, self.files.shell, note_of(self.host, process.pid, cookie))
+            note = note_of(self.host, running.process.pid, running.cookie)
+            save_shell(self.disk, self.files.shell, note)
         except Exception as error:
             await self.cleaner.discard(running)
             if isinstance(error, OSError):
                 raise storage_error("write", self.files.shell, error) from error
             raise
-        return running
 
     def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
         """What the shell reads, and the note that it comes."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -101,6 +103,21 @@ def test_a_shell_that_was_started_and_never_noted_is_ended_by_its_cookie(
     [shell] = own_daemon.shell_processes("build/")
     assert shell.split()[0] == record["stdout"].strip()
     own_daemon.kill()
+
+
+def test_a_stop_ends_a_shell_whose_start_is_not_over_with_all_that_it_began(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    # What a start-up file begins may outlive the hang-up of its terminal.
+    (own_daemon.home / ".bashrc").write_text(f"setsid sleep 1000 &\n{gate.reach}\n")
+    own_daemon.start(faults="shell.start.after[build]@2=delay:600")
+    terminal = spawn(own_daemon, "build")
+    gate.wait_reached()
+    os.kill(terminal.described()["pid"], signal.SIGKILL)
+    gate.wait_reached()
+    assert own_daemon.shell_processes("build/") != []
+    assert own_daemon.stop() == 0
+    assert own_daemon.shell_processes() == []
 
 
 def test_a_gateway_that_crashed_listens_again_at_its_address_and_no_command_noticed(
