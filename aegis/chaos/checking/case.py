@@ -90,6 +90,15 @@ class Case:
         """The lives that ended with a loss of power."""
         return frozenset(each.life for each in self.evidence.deaths if each.kind == "power loss")
 
+    def lost_power_by_recovery(self, number: int) -> bool:
+        """Whether the power failed in that life, or before the next that was ready had ended.
+
+        That life recovers what the first had in flight, and syncs it before it tells of it.
+        """
+        later = (each.number for each in self.evidence.lives if each.number > number and each.ready)
+        recovery = min(later, default=number)
+        return any(number <= each <= recovery for each in self.lives_without_power)
+
     def end_of_life(self, number: int) -> int:
         """When it was over; 0 if that is not known."""
         return next((each.moment for each in self.evidence.deaths if each.life == number), 0)

@@ -58,7 +58,8 @@ def _unrecorded(case: Case) -> Iterator[str]:
 
     Except a typed one that was killed before its start mark was read: nobody knew of it yet. It is
     the last that began on its terminal in a life that was killed, or its shell's actor crashed.
-    And, after a loss of power, except those that nobody was told of.
+    And, after a loss of power then or in the life that recovered it, except those that nobody was
+    told of: notes are not synced.
     """
     recorded, commands = set(case.matching.tokens), case.evidence.by_token
     told = {case.matching.token_of(each.terminal, each.record) for each in case.told}
@@ -70,7 +71,7 @@ def _unrecorded(case: Case) -> Iterator[str]:
             (last[command.terminal, command.life] == token and command.life in case.killed_lives)
             or any(each.kind in CRASHING for each in case.harms_to(command))
         )
-        never_told = command.life in case.lives_without_power and token not in told
+        never_told = case.lost_power_by_recovery(command.life) and token not in told
         gone = case.may_be_purged(command.terminal, command.span)
         if token not in recorded and not (unread or never_told or gone):
             yield f"{token} began and has no record"

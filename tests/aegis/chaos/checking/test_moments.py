@@ -128,6 +128,16 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
             begun=(*RICH.begun, fresh.token),
         ),
     ),
+    "never told, and gone with the power long after it should be recorded": (
+        "unrecorded",
+        added(
+            "commands",
+            LOST,
+            begun=(*RICH.begun, LOST.token),
+            deaths=(Death(life=3, kind="power loss", moment=160),),
+            lives=(*RICH.lives, Life(number=3, killed=True, ready=150)),
+        ),
+    ),
     "sent later, and has a lower number": (
         "out of turn",
         but(commands=(*COMMANDS[:2], attrs.evolve(COMMANDS[2], span=at(5)), *COMMANDS[3:])),
@@ -400,6 +410,15 @@ ALLOWED: dict[str, Evidence] = {
     "told of it while it is purged": added("told", Told("tmp", GONE, Span(78, 80))),
     "never told, and lost with the power": added(
         "commands", LOST, begun=(*RICH.begun, LOST.token), deaths=POWER
+    ),
+    "never told, and lost with the power of the life that recovered it": added(
+        "commands",
+        LOST,
+        begun=(*RICH.begun, LOST.token),
+        deaths=(
+            Death(life=1, kind="kill", moment=54),
+            Death(life=2, kind="power loss", moment=140),
+        ),
     ),
     "other output after a loss of power": added(
         "outputs", output(0, 120, 52, text="before"), deaths=POWER
