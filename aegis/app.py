@@ -51,6 +51,7 @@ from aegis.process import (
     configure_logs,
     hold_root,
     keep_what_is_there,
+    let_shells_heed_signals,
     raise_descriptor_limit,
     remember_port,
     remembered_port,
@@ -242,6 +243,7 @@ async def _serve(
     settings: DaemonSettings, state: State, keys: Keys, address: Address, shell_file_limit: int
 ) -> None:
     stop = trio.Event()
+    let_shells_heed_signals()
     _stop_on_signals(stop)
     tree = daemon_tree(settings, state, keys, address, stop, shell_file_limit)
     async with open_system(

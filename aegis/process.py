@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import resource
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,26 @@ def hold_root(state: State) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def let_shells_heed_signals() -> None:
+    """Signals that it was started to ignore (``nohup``, ``&`` in a script) do nothing to a daemon.
+
+    But shells get them with their usual effect: what is ignored stays so in all that is started,
+    and an interactive shell cannot change it; what is handled does not. Nothing is blocked either.
+    """
+    for number in signal.valid_signals() - _LEFT_TO_PYTHON:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, _do_nothing)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+_LEFT_TO_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+"""It ignores them by itself, and gives them back to what it starts."""
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    return
 
 
 def cannot_start(action: str, path: Path, error: OSError) -> StartupError:

@@ -7,6 +7,7 @@ says how many examples a test has in it that does not say so itself.
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -17,3 +18,11 @@ settings.register_profile(
     "sim", deadline=None, derandomize=False, database=None, max_examples=EXAMPLES
 )
 settings.load_profile("here")
+
+# Whoever started the tests may have had them ignore signals (nohup, a script's `&`): what they
+# start would ignore them too.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(
+            _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
+        )

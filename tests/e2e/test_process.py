@@ -191,6 +191,28 @@ async def test_a_client_of_mcp_gets_its_record_when_the_daemon_stops(
     assert result.structured_content["stdout"] == "begun\n"
 
 
+IGNORING = ("sh", "-c", 'trap "" HUP INT QUIT TERM USR1; exec "$@"', "sh")
+"""As ``nohup`` starts a program, and a script that goes on beside it."""
+
+
+def test_started_to_ignore_signals_it_ignores_them_and_its_shells_do_not(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.launch(tracer=IGNORING)
+    assert own_daemon.wait_ready()
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+        own_daemon.process.send_signal(number)
+    terminal = spawn(own_daemon, "t0")
+    masks = terminal.run("grep -E '^Sig(Ign|Blk):' /proc/self/status")["stdout"]
+    assert masks.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    for name in ("HUP", "INT", "QUIT", "TERM", "USR1"):
+        ended = terminal.run(f"sh -c 'kill -{name} $$; echo it goes on'")
+        assert (ended["exit"], "goes on" in ended["stdout"]) == (
+            128 + signal.Signals[f"SIG{name}"],
+            False,
+        )
+
+
 def test_it_stops_while_a_terminal_still_starts(own_daemon: DaemonProcess, gate: Gate) -> None:
     (own_daemon.home / ".bashrc").write_text(f"{gate.reach}; sleep 1000\n")
     own_daemon.start()
