@@ -143,6 +143,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         else:
             self._state.check_room(self._handle, delivery)
             self._check_arriving()
+            self._check_order(delivery.after)
             message = message_of(delivery)
             faults.APPEND_BEFORE.hit(self._handle)
             position, at = await self._append(message_line(message))
@@ -157,6 +158,13 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
             raise Unavailable(
                 f"the disk is slow: {len(self._arriving)} messages for {self._handle!r} wait to be "
                 "synced; send again later"
+            )
+
+    def _check_order(self, after: str | None) -> None:
+        """What its sender sent just before is there, or on its way to the disk."""
+        if after is not None and after not in self._arriving and not self._state.knows(after):
+            raise Unavailable(
+                f"the message before it could not be kept for {self._handle!r}: send both again"
             )
 
     def _delivered(self, arrival: _Arrival) -> None:

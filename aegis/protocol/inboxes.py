@@ -61,7 +61,9 @@ class Receipt:
 class Deliver(Request[Receipt]):
     """Put a message into an inbox: durable once answered, dropped if its id is known there.
 
-    The door through which the other primitives wake somebody; not a command of clients.
+    The door through which the other primitives wake somebody; not a command of clients. ``after``
+    is the id of a message of the same sender that was sent just before and is not confirmed yet: if
+    the disk refused that one, this one is refused too (``Unavailable``), and their order stays.
     """
 
     handle: str
@@ -71,6 +73,7 @@ class Deliver(Request[Receipt]):
     timestamp: str
     task_id: str | None = None
     status: Literal["ok", "error"] | None = None
+    after: str | None = None
 
 
 _AFTER = described(

@@ -39,8 +39,9 @@ class Courier:
     """The way to ``handle``; ``confirmed`` is the record up to which it was told everything.
 
     ``filter_of`` says of which records it wants to be told; the others are confirmed untold.
-    ``send`` puts a wake on its way, ``share`` says how many may be under way at once, ``on_change``
-    is called when ``confirmed`` or ``in_trouble`` has changed.
+    ``send`` puts a wake on its way, behind the number of the one under way before it; ``share``
+    says how many may be under way at once, ``on_change`` is called when ``confirmed`` or
+    ``in_trouble`` has changed.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Courier:
         confirmed: int,
         feed: WakeFeed,
         filter_of: Callable[[int], Filter],
-        send: Callable[[Wake, str], Reply[Receipt]],
+        send: Callable[[Wake, str, int | None], Reply[Receipt]],
         share: Callable[[], int],
         on_change: Callable[[], None],
     ) -> None:
@@ -137,9 +138,11 @@ class Courier:
     ) -> tuple[list[tuple[Wake, Reply[Receipt] | None]], AskError | None]:
         """What is under way now (without a reply: nobody is woken), and what stopped the rest."""
         sent: list[tuple[Wake, Reply[Receipt] | None]] = []
+        before: int | None = None
         try:
             for wake, is_told in wakes:
-                sent.append((wake, self._send(wake, self.handle) if is_told else None))
+                sent.append((wake, self._send(wake, self.handle, before) if is_told else None))
+                before = wake.seq if is_told else before
         except AskError as error:
             return sent, error
         return sent, None

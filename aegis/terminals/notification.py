@@ -57,14 +57,20 @@ def wake_of(record: CommandRecord) -> Wake:
     )
 
 
-def wake_delivery(wake: Wake, terminal: str, life: str, handle: str) -> Deliver:
-    """The delivery of ``wake`` to the inbox of ``handle``; the same at each try."""
+def wake_delivery(
+    wake: Wake, terminal: str, life: str, handle: str, after: int | None = None
+) -> Deliver:
+    """The delivery of ``wake`` to the inbox of ``handle``; the same message at each try.
+
+    ``after`` is the number of the wake that was sent just before, and is not confirmed yet.
+    """
     return Deliver(
         handle=handle,
         id=wake_id(terminal, life, wake.seq, handle),
         sender=wake_sender(terminal),
         body=wake.body,
         timestamp=wake.timestamp,
+        after=None if after is None else wake_id(terminal, life, after, handle),
     )
 
 

@@ -236,8 +236,9 @@ class Wakes:
             while any(courier.is_under_way for courier in self._couriers.values()):
                 await self._changed.wait()
 
-    def _send(self, wake: Wake, handle: str) -> Reply[Receipt]:
-        return self._inboxes.send_request(wake_delivery(wake, self._name, self._life, handle))
+    def _send(self, wake: Wake, handle: str, after: int | None) -> Reply[Receipt]:
+        delivery = wake_delivery(wake, self._name, self._life, handle, after)
+        return self._inboxes.send_request(delivery)
 
     def _share(self) -> int:
         return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._couriers))))

@@ -11,6 +11,7 @@ import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec, System, open_system
 from aegis.inboxes.router import InboxRouter
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
 
@@ -19,7 +20,7 @@ GUARD_S = 60
 
 
 @asynccontextmanager
-async def open_inboxes(directory: Path) -> AsyncIterator[System]:
+async def open_inboxes(directory: Path, disk: Disk | None = None) -> AsyncIterator[System]:
     spec = SupervisorSpec(
         name="root",
         children=(
@@ -30,7 +31,7 @@ async def open_inboxes(directory: Path) -> AsyncIterator[System]:
                 arguments={
                     "directory": directory,
                     "supervisor": "root/inboxes",
-                    "flusher": Flusher(),
+                    "flusher": Flusher(disk),
                 },
             ),
         ),
