@@ -20,7 +20,7 @@ __all__ = ["gate", "new_gate", "own_daemon"]
 
 KILLS_PER_TEST = 40
 
-KILLS, RANDOM_KILLS, SLICE = 1, 20, 14
+KILLS, RANDOM_KILLS, SLICE = 1, 20, 8
 """By default each test takes a slice of these: the ordinary suite has to stay short. ``just crash``
 asks for more, and for all of them."""
 
@@ -61,10 +61,12 @@ def my_deaths(pytestconfig: pytest.Config, chance: random.Random, part: Part) ->
 
 
 @pytest.fixture
-def chance(pytestconfig: pytest.Config) -> random.Random:
-    """Decides when and what; a failure prints its seed."""
-    seed = pytestconfig.getoption("--crash-seed", None)
-    seed = random.SystemRandom().randrange(2**32) if seed is None else seed
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Decides when and what; a failure prints its seed. In the ordinary suite always the same."""
+    given = request.config.getoption("--crash-seed", None)
+    is_asked_for = request.config.getoption("--kills", None) is not None
+    drawn = random.SystemRandom() if is_asked_for else random.Random(request.node.name)
+    seed = drawn.randrange(2**32) if given is None else given
     print(f"again with: --crash-seed {seed}")  # noqa: T201
     return random.Random(seed)
 
