@@ -23,6 +23,7 @@ from structlog.testing import capture_logs
 from actors import describe
 from actors.faults import Crash, Delay, Fault, FaultPoint, FaultTable, Plan, Raise, armed
 from actors.simulate import Simulation, simulate
+from aegis.chaos.disk_faults import disk_fault
 from aegis.chaos.disk_images import MAX_PRODUCT, legal_images, sampled_images
 from aegis.chaos.disk_model import DiskModel, Image, cached_image
 from aegis.chaos.simulated_disk import (
@@ -30,11 +31,8 @@ from aegis.chaos.simulated_disk import (
     Die,
     DiskFault,
     DiskPlan,
-    Fail,
-    FallShort,
     ProcessDied,
     SimulatedDisk,
-    Stall,
 )
 from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.chaos.strikes import DISK_PREFIX, STALL_S, Kind, Strike, all_strikes
@@ -355,21 +353,7 @@ class Exploration:
 def _disk_faults(strike: Strike | None) -> dict[tuple[str, int], DiskFault]:
     if strike is None or strike.call is None:
         return {}
-    return {(strike.call, strike.number): _disk_fault(strike.kind)}
-
-
-def _disk_fault(kind: Kind) -> DiskFault:
-    match kind:
-        case Kind.DIE | Kind.CRASH:
-            return Die()
-        case Kind.SHORT:
-            return FallShort()
-        case Kind.STALL:
-            return Stall(STALL_S)
-        case Kind.ENOSPC:
-            return Fail(errno.ENOSPC, kind.fate)
-        case _:
-            return Fail(errno.EIO, kind.fate)
+    return {(strike.call, strike.number): disk_fault(strike.kind)}
 
 
 def _point_faults(strike: Strike | None, disk: SimulatedDisk) -> dict[tuple[str, int], Fault]:

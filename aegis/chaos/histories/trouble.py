@@ -16,9 +16,10 @@ import trio
 from actors import InjectedCrash
 from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
 from aegis.chaos.checking.happenings import Disturbance, Harm, Span
+from aegis.chaos.disk_faults import disk_fault
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.notebook import Notebook
-from aegis.chaos.simulated_disk import Die, DiskFault, DiskPlan, Fail, FallShort, Stall
+from aegis.chaos.simulated_disk import DiskFault, DiskPlan
 from aegis.chaos.simulated_processes import SimulatedProcess
 from aegis.chaos.strikes import STALL_S, Kind
 
@@ -264,21 +265,6 @@ class Trouble:
     def _death(self) -> BaseException:
         assert self._daemon is not None
         return self._daemon.disk.die()
-
-
-def disk_fault(kind: Kind) -> DiskFault:
-    """What ``kind`` does to a call of the disk."""
-    match kind:
-        case Kind.DIE | Kind.CRASH:
-            return Die()
-        case Kind.SHORT:
-            return FallShort()
-        case Kind.STALL:
-            return Stall(STALL_S)
-        case Kind.ENOSPC:
-            return Fail(errno.ENOSPC, kind.fate)
-        case _:
-            return Fail(errno.EIO, kind.fate)
 
 
 def _os_error(kind: Kind) -> OSError:

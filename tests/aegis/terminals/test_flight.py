@@ -18,6 +18,7 @@ from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import outcome_of
+from tests.aegis.terminals.samples import RECORD
 
 
 async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
@@ -244,26 +245,7 @@ def started(position: int, call: int | None = None) -> CommandStarted:
     )
 
 
-FINISHED = CommandRecord(
-    seq=8,
-    cmd="make",
-    writer="human",
-    started_at="2026-01-01T00:00:00.000Z",
-    finished_at="2026-01-01T00:00:01.000Z",
-    duration_s=1.0,
-    exit=0,
-    stdout="",
-    stderr="",
-    killed_by_restart=False,
-    timed_out=False,
-    cwd="/",
-    output_bytes=0,
-    truncated=False,
-    raw_start=3056,
-    raw_end=3060,
-    needs_input=None,
-    end="exited",
-)
+FINISHED = attrs.evolve(RECORD, seq=8, raw_start=3056, raw_end=3060)
 FOUND = attrs.evolve(
     FINISHED, exit=None, duration_s=None, killed_by_restart=True, end="killed_by_restart"
 )
