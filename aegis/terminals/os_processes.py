@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,9 +19,16 @@ from aegis.terminals.process_table import (
     OwnedProcess,
     ProcessInfo,
     cookie_of,
+    environment_place,
     line_of,
     parse_stat,
 )
+
+EXEC_S = 0.2
+"""How long a look at all processes waits for one of them that is within an exec: most take less
+than a millisecond, but one may wait for its program's pages from the disk."""
+
+EXEC_LOOK_S = 0.0005
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -93,10 +101,11 @@ def look_at_all() -> list[OwnedProcess]:
     """Every live process but this one and its ancestors, with its cookie."""
     found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
     spared = line_of(os.getpid(), found)
+    alive = [pid for pid, process in found.items() if process.is_alive and pid not in spared]
+    environments = {pid: _environment(pid) for pid in alive}
+    environments |= _behind_execs([pid for pid, shown in environments.items() if shown == b""])
     return [
-        OwnedProcess(process, _cookie(pid))
-        for pid, process in found.items()
-        if process.is_alive and pid not in spared
+        OwnedProcess(found[pid], cookie_of(shown or b"")) for pid, shown in environments.items()
     ]
 
 
@@ -167,11 +176,35 @@ def _pids() -> list[int]:
     return [int(name) for name in names if name.isdigit()]
 
 
-def _cookie(pid: int) -> str | None:
+def _environment(pid: int) -> bytes | None:
+    """The first environment of a process; None if it is gone, or hides it."""
     try:
-        return cookie_of(_read(f"/proc/{pid}/environ"))
+        return _read(f"/proc/{pid}/environ")
     except OSError:
         return None
+
+
+def _place(pid: int) -> tuple[int, int] | None:
+    try:
+        return environment_place(_read(f"/proc/{pid}/stat"))
+    except (OSError, ValueError):
+        return None
+
+
+def _behind_execs(pids: Sequence[int]) -> dict[int, bytes]:
+    """The environments of those of these that showed none because they were within an exec."""
+    found: dict[int, bytes] = {}
+    places = {pid: place for pid in pids if (place := _place(pid)) is not None}
+    patience = time.monotonic() + EXEC_S
+    while places and time.monotonic() < patience:
+        time.sleep(EXEC_LOOK_S)
+        earlier, places = places, {}
+        for pid, before in earlier.items():
+            if shown := _environment(pid):
+                found[pid] = shown
+            elif (now := _place(pid)) is not None and (now != before or now[0] == 0):
+                places[pid] = now
+    return found
 
 
 def _read(path: str) -> bytes:

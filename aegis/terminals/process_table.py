@@ -14,7 +14,7 @@ COOKIE_VARIABLE = "AEGIS_TERMINAL"
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
 _STATE, _PARENT, _GROUP, _SESSION, _THREADS, _START_TIME = 0, 1, 2, 3, 17, 19
-_ARGUMENTS = 45
+_MEMORY, _ARGUMENTS, _ENVIRONMENT, _ENVIRONMENT_END = 20, 45, 47, 48
 """Fields of stat, counted from the one after the name (which may hold anything, even ``)``)."""
 
 
@@ -83,6 +83,21 @@ def arguments_place(stat: bytes) -> int:
     if len(fields) <= _ARGUMENTS:
         raise ValueError("a process's stat file must hold the place of its arguments")
     return int(fields[_ARGUMENTS])
+
+
+def environment_place(stat: bytes) -> tuple[int, int] | None:
+    """Where a process's first environment begins and ends in its memory (proc(5), ``env_start``).
+
+    None for what has no memory: a thread of the kernel, a zombie. Within an exec both are 0 at
+    first, then the same for a moment, as they are for good where the environment is empty: what
+    is read of it then is empty too. Raises ``ValueError`` if it is no ``stat`` file.
+    """
+    fields = stat[stat.rfind(b")") + 1 :].split()
+    if len(fields) <= _ENVIRONMENT_END:
+        raise ValueError("a process's stat file must hold the place of its environment")
+    if fields[_MEMORY] == b"0":
+        return None
+    return int(fields[_ENVIRONMENT]), int(fields[_ENVIRONMENT_END])
 
 
 def line_of(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from aegis.chaos.real.processes import first_environment
 from aegis.chaos.real.scratch import ScratchDaemon, wait_readable
 from aegis.client.line import CommandFailed
 
@@ -116,11 +117,10 @@ def processes_with(variable: str) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            environ = (process / "environ").read_bytes()
             words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
         except OSError:
             continue
-        if any(entry.startswith(variable.encode()) for entry in environ.split(b"\0")):
+        if any(entry.startswith(variable.encode()) for entry in first_environment(process)):
             found.append(f"{process.name} {words.decode(errors='replace')}")
     return found
 

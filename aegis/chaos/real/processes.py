@@ -10,8 +10,12 @@ from pathlib import Path
 
 import attrs
 
+from aegis.terminals.process_table import environment_place
+
 LOCKED_S = 1.0
 """A child that was forked when its parent was killed closes the lock when it is executed."""
+
+EXEC_LOOKS, EXEC_LOOK_S = 5, 0.002
 
 
 @attrs.frozen(order=True)
@@ -71,12 +75,24 @@ def _all() -> Iterator[tuple[Path, Process]]:
             yield path, process
 
 
-def _has_cookie(path: Path, cookie: bytes) -> bool:
+def first_environment(path: Path) -> list[bytes]:
+    """The entries of the environment that the process at ``/proc/<pid>`` was started with.
+
+    None are shown while it is within an exec: so it is asked again. Empty where it may not be read.
+    """
     try:
-        environ = (path / "environ").read_bytes().split(b"\0")
+        for _ in range(EXEC_LOOKS):
+            environ = (path / "environ").read_bytes()
+            if environ or environment_place((path / "stat").read_bytes()) is None:
+                break
+            threading.Event().wait(EXEC_LOOK_S)
     except OSError:
-        return False
-    return any(entry.startswith(cookie) for entry in environ)
+        return []
+    return environ.split(b"\0")
+
+
+def _has_cookie(path: Path, cookie: bytes) -> bool:
+    return any(entry.startswith(cookie) for entry in first_environment(path))
 
 
 def _holds(path: Path, directory: str) -> bool:

@@ -33,7 +33,7 @@ from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import end_processes
 from aegis.terminals.shells import bash, zsh
-from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.adapter import PROBE_S, ShellAdapter
 
 T = TypeVar("T")
 
@@ -152,14 +152,19 @@ class LiveShell:
         return await self.expect(LineReport)
 
     async def settle(self) -> None:
-        """What an owner does before it submits after uncertain keys."""
-        while not self.boundaries.can_submit():
-            await trio.sleep(self.adapter.probe_delay_s)
-            if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
-                self.boundaries.probed()
-                await self._write(self.adapter.probe_key)
-            if not self.boundaries.can_submit():
-                await self.expect(Prompted, LineReport)
+        """What an owner does before it submits after uncertain keys.
+
+        A Ctrl-C may take a probe with it that came close behind: it is sent again.
+        """
+        with trio.fail_after(HANG_S):
+            while not self.boundaries.can_submit():
+                await trio.sleep(self.adapter.probe_delay_s)
+                if self.boundaries.phase is Phase.PROMPT and self.boundaries.uncertain is not None:
+                    self.boundaries.probed()
+                    await self._write(self.adapter.probe_key)
+                with trio.move_on_after(PROBE_S):
+                    if not self.boundaries.can_submit():
+                        await self.expect(Prompted, LineReport)
         self.happened_so_far()
 
     async def interrupt(self) -> None:

@@ -12,6 +12,7 @@ from aegis.terminals.process_table import (
     CookiesOf,
     ProcessInfo,
     cookie_of,
+    environment_place,
     has_cookie,
     line_of,
     parse_stat,
@@ -106,6 +107,19 @@ def test_cookies_of_a_root_and_of_a_terminal(
 def test_the_cookies_of_the_root_directory_itself_are_known() -> None:
     assert "//build/a1.1.1" in CookiesOf(root="/")
     assert "/root/build/a1.1.1" not in CookiesOf(root="/")
+
+
+@pytest.mark.parametrize(("memory", "place"), [(2048, (1400, 1500)), (0, None)])
+def test_the_place_of_an_environment_is_known_of_what_has_memory(
+    memory: int, place: tuple[int, int] | None
+) -> None:
+    fields = ["S"] + ["1"] * 19 + [str(memory)] + ["1"] * 26 + ["1400", "1500", "0"]
+    assert environment_place(f"42 (a) b) {' '.join(fields)}\n".encode()) == place
+
+
+def test_a_stat_file_without_the_place_of_the_environment_is_refused() -> None:
+    with pytest.raises(ValueError, match="the place of its environment"):
+        environment_place(b"42 (bash) S" + TAIL)
 
 
 def test_the_line_of_a_process_ends_where_nothing_is_known() -> None:

@@ -124,6 +124,16 @@ async def test_a_process_without_environment_is_found_by_the_session_alone(
     assert pid in {each.pid for each in find_processes([terminal.process.pid], [])}
 
 
+async def test_a_process_is_found_by_its_cookie_while_it_becomes_another_program(
+    terminal: Terminal,
+) -> None:
+    # Within an exec a process shows no environment: of some thousand looks dozens fell into one.
+    again = 'exec sh -c "$0" "$0"'
+    pid = await terminal.leave(f"""setsid sh -c 'echo $$ > "$PIDFILE"; eval "$0"' '{again}' &""")
+    for _ in range(1000):
+        assert pid in {each.pid for each in find_processes([], [terminal.cookie])}
+
+
 async def test_other_terminals_and_this_process_are_left_alone(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
