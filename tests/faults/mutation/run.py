@@ -1,33 +1,32 @@
 """Breaks the promises on purpose, in a throw-away copy, and looks whether the harness notices.
 
-    python -m tests.faults.mutation.run                      each promise of promises.py, broken
+    python -m tests.faults.mutation.run                          each promise of promises.py, broken
     python -m tests.faults.mutation.run --random 100 --seed 1    as many mutants drawn at random
-    python -m tests.faults.mutation.run --only NAME          one of the promises
+    python -m tests.faults.mutation.run --only NAME              one of the promises
 
-A row per mutant: what caught it, and when; a survivor is named with its place. Exit code 1 if one
-of the promises survived. Sources that fail to import count as caught by the first test.
+Each part is tried on the unbroken tree, then on all mutants that no part before has noticed; those
+that only an ordinary test noticed are tried with all rings. What lasts five times as long as on the
+unbroken tree hangs, and that is noticed too. A row for each try, and at the end what came of each
+mutant. Exit code 1 if one of the promises survived, 2 if a part fails on the unbroken tree. With
+``--out FILE`` the tries are written down, and those that are in it are not repeated. Needs root,
+for what ``machine`` does.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import attrs
+import trio
 
-from tests.faults.mutation.draw import Mutant, draw
-from tests.faults.mutation.promises import PROMISES, Promise
+from tests.faults.mutation.draw import draw
+from tests.faults.mutation.machine import ROOT, Machine, machine, why_not
+from tests.faults.mutation.parts import RINGS, Part, first_failure, ordinary
+from tests.faults.mutation.promises import PROMISES
+from tests.faults.mutation.tries import HANG, UNBROKEN, Try, rows, totals, verdicts
 
-ROOT = Path(__file__).resolve().parents[3]
 DRAWN_FROM = (
     "aegis/journal",
     "aegis/inboxes",
@@ -38,84 +37,17 @@ DRAWN_FROM = (
 )
 """Where random mutants are made."""
 
-HARNESS: tuple[tuple[str, ...], ...] = (
-    ("tests/faults", "-m", "not slow"),
-    ("tests/crash", "tests/e2e/test_crash_injection.py", "tests/e2e/test_syncs.py"),
-)
-"""What has to notice, the quick part first: arguments for pytest."""
+LEAST_LIMIT_S = 120.0
+TIMES_LONGER = 5
+"""How much longer than on the unbroken tree a part may take."""
 
-LIMIT_S = 900.0
-"""A part that lasts longer hangs: that is noticed too."""
+UNBROKEN_LIMIT_S = 1800.0
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+NO_TESTS = 5
+"""With this code pytest says that a package has none of this kind."""
 
-
-@attrs.frozen
-class Verdict:
-    """``caught_by`` is the first test that failed, or None for a survivor."""
-
-    what: str
-    caught_by: str | None
-    seconds: float
-
-    def line(self) -> str:
-        """Its row of the table."""
-        return f"{self.seconds:6.0f} s  {self.caught_by or 'SURVIVED':<70}  {self.what}"
-
-
-@contextmanager
-def copied_tree() -> Iterator[Path]:
-    """A copy of what git tracks, with nothing of the original in it."""
-    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        copy = Path(directory)
-        listed = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
-        )
-        for name in filter(None, listed.stdout.split("\0")):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
-        yield copy
-
-
-def first_failure(copy: Path, arguments: Sequence[str]) -> str | None:
-    """The first test that fails there; None if all pass. A hang is a failure."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "auto", *arguments]
-    variables = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            command, cwd=copy, env=variables, capture_output=True, text=True, timeout=LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        return f"hang of {arguments[0]}"
-    if done.returncode == 0:
-        return None
-    found = _FAILED.search(done.stdout)
-    return found[1] if found else f"exit {done.returncode} of {arguments[0]}"
-
-
-def judged(copy: Path, file: str, mutated: str, what: str) -> Verdict:
-    """Whether the harness notices that ``file`` is now ``mutated``."""
-    path = copy / file
-    original = path.read_text()
-    path.write_text(mutated)
-    begin = time.monotonic()
-    try:
-        caught = next(filter(None, (first_failure(copy, part) for part in HARNESS)), None)
-    finally:
-        path.write_text(original)
-    return Verdict(what, caught, time.monotonic() - begin)
-
-
-def broken(copy: Path, promise: Promise) -> Verdict:
-    """The verdict on one broken promise."""
-    source = (ROOT / promise.file).read_text()
-    return judged(copy, promise.file, promise.broken(source), f"{promise.name} ({promise.file})")
-
-
-def mutated(copy: Path, mutant: Mutant) -> Verdict:
-    """The verdict on one mutant."""
-    source = (ROOT / mutant.file).read_text()
-    return judged(copy, mutant.file, mutant.applied_to(source), str(mutant))
+Change = tuple[str, str]
+"""A file, and its text with the mutant in it."""
 
 
 def sources() -> dict[str, str]:
@@ -128,35 +60,154 @@ def sources() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in paths}
 
 
+def promised(names: Sequence[str]) -> dict[str, Change]:
+    """The promises of these names, broken."""
+    chosen = [PROMISES[name] for name in names]
+    return {each.name: (each.file, each.broken((ROOT / each.file).read_text())) for each in chosen}
+
+
+def drawn(number: int, seed: int) -> dict[str, Change]:
+    """So many mutants drawn at random."""
+    files = sources()
+    chosen = draw(files, number, seed)
+    return {str(each): (each.file, each.applied_to(files[each.file])) for each in chosen}
+
+
+class Campaign:
+    """Mutants, the parts that are tried on them, and what was found; ``jobs`` mutants at a time."""
+
+    def __init__(
+        self, on: Machine, mutants: Mapping[str, Change], jobs: int, out: Path | None
+    ) -> None:
+        self._machine = on
+        self._mutants = mutants
+        self._limiter = trio.CapacityLimiter(jobs)
+        self._out = out
+        known = [] if out is None or not out.exists() else out.read_text().splitlines()
+        self.tries = [Try.from_line(line) for line in known]
+
+    async def run(self, parts: Sequence[Part]) -> str | None:
+        """Try everything; the part that fails on the unbroken tree, if one does."""
+        for stage in _stages(parts, self._mutants):
+            for part in dict.fromkeys(stage.values()):
+                unbroken = await self._once(UNBROKEN, part)
+                if unbroken.noticed_by is not None:
+                    return f"{part.name}: {unbroken.noticed_by}"
+            async with trio.open_nursery() as nursery:
+                for what, part in stage.items():
+                    if self._is_open(what, part):
+                        await self._limiter.acquire_on_behalf_of(what)
+                        nursery.start_soon(self._try_released, what, part)
+        return None
+
+    def _is_open(self, what: str, part: Part) -> bool:
+        """Whether no ring has noticed it, and no ordinary test either where one is tried."""
+        verdict = verdicts(self.tries).get(what)
+        if verdict is None or verdict.by is None:
+            return True
+        return part.is_ring and not verdict.is_caught_by_ring
+
+    async def _try_released(self, what: str, part: Part) -> None:
+        try:
+            await self._once(what, part)
+        finally:
+            self._limiter.release_on_behalf_of(what)
+
+    async def _once(self, what: str, part: Part) -> Try:
+        """Try it, unless that was done."""
+        known = self._known(what, part)
+        if known is not None:
+            return known
+        tried = await self._tried(what, part)
+        self.tries.append(tried)
+        print(tried, flush=True)  # noqa: T201
+        if self._out is not None:
+            with self._out.open("a") as file:
+                file.write(f"{tried.to_line()}\n")
+        return tried
+
+    def _known(self, what: str, part: Part) -> Try | None:
+        fits = (each for each in self.tries if (each.what, each.part) == (what, part.name))
+        return next(fits, None)
+
+    async def _tried(self, what: str, part: Part) -> Try:
+        """A failure among real processes is believed if it comes again, alone or with the rest."""
+        noticed, seconds = await self._noticed(what, part)
+        if noticed is not None and noticed != HANG and part.is_real:
+            again, more = await self._noticed(what, part.again(noticed))
+            seconds += more
+            if again is None:
+                noticed, more = await self._noticed(what, part)
+                seconds += more
+        return Try(what=what, part=part.name, noticed_by=noticed, seconds=round(seconds, 1))
+
+    async def _noticed(self, what: str, part: Part) -> tuple[str | None, float]:
+        ended = await self._machine.run(
+            part.words, within_s=self._limit_s(part), change=self._mutants.get(what)
+        )
+        if ended.code is None:
+            return HANG, ended.seconds
+        if ended.code in (0, NO_TESTS):
+            return None, ended.seconds
+        return first_failure(ended.output) or f"exit {ended.code}", ended.seconds
+
+    def _limit_s(self, part: Part) -> float:
+        unbroken = self._known(UNBROKEN, part)
+        if unbroken is None:
+            return UNBROKEN_LIMIT_S
+        return max(LEAST_LIMIT_S, TIMES_LONGER * unbroken.seconds)
+
+
+def _stages(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[dict[str, Part]]:
+    """One after the other, which part is tried on which mutant."""
+    stages = [dict.fromkeys(mutants, part) for part in parts]
+    of_each = {what: ordinary(file) for what, (file, _) in mutants.items()}
+    at = next((index for index, part in enumerate(parts) if part.is_real), len(parts))
+    stages[at:at] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
+    return stages
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Break promises on purpose.")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", help="the promise of this name")
+    parser.add_argument("--jobs", type=int, default=2, help="so many mutants at a time")
+    parser.add_argument("--out", type=Path, help="write down what was tried, and go on from it")
+    names = [part.name for part in RINGS]
+    parser.add_argument("--ring", action="append", choices=names, help="only this one")
     return parser.parse_args()
 
 
 def main() -> int:
     """Carry out the command line."""
     given = parse()
-    survivors = 0
-    with copied_tree() as copy:
-        untouched = next(filter(None, (first_failure(copy, part) for part in HARNESS)), None)
-        if untouched is not None:
-            sys.stderr.write(f"the harness fails on the unbroken tree: {untouched}\n")
-            return 2
-        if given.random:
-            chosen = draw(sources(), given.random, given.seed)
-            verdicts = (mutated(copy, mutant) for mutant in chosen)
-        else:
-            names = given.only or list(PROMISES)
-            verdicts = (broken(copy, PROMISES[name]) for name in names)
-        for verdict in verdicts:
-            print(verdict.line(), flush=True)  # noqa: T201
-            survivors += verdict.caught_by is None
-    print(f"{survivors} survived")  # noqa: T201
-    return int(survivors > 0 and not given.random)
+    reason = why_not()
+    if reason is not None:
+        sys.stderr.write(f"mutants need a machine to throw away: {reason}\n")
+        return 2
+    if given.random:
+        mutants = drawn(given.random, given.seed)
+    else:
+        mutants = promised(given.only or list(PROMISES))
+    parts = [part for part in RINGS if not given.ring or part.name in given.ring]
+    with machine() as on:
+        campaign = Campaign(on, mutants, given.jobs, given.out)
+        broken = trio.run(lambda: campaign.run(parts))
+    if broken is not None:
+        sys.stderr.write(f"the harness fails on the unbroken tree: {broken}\n")
+        return 2
+    return _close(campaign, mutants, is_random=given.random > 0)
+
+
+def _close(campaign: Campaign, mutants: Mapping[str, Change], *, is_random: bool) -> int:
+    found = {what: each for what, each in verdicts(campaign.tries).items() if what in mutants}
+    for line in rows(found):
+        print(line)  # noqa: T201
+    counted = totals(found)
+    print(", ".join(f"{name}: {number}" for name, number in counted.items()))  # noqa: T201
+    return int(counted.get("survived", 0) > 0 and not is_random)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.mutation.draw import draw, mutants
+from tests.faults.mutation.machine import ROOT
 from tests.faults.mutation.promises import PROMISES, Promise
-from tests.faults.mutation.run import ROOT, sources
+from tests.faults.mutation.run import sources
 
 SOURCE = '''\
 """A docstring that is left alone."""

@@ -1,0 +1,37 @@
+"""Ring 2 for one mutant: random histories of the tree that this runs in, until a promise breaks.
+
+    python -m tests.faults.mutation.histories [SEEDS]
+
+All in this process, and without a search for the shortest script.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from aegis.chaos.running.figures import Played
+from aegis.chaos.running.worker import play_seed
+
+SEEDS = 40
+"""As many histories as a survivor has to survive; the first of them is played twice."""
+
+
+def play_until_broken(seeds: range) -> Played | None:
+    """What came of the first seed whose history breaks a promise; None if none does."""
+    outcomes = (play_seed(seed, twice=seed == seeds.start) for seed in seeds)
+    return next((played for played in outcomes if played.violations), None)
+
+
+def main() -> int:
+    """Exit code 1, and the rule that is broken, as pytest tells of a test that failed."""
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS
+    broken = play_until_broken(range(number))
+    if broken is None:
+        return 0
+    first = broken.violations[0]
+    print(f"FAILED {first.rule} - seed {broken.seed}: {first.what}")  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What has to notice a mutant, the cheapest first: the rings, then the ordinary tests. Pure.
+
+Not the tests of this directory, nor those that break promises in memory: they look at the text of
+what is broken, or at the harness, and would notice every mutant for no good reason.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import PurePosixPath
+
+import attrs
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+
+
+@attrs.frozen
+class Part:
+    """A command that fails where it notices a mutant.
+
+    ``is_real``: it has real processes and the real clock, so that a failure is only believed if it
+    comes again.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    is_real: bool = False
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether it is one of the rings; else it is of the ordinary tests."""
+        return self.name.startswith("ring")
+
+    def again(self, failure: str) -> Part:
+        """Only the test that failed."""
+        return attrs.evolve(self, words=_pytest(failure)) if "::" in failure else self
+
+
+def _pytest(*arguments: str) -> tuple[str, ...]:
+    options = ("-q", "-x", "-n", "0", "--durations=0", "--durations-min=5")
+    return (sys.executable, "-m", "pytest", *options, *arguments)
+
+
+RINGS = (
+    Part("ring 2", (sys.executable, "-m", "tests.faults.mutation.histories")),
+    Part(
+        "ring 1",
+        _pytest(
+            "tests/faults/test_exhaustive.py",
+            "tests/faults/test_terminals.py",
+            "tests/faults/test_limits.py",
+        ),
+    ),
+    Part(
+        "ring 3",
+        _pytest(
+            "tests/e2e/test_syncs.py",
+            "tests/crash/test_one_kill.py",
+            "tests/crash/test_failing_disk.py",
+            "tests/e2e/test_crash_injection.py",
+            "tests/crash/test_kills.py",
+        ),
+        is_real=True,
+    ),
+    Part("ring 4", _pytest("tests/resources"), is_real=True),
+)
+"""In the order of what they cost."""
+
+
+def ordinary(file: str) -> tuple[Part, ...]:
+    """The ordinary tests of the package that ``file`` is of."""
+    package, *inside = PurePosixPath(file).parts
+    nearest = [f"test_{name}" if name.endswith(".py") else name for name in inside[:1]]
+    tests = str(PurePosixPath("tests", package, *(nearest if package == "aegis" else [])))
+    quick, real = "not real and not slow", "real and not slow"
+    return (
+        Part(f"ordinary: {tests}", _pytest(tests, "-m", quick)),
+        Part(f"ordinary, real: {tests}", _pytest(tests, "-m", real), is_real=True),
+    )
+
+
+def first_failure(output: str) -> str | None:
+    """The rule that a history breaks, or the test that failed first, by what a part printed."""
+    found = _FAILED.search(output)
+    return None if found is None else found[1]
