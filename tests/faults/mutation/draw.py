@@ -33,7 +33,8 @@ _LOGGERS = frozenset({"log", "logger", "_log"})
 class Mutant:
     """One change: ``before`` in line ``line`` of ``file`` becomes ``after``.
 
-    ``start`` and ``end`` are offsets in the source, in bytes of UTF-8.
+    ``start`` and ``end`` are offsets in the source, in bytes of UTF-8. ``lines`` are those of its
+    statement, without the body of one that has one.
     """
 
     file: str
@@ -42,6 +43,7 @@ class Mutant:
     end: int
     before: str
     after: str
+    lines: range = range(0)
 
     def applied_to(self, source: str) -> str:
         """The source with the change made."""
@@ -74,6 +76,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
     """Every mutant of one file, in the order of its lines."""
     tree = ast.parse(source)
     starts = _line_starts(source)
+    statements = [_own_lines(node) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     found: list[Mutant] = []
     for node, after in _changes(tree):
         start = starts[node.lineno - 1] + node.col_offset
@@ -81,8 +84,22 @@ def mutants(file: str, source: str) -> list[Mutant]:
         assert node.end_col_offset is not None
         end = starts[node.end_lineno - 1] + node.end_col_offset
         before = source.encode()[start:end].decode()
-        found.append(Mutant(file, node.lineno, start, end, before, after))
+        around = [lines for lines in statements if node.lineno in lines]
+        lines = max(
+            around, key=lambda each: each.start, default=range(node.lineno, node.lineno + 1)
+        )
+        found.append(Mutant(file, node.lineno, start, end, before, after, lines))
     return sorted(found, key=lambda each: (each.start, each.end, each.after))
+
+
+def _own_lines(node: ast.stmt) -> range:
+    """Of a compound statement those before its first block."""
+    assert node.end_lineno is not None
+    inside = [each.lineno for each in getattr(node, "body", []) if isinstance(each, ast.stmt)]
+    if isinstance(node, ast.Match):
+        inside = [node.cases[0].pattern.lineno]
+    end = max(node.lineno, min(inside) - 1) if inside else node.end_lineno
+    return range(node.lineno, end + 1)
 
 
 def _line_starts(source: str) -> list[int]:

@@ -12,7 +12,7 @@ import sys
 from aegis.chaos.running.figures import Played
 from aegis.chaos.running.worker import play_seed
 
-SEEDS = 40
+SEEDS = 30
 """As many histories as a survivor has to survive; the first of them is played twice."""
 
 

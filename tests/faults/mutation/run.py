@@ -19,12 +19,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import trio
 
 from tests.faults.mutation.draw import draw
-from tests.faults.mutation.machine import ROOT, Machine, machine, why_not
+from tests.faults.mutation.machine import ROOT, Ended, Machine, machine, why_not
 from tests.faults.mutation.parts import RINGS, Part, first_failure, ordinary
 from tests.faults.mutation.promises import PROMISES
+from tests.faults.mutation.reached import reached_lines
 from tests.faults.mutation.tries import HANG, UNBROKEN, Try, rows, totals, verdicts
 
 DRAWN_FROM = (
@@ -38,16 +40,22 @@ DRAWN_FROM = (
 """Where random mutants are made."""
 
 LEAST_LIMIT_S = 120.0
-TIMES_LONGER = 5
-"""How much longer than on the unbroken tree a part may take."""
+TIMES_LONGER, TIMES_LONGER_THAN_MEASURED = 5, 2.5
+"""How much longer than on the unbroken tree a part may take, and if lines were measured there."""
 
 UNBROKEN_LIMIT_S = 1800.0
 
 NO_TESTS = 5
 """With this code pytest says that a package has none of this kind."""
 
-Change = tuple[str, str]
-"""A file, and its text with the mutant in it."""
+
+@attrs.frozen
+class Change:
+    """A file, its text with the mutant in it, and the lines that a part must run to notice it."""
+
+    file: str
+    text: str
+    lines: range | None = None
 
 
 def sources() -> dict[str, str]:
@@ -63,14 +71,23 @@ def sources() -> dict[str, str]:
 def promised(names: Sequence[str]) -> dict[str, Change]:
     """The promises of these names, broken."""
     chosen = [PROMISES[name] for name in names]
-    return {each.name: (each.file, each.broken((ROOT / each.file).read_text())) for each in chosen}
+    return {
+        each.name: Change(each.file, each.broken((ROOT / each.file).read_text())) for each in chosen
+    }
 
 
 def drawn(number: int, seed: int) -> dict[str, Change]:
     """So many mutants drawn at random."""
     files = sources()
     chosen = draw(files, number, seed)
-    return {str(each): (each.file, each.applied_to(files[each.file])) for each in chosen}
+    return {
+        str(each): Change(each.file, each.applied_to(files[each.file]), each.lines)
+        for each in chosen
+    }
+
+
+Stage = Mapping[str, Part]
+"""Which part is tried on which mutant."""
 
 
 class Campaign:
@@ -86,11 +103,11 @@ class Campaign:
         known = [] if out is None or not out.exists() else out.read_text().splitlines()
         self.tries = [Try.from_line(line) for line in known]
 
-    async def run(self, parts: Sequence[Part]) -> str | None:
-        """Try everything; the part that fails on the unbroken tree, if one does."""
-        for stage in _stages(parts, self._mutants):
+    async def run(self, stages: Sequence[Stage]) -> str | None:
+        """One stage after the other; the part that fails on the unbroken tree, if one does."""
+        for stage in stages:
             for part in dict.fromkeys(stage.values()):
-                unbroken = await self._once(UNBROKEN, part)
+                unbroken = self._known(UNBROKEN, part) or self._add(await self._measured(part))
                 if unbroken.noticed_by is not None:
                     return f"{part.name}: {unbroken.noticed_by}"
             async with trio.open_nursery() as nursery:
@@ -101,24 +118,28 @@ class Campaign:
         return None
 
     def _is_open(self, what: str, part: Part) -> bool:
-        """Whether no ring has noticed it, and no ordinary test either where one is tried."""
-        verdict = verdicts(self.tries).get(what)
-        if verdict is None or verdict.by is None:
+        """Whether no ring has noticed it, and no ordinary test either where one is tried.
+
+        A part that does not run the line of a mutant is not tried with it.
+        """
+        if self._known(what, part) is not None or not self._is_reached(what, part):
+            return False
+        verdict = verdicts([what], self.tries)[what]
+        return verdict.by is None or (part.is_ring and not verdict.is_caught_by_ring)
+
+    def _is_reached(self, what: str, part: Part) -> bool:
+        change, unbroken = self._mutants[what], self._known(UNBROKEN, part)
+        if change.lines is None or unbroken is None:
             return True
-        return part.is_ring and not verdict.is_caught_by_ring
+        return unbroken.reaches(change.file, change.lines)
 
     async def _try_released(self, what: str, part: Part) -> None:
         try:
-            await self._once(what, part)
+            self._add(await self._tried(what, part))
         finally:
             self._limiter.release_on_behalf_of(what)
 
-    async def _once(self, what: str, part: Part) -> Try:
-        """Try it, unless that was done."""
-        known = self._known(what, part)
-        if known is not None:
-            return known
-        tried = await self._tried(what, part)
+    def _add(self, tried: Try) -> Try:
         self.tries.append(tried)
         print(tried, flush=True)  # noqa: T201
         if self._out is not None:
@@ -130,38 +151,52 @@ class Campaign:
         fits = (each for each in self.tries if (each.what, each.part) == (what, part.name))
         return next(fits, None)
 
+    async def _measured(self, part: Part) -> Try:
+        """On the unbroken tree: how long it takes and, in one process, which lines it runs."""
+        if part.is_real:
+            return await self._tried(UNBROKEN, part)
+        ended = await self._machine.run(part.measured.words, within_s=UNBROKEN_LIMIT_S)
+        lines = reached_lines(ended.output)
+        return attrs.evolve(_try_of(UNBROKEN, part, ended), reached=lines)
+
     async def _tried(self, what: str, part: Part) -> Try:
         """A failure among real processes is believed if it comes again, alone or with the rest."""
-        noticed, seconds = await self._noticed(what, part)
-        if noticed is not None and noticed != HANG and part.is_real:
-            again, more = await self._noticed(what, part.again(noticed))
-            seconds += more
-            if again is None:
-                noticed, more = await self._noticed(what, part)
-                seconds += more
-        return Try(what=what, part=part.name, noticed_by=noticed, seconds=round(seconds, 1))
+        tried = await self._once(what, part)
+        if not part.is_real or tried.noticed_by in (None, HANG):
+            return tried
+        again = await self._once(what, part.again(str(tried.noticed_by)))
+        if again.noticed_by is not None:
+            return attrs.evolve(again, noticed_by=tried.noticed_by)
+        return await self._once(what, part)
 
-    async def _noticed(self, what: str, part: Part) -> tuple[str | None, float]:
-        ended = await self._machine.run(
-            part.words, within_s=self._limit_s(part), change=self._mutants.get(what)
-        )
-        if ended.code is None:
-            return HANG, ended.seconds
-        if ended.code in (0, NO_TESTS):
-            return None, ended.seconds
-        return first_failure(ended.output) or f"exit {ended.code}", ended.seconds
-
-    def _limit_s(self, part: Part) -> float:
-        unbroken = self._known(UNBROKEN, part)
-        if unbroken is None:
-            return UNBROKEN_LIMIT_S
-        return max(LEAST_LIMIT_S, TIMES_LONGER * unbroken.seconds)
+    async def _once(self, what: str, part: Part) -> Try:
+        change, unbroken = self._mutants.get(what), self._known(UNBROKEN, part)
+        limit_s = UNBROKEN_LIMIT_S
+        if unbroken is not None:
+            times = TIMES_LONGER if unbroken.reached is None else TIMES_LONGER_THAN_MEASURED
+            limit_s = max(LEAST_LIMIT_S, times * unbroken.seconds)
+        mutant = None if change is None else (change.file, change.text)
+        ended = await self._machine.run(part.words, within_s=limit_s, change=mutant)
+        return _try_of(what, part, ended)
 
 
-def _stages(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[dict[str, Part]]:
-    """One after the other, which part is tried on which mutant."""
-    stages = [dict.fromkeys(mutants, part) for part in parts]
-    of_each = {what: ordinary(file) for what, (file, _) in mutants.items()}
+def _try_of(what: str, part: Part, ended: Ended) -> Try:
+    noticed, seconds = _noticed_by(ended), round(ended.seconds, 1)
+    return Try(what=what, part=part.name, noticed_by=noticed, seconds=seconds)
+
+
+def _noticed_by(ended: Ended) -> str | None:
+    if ended.code is None:
+        return HANG
+    if ended.code in (0, NO_TESTS):
+        return None
+    return first_failure(ended.output) or f"exit {ended.code}"
+
+
+def stages_of(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[Stage]:
+    """These parts, and the ordinary tests before the first of them that is real."""
+    stages: list[Stage] = [dict.fromkeys(mutants, part) for part in parts]
+    of_each = {what: ordinary(change.file) for what, change in mutants.items()}
     at = next((index for index, part in enumerate(parts) if part.is_real), len(parts))
     stages[at:at] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
     return stages
@@ -194,7 +229,7 @@ def main() -> int:
     parts = [part for part in RINGS if not given.ring or part.name in given.ring]
     with machine() as on:
         campaign = Campaign(on, mutants, given.jobs, given.out)
-        broken = trio.run(lambda: campaign.run(parts))
+        broken = trio.run(campaign.run, stages_of(parts, mutants))
     if broken is not None:
         sys.stderr.write(f"the harness fails on the unbroken tree: {broken}\n")
         return 2
@@ -202,7 +237,7 @@ def main() -> int:
 
 
 def _close(campaign: Campaign, mutants: Mapping[str, Change], *, is_random: bool) -> int:
-    found = {what: each for what, each in verdicts(campaign.tries).items() if what in mutants}
+    found = verdicts(mutants, campaign.tries)
     for line in rows(found):
         print(line)  # noqa: T201
     counted = totals(found)

@@ -7,7 +7,7 @@ says what is still to be tried, and a run that was cut off goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -19,12 +19,20 @@ HANG = "hang"
 
 @attrs.frozen(kw_only=True)
 class Try:
-    """One part on one mutant. ``noticed_by`` is the rule or the test, None if all went well."""
+    """One part on one mutant. ``noticed_by`` is the rule or the test, None if all went well.
+
+    ``reached``, of the unbroken tree: the lines that it runs, by file; None if nobody knows.
+    """
 
     what: str
     part: str
     noticed_by: str | None
     seconds: float
+    reached: Mapping[str, Sequence[int]] | None = None
+
+    def reaches(self, file: str, lines: Iterable[int]) -> bool:
+        """Whether it ran one of these lines, as far as is known."""
+        return self.reached is None or not set(lines).isdisjoint(self.reached.get(file, ()))
 
     def to_line(self) -> str:
         """As a line of the file."""
@@ -57,15 +65,16 @@ class Verdict:
         return self.by is not None and self.by.startswith("ring")
 
 
-def verdicts(tries: Iterable[Try]) -> dict[str, Verdict]:
-    """What became of each mutant so far, in the order of the first tries."""
-    found: dict[str, Verdict] = {}
+def verdicts(mutants: Iterable[str], tries: Iterable[Try]) -> dict[str, Verdict]:
+    """What became of each of these mutants so far."""
+    found = {what: Verdict(what, None, None) for what in mutants}
     for each in tries:
-        before = found.setdefault(each.what, Verdict(each.what, None, None))
+        before = found.get(each.what)
+        if before is None or each.noticed_by is None:
+            continue
         now = Verdict(each.what, each.part, each.noticed_by)
-        if each.noticed_by is not None and (before.by is None or now.is_caught_by_ring):
+        if before.by is None or now.is_caught_by_ring:
             found[each.what] = now
-    found.pop(UNBROKEN, None)
     return found
 
 
