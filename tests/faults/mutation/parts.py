@@ -1,4 +1,4 @@
-"""What has to notice a mutant, the cheapest first: the rings, then the ordinary tests. Pure.
+"""What has to notice a mutant, by what it costs: the rings, and the ordinary tests. Pure.
 
 Not the tests of this directory, nor those that break promises in memory: they look at the text of
 what is broken, or at the harness, and would notice every mutant for no good reason.
@@ -69,6 +69,8 @@ RINGS = (
             "tests/crash/test_one_kill.py",
             "tests/crash/test_failing_disk.py",
             "tests/e2e/test_crash_injection.py",
+            "tests/e2e/test_process.py",
+            "tests/e2e/test_earlier_lives.py",
             "tests/crash/test_kills.py",
         ),
         is_real=True,
@@ -78,15 +80,23 @@ RINGS = (
 """In the order of what they cost."""
 
 
+def _own_tests(file: str) -> str:
+    """Where the tests of ``file`` are, if it has some of its own."""
+    path = PurePosixPath(file)
+    return str(PurePosixPath("tests", path.parent, f"test_{path.name}"))
+
+
 def ordinary(file: str) -> tuple[Part, ...]:
-    """The ordinary tests of the package that ``file`` is of."""
+    """The ordinary tests of the package that ``file`` is of, its own before the others."""
     package, *inside = PurePosixPath(file).parts
-    nearest = [f"test_{name}" if name.endswith(".py") else name for name in inside[:1]]
-    tests = str(PurePosixPath("tests", package, *(nearest if package == "aegis" else [])))
-    quick, real = "not real and not slow", "real and not slow"
+    own = [f"test_{name}" if name.endswith(".py") else name for name in inside[:1]]
+    tests = str(PurePosixPath("tests", package, *(own if package == "aegis" else [])))
+    options = ("-p", "tests.faults.mutation.first", "--first", _own_tests(file))
+    quick = _pytest(*options, tests, "-m", "not real and not slow")
+    real = _pytest(*options, tests, "-m", "real and not slow")
     return (
-        Part(f"ordinary: {tests}", _pytest(tests, "-m", quick)),
-        Part(f"ordinary, real: {tests}", _pytest(tests, "-m", real), is_real=True),
+        Part(f"ordinary: {tests}", quick),
+        Part(f"ordinary, real: {tests}", real, is_real=True),
     )
 
 

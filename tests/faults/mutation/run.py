@@ -111,11 +111,15 @@ class Campaign:
                 if unbroken.noticed_by is not None:
                     return f"{part.name}: {unbroken.noticed_by}"
             async with trio.open_nursery() as nursery:
-                for what, part in stage.items():
+                for what, part in sorted(stage.items(), key=self._is_noticed):
                     if self._is_open(what, part):
                         await self._limiter.acquire_on_behalf_of(what)
                         nursery.start_soon(self._try_released, what, part)
         return None
+
+    def _is_noticed(self, item: tuple[str, Part]) -> bool:
+        """Those that nothing has noticed come first."""
+        return verdicts([item[0]], self.tries)[item[0]].by is not None
 
     def _is_open(self, what: str, part: Part) -> bool:
         """Whether no ring has noticed it, and no ordinary test either where one is tried.
@@ -194,11 +198,10 @@ def _noticed_by(ended: Ended) -> str | None:
 
 
 def stages_of(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[Stage]:
-    """These parts, and the ordinary tests before the first of them that is real."""
+    """These parts, and behind the first of them, which costs the least, the ordinary tests."""
     stages: list[Stage] = [dict.fromkeys(mutants, part) for part in parts]
     of_each = {what: ordinary(change.file) for what, change in mutants.items()}
-    at = next((index for index, part in enumerate(parts) if part.is_real), len(parts))
-    stages[at:at] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
+    stages[1:1] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
     return stages
 
 

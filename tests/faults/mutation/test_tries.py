@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from aegis.journal.appender import Appender
 from tests.faults.mutation.histories import play_until_broken
-from tests.faults.mutation.machine import Ended, Machine
+from tests.faults.mutation.machine import ROOT, Ended, Machine
 from tests.faults.mutation.parts import RINGS, Part, first_failure, ordinary
 from tests.faults.mutation.reached import reached_lines
 from tests.faults.mutation.run import Campaign, Change, stages_of
@@ -88,16 +89,37 @@ def test_the_ordinary_tests_are_those_of_the_package(file: str, tests: str) -> N
     assert all(tests in part.words for part in ordinary(file))
 
 
-def test_ordinary_tests_come_before_rings_of_real_processes() -> None:
+def test_ordinary_tests_come_behind_the_cheapest_ring() -> None:
     stages = stages_of(RINGS, MUTANT)
     assert [stage["m"].name for stage in stages] == [
         "ring 2",
-        "ring 1",
         "ordinary: tests/aegis/test_names.py",
         "ordinary, real: tests/aegis/test_names.py",
+        "ring 1",
         "ring 3",
         "ring 4",
     ]
+
+
+def test_the_tests_of_the_changed_file_itself_go_first() -> None:
+    words = ["-p", "tests.faults.mutation.first", "--first", "tests/aegis/inboxes/test_state.py"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *words]
+    done = subprocess.run(
+        [*command, "tests/aegis/inboxes"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    files = [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
+    assert files[0] == "tests/aegis/inboxes/test_state.py"
+    assert len(set(files)) > 1
+    assert "tests/aegis/inboxes/test_state.py" in ordinary("aegis/inboxes/state.py")[0].words
+
+
+async def test_those_that_nothing_noticed_are_tried_first() -> None:
+    mutants = {"a": MUTANT["m"], "b": MUTANT["m"]}
+    on = Scripted(Path(), ended=[FINE] * 3)
+    campaign = Campaign(on, mutants, 1, None)
+    campaign.tries = [tried("a", "ordinary: x", "t.py::t")]
+    await campaign.run([dict.fromkeys(mutants, REAL)])
+    assert [each.what for each in campaign.tries[1:]] == [UNBROKEN, "b", "a"]
 
 
 def test_no_part_looks_at_what_breaks_promises_by_itself() -> None:
