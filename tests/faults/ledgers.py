@@ -12,7 +12,7 @@ import trio
 
 from actors import ChildSpec, Down, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
-from aegis.chaos.disk_model import Image
+from aegis.chaos.disk_model import Image, cached_image
 from aegis.chaos.exhaustive import Evidence, World
 from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.chaos.simulated_flusher import SYNC_S
@@ -86,10 +86,14 @@ class SmallFront(Front):
 
 @attrs.frozen
 class HeldLedger:
-    """What recovery finds: the good lines, and how many behind them are damaged."""
+    """What recovery finds: the good lines, and how many behind them are damaged.
+
+    ``kept_aside``: whether all that it cut off is in a file beside the ledger.
+    """
 
     records: tuple[dict[str, Any], ...]
     damaged: int
+    kept_aside: bool
 
 
 @attrs.frozen
@@ -126,10 +130,13 @@ class Append:
         await until_done(live)
 
     def recover(self, disk: SimulatedDisk) -> HeldLedger:
+        before = cached_image(disk.model).get(str(FILES.ledger)) or b""
         opened = open_ledger(disk, FILES.ledger)
         disk.close(opened.fd)
+        cut = before[opened.length :]
+        kept = b"" if opened.torn is None else cached_image(disk.model).get(str(opened.torn))
         reading = LedgerReader(FILES.ledger, disk=disk).onward(0)
-        return HeldLedger(tuple(reading.records), opened.damaged_count)
+        return HeldLedger(tuple(reading.records), opened.damaged_count, cut == kept)
 
     def check(self, evidence: Evidence, found: HeldLedger, *, killed: bool) -> Iterator[str]:
         seqs = [fields["seq"] for fields in found.records]
@@ -142,5 +149,7 @@ class Append:
         for seq, fields in zip(seqs, found.records, strict=True):
             if seq not in evidence.tried or fields != attrs.asdict(record(seq), recurse=False):
                 yield f"record {seq} was never written like this"
+        if not found.kept_aside:
+            yield "a torn tail was cut off and is not kept aside"
         if killed and found.damaged:
             yield "a kill has damaged a line"

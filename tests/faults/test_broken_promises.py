@@ -58,6 +58,10 @@ def forget_to_cut_a_torn_tail(patch: Patch) -> None:
     patch.setattr(opening, "end_of_last_line", lambda to, fd, size: size)
 
 
+def throw_a_torn_tail_away(patch: Patch) -> None:
+    patch.setattr(opening, "replace_file", lambda to, path, chunks: None)
+
+
 def show_what_an_earlier_life_did_not_sync(patch: Patch) -> None:
     real = SimulatedDisk.fsync
 
@@ -144,6 +148,7 @@ BROKEN = [
     Broken(sync_no_directory, APPEND),
     Broken(sync_not_the_directory_above_that_of_all_terminals, APPEND),
     Broken(forget_to_cut_a_torn_tail, APPEND),
+    Broken(throw_a_torn_tail_away, APPEND),
     Broken(show_what_an_earlier_life_did_not_sync, APPEND),
     Broken(go_on_after_a_failed_sync, APPEND),
     Broken(take_a_short_write_for_a_whole_one, OpenTerminals()),
