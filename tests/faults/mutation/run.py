@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
@@ -90,6 +91,9 @@ Stage = Mapping[str, Part]
 """Which part is tried on which mutant."""
 
 
+Trying = Callable[..., Awaitable[Try]]
+
+
 class Campaign:
     """Mutants, the parts that are tried on them, and what was found; ``jobs`` mutants at a time."""
 
@@ -106,15 +110,21 @@ class Campaign:
     async def run(self, stages: Sequence[Stage]) -> str | None:
         """One stage after the other; the part that fails on the unbroken tree, if one does."""
         for stage in stages:
-            for part in dict.fromkeys(stage.values()):
-                unbroken = self._known(UNBROKEN, part) or self._add(await self._measured(part))
-                if unbroken.noticed_by is not None:
+            parts = {part.name: part for part in stage.values()}
+            async with trio.open_nursery() as nursery:
+                for name, part in parts.items():
+                    if self._known(UNBROKEN, part) is None:
+                        await self._limiter.acquire_on_behalf_of(name)
+                        nursery.start_soon(self._released, name, self._measured, part)
+            for part in parts.values():
+                unbroken = self._known(UNBROKEN, part)
+                if unbroken is not None and unbroken.noticed_by is not None:
                     return f"{part.name}: {unbroken.noticed_by}"
             async with trio.open_nursery() as nursery:
                 for what, part in sorted(stage.items(), key=self._is_noticed):
                     if self._is_open(what, part):
                         await self._limiter.acquire_on_behalf_of(what)
-                        nursery.start_soon(self._try_released, what, part)
+                        nursery.start_soon(self._released, what, self._tried, what, part)
         return None
 
     def _is_noticed(self, item: tuple[str, Part]) -> bool:
@@ -137,27 +147,26 @@ class Campaign:
             return True
         return unbroken.reaches(change.file, change.lines)
 
-    async def _try_released(self, what: str, part: Part) -> None:
+    async def _released(self, borrower: str, trying: Trying, *arguments: Any) -> None:
         try:
-            self._add(await self._tried(what, part))
+            self._add(await trying(*arguments))
         finally:
-            self._limiter.release_on_behalf_of(what)
+            self._limiter.release_on_behalf_of(borrower)
 
-    def _add(self, tried: Try) -> Try:
+    def _add(self, tried: Try) -> None:
         self.tries.append(tried)
         print(tried, flush=True)  # noqa: T201
         if self._out is not None:
             with self._out.open("a") as file:
                 file.write(f"{tried.to_line()}\n")
-        return tried
 
     def _known(self, what: str, part: Part) -> Try | None:
         fits = (each for each in self.tries if (each.what, each.part) == (what, part.name))
         return next(fits, None)
 
     async def _measured(self, part: Part) -> Try:
-        """On the unbroken tree: how long it takes and, in one process, which lines it runs."""
-        if part.is_real:
+        """On the unbroken tree: how long it takes and, of simulated rings, which lines it runs."""
+        if part.is_real or not part.is_ring:
             return await self._tried(UNBROKEN, part)
         ended = await self._machine.run(part.measured.words, within_s=UNBROKEN_LIMIT_S)
         lines = reached_lines(ended.output)
