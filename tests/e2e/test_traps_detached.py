@@ -128,11 +128,18 @@ def test_trap_31_a_detached_child_is_gone_after(
     assert "remain" not in own_daemon.log
 
 
+@pytest.mark.parametrize(
+    "also",
+    [
+        pytest.param("", id="which cleans up"),
+        pytest.param(",actor.teardown.before[Shell]@1=crash", id="which cannot even clean up"),
+    ],
+)
 def test_trap_31_a_detached_child_is_gone_after_a_crash_of_the_shells_actor(
-    own_daemon: DaemonProcess, gate: Gate, tmp_path: Path
+    own_daemon: DaemonProcess, gate: Gate, tmp_path: Path, also: str
 ) -> None:
     strikes_at = 80
-    own_daemon.start(faults=f"actor.receive.before[Shell]@{strikes_at}=crash")
+    own_daemon.start(faults=f"actor.receive.before[Shell]@{strikes_at}=crash{also}")
     terminal = spawn(own_daemon)
     children = detach_all(terminal, gate, tmp_path)
     sent = 0

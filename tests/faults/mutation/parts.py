@@ -70,6 +70,7 @@ RINGS = (
             "tests/crash/test_failing_disk.py",
             "tests/e2e/test_crash_injection.py",
             "tests/e2e/test_process.py",
+            "tests/e2e/test_traps_detached.py",
             "tests/e2e/test_earlier_lives.py",
             "tests/crash/test_kills.py",
         ),
@@ -98,6 +99,10 @@ def ordinary(file: str) -> tuple[Part, ...]:
         Part(f"ordinary: {tests}", quick),
         Part(f"ordinary, real: {tests}", real, is_real=True),
     )
+
+
+OUTSIDE = Part("ordinary, real: tests/e2e", _pytest("tests/e2e", "-m", "not slow"), is_real=True)
+"""The tests from outside, for what nothing else has noticed."""
 
 
 def first_failure(output: str) -> str | None:

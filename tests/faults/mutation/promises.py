@@ -193,11 +193,11 @@ _BROKEN = (
         "            pass\n",
     ),
     Promise(
-        "the processes of an earlier life are not ended",
+        "the processes of an earlier daemon are not ended",
         "G14",
-        "aegis/terminals/cleaning.py",
-        "        await end_what_is_left(root, name, self.files.shell, self.scan, self.disk)\n",
-        "",
+        "aegis/terminals/earlier.py",
+        "    left = await end_processes(sids, cookies, scan=scan)\n    if left:",
+        "    left = []\n    if left:",
     ),
     Promise(
         "a mark that was seen begins a command again",

@@ -25,7 +25,7 @@ import trio
 
 from tests.faults.mutation.draw import draw
 from tests.faults.mutation.machine import ROOT, Ended, Machine, machine, why_not
-from tests.faults.mutation.parts import RINGS, Part, first_failure, ordinary
+from tests.faults.mutation.parts import OUTSIDE, RINGS, Part, first_failure, ordinary
 from tests.faults.mutation.promises import PROMISES
 from tests.faults.mutation.reached import reached_lines
 from tests.faults.mutation.tries import HANG, UNBROKEN, Try, rows, totals, verdicts
@@ -207,10 +207,11 @@ def _noticed_by(ended: Ended) -> str | None:
 
 
 def stages_of(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[Stage]:
-    """These parts, and behind the first of them, which costs the least, the ordinary tests."""
+    """These parts, behind the first and cheapest the ordinary tests, those from outside last."""
     stages: list[Stage] = [dict.fromkeys(mutants, part) for part in parts]
     of_each = {what: ordinary(change.file) for what, change in mutants.items()}
     stages[1:1] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
+    stages.append(dict.fromkeys(mutants, OUTSIDE))
     return stages
 
 

@@ -98,6 +98,7 @@ def test_ordinary_tests_come_behind_the_cheapest_ring() -> None:
         "ring 1",
         "ring 3",
         "ring 4",
+        "ordinary, real: tests/e2e",
     ]
 
 
