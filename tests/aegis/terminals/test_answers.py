@@ -125,6 +125,25 @@ def test_modes_are_told_as_programs_set_them(before: bytes, question: bytes, ans
     assert asked.ask(question) == answer
 
 
+ANSI = (4, 20)
+PRIVATE = (1, 5, 6, 9, 12, 45, 47, 66, 1047, 1048, 1049)
+MOUSE_AND_FOCUS = (1000, 1002, 1003, 1004, 1005, 1006, 1015)
+PASTE_AND_SYNC = (2004, 2026)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *(b"%d" % number for number in ANSI),
+        *(b"?%d" % number for number in PRIVATE + MOUSE_AND_FOCUS + PASTE_AND_SYNC),
+    ],
+)
+def test_what_these_modes_are_is_known(mode: bytes) -> None:
+    asked = Asked()
+    assert asked.ask(b"\x1b[%b$p" % mode) == b"\x1b[%b;2$y" % mode
+    assert asked.ask(b"\x1b[%bh\x1b[%b$p" % (mode, mode)) == b"\x1b[%b;1$y" % mode
+
+
 def test_no_answer_is_a_question_again() -> None:
     """Where the tty echoes an answer, and shows it as it is, it must not be answered."""
     questions = (

@@ -18,6 +18,8 @@ from aegis.terminals.queries import (
     SequenceScanner,
 )
 
+LONGEST = b"x" * MAX_STRING_BYTES
+
 FOUND: list[tuple[bytes, Sequence]] = [
     (b"\x1b[c", Csi(b"", b"", b"c", 3)),
     (b"\x1b[0c", Csi(b"", b"0", b"c", 4)),
@@ -39,6 +41,8 @@ FOUND: list[tuple[bytes, Sequence]] = [
     (b"\x1bP+q544e\x1b\\", Dcs(b"+q", b"544e", 10)),
     (b"\x1bP$qm\x1b\\", Dcs(b"$q", b"m", 7)),
     (b"\x1bc", Reset(2)),
+    (b"\x1b]4;" + LONGEST + b"\x07", Osc(4, LONGEST, b"\x07", len(LONGEST) + 5)),
+    (b"\x1b]4;" + LONGEST + b"\x1b\\", Osc(4, LONGEST, b"\x1b\\", len(LONGEST) + 6)),
 ]
 
 NOT_FOUND = [

@@ -118,7 +118,7 @@ REDRAWN: dict[str, tuple[str, str]] = {
     "saved and restored by CSI": ("ab\x1b[scd\x1b[uX\x1b[1u", "abXd"),
     "saved after CR": ("abc\r\x1b7\x1b[2Cx\x1b8y", "ybx"),
     "restored after CR": ("ab\x1b7cd\r\x1b8X", "abXd"),
-    "saved on another line": ("ab\x1b7\r\ncd\x1b8X", "ab\ncdX"),
+    "saved on another line": ("a\x1b7b\r\ncd\x1b8X", "ab\ncdX"),
     "restored without being saved": ("ab\x1b8X", "abX"),
     "margins are not saved": ("ab\x1b[1;9scd\x1b[uX", "abcdX"),
     "a status line": ("ab\x1b7\x1b[24;0f[##  ]\x1b[K\r\b!\x1b8cd\r\n", "abcd\n"),

@@ -162,6 +162,7 @@ def test_switches_and_sizes_that_wait_are_bounded() -> None:
         (b"31mtext\x1b[0m", 7),
         (b"title\x1b\\text\r\nmore", 5),
         (b"half a line\r\nnext", 13),
+        (b"\na line", 1),
         (b"\x97\xa5 plain", 2),
         (b"plain", 0),
         (b"\x80\x80\x80\x80\x80", 0),

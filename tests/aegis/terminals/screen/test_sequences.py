@@ -47,6 +47,7 @@ A: list[Part] = [Passage("A")]
 CASES: dict[str, tuple[str | bytes, list[Part]]] = {
     "nothing": ("", []),
     "text and controls": ("hi\tthere\r\n", [Passage("hi\tthere\r\n")]),
+    "a control in one that is broken off": ("\x1b[3\n\x1b[mA", [Passage("\nA")]),
     "a known sequence": ("\x1b[3;4HA", [Passage("\x1b[3;4HA")]),
     "several": ("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM", [Passage("a\x1b[Kb\x1b[2J\x1b7\x1b8\x1bM")]),
     "colours": ("\x1b[1;31mA\x1b[0m\x1b[m", A),
