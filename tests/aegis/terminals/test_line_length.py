@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import termios
+
 import pytest
 
-from aegis.terminals.line_length import LineEnds, LineInHand
+from aegis.terminals.line_length import MAX_LINE_BYTES, LineEnds, LineInHand
 
 ENDS = LineEnds(end=b"\n\r\x04", drop=b"\x15\x03")
 
@@ -35,6 +38,26 @@ def test_the_longest_line_and_what_is_left_of_it(
     assert line.longest(keys, ENDS) == longest
     line.sent(keys, ENDS)
     assert line.length == in_hand
+
+
+def line_read_by_a_program(length: int) -> bytes:
+    """What a program reads of a line of ``length`` bytes that was typed to it."""
+    keyboard, tty_end = os.openpty()
+    try:
+        settings = termios.tcgetattr(tty_end)
+        settings[3] &= ~termios.ECHO
+        termios.tcsetattr(tty_end, termios.TCSANOW, settings)
+        os.write(keyboard, b"a" * length + b"\n")
+        return os.read(tty_end, 2 * length)
+    finally:
+        os.close(keyboard)
+        os.close(tty_end)
+
+
+@pytest.mark.real
+def test_the_kernel_takes_a_line_of_so_many_bytes_and_none_that_is_longer() -> None:
+    for length, read in ((MAX_LINE_BYTES, MAX_LINE_BYTES), (MAX_LINE_BYTES + 1, MAX_LINE_BYTES)):
+        assert line_read_by_a_program(length) == b"a" * read + b"\n"
 
 
 def test_characters_that_mean_something_elsewhere_mean_themselves() -> None:

@@ -12,8 +12,14 @@ from typing import Any, cast
 import pytest
 import trio
 
+from aegis.errors import Busy
 from aegis.terminals.pty import open_pty_process
-from aegis.terminals.running import TURN_S, TURNS_FOR_OTHERS, RunningShell
+from aegis.terminals.running import (
+    MAX_OUTGOING_BYTES,
+    TURN_S,
+    TURNS_FOR_OTHERS,
+    RunningShell,
+)
 
 pytestmark = pytest.mark.real
 
@@ -23,6 +29,8 @@ GUARD_S = 60.0
 
 class Taker:
     """In the place of tracker and watch: notes what it is fed, and at which turn of the loop."""
+
+    held_bytes = 0
 
     def __init__(self, busy_s: float = 0.0) -> None:
         self.data: list[bytes] = []
@@ -79,6 +87,16 @@ async def test_everything_is_taken_in_and_the_status_is_told() -> None:
         async with running(taker, "sh", "-c", "seq 1 100000; exit 3") as shell:
             assert await shell.run(lambda: None, lambda _: None) == 3
     assert b"".join(taker.data) == b"".join(b"%d\r\n" % each for each in range(1, 100_001))
+
+
+async def test_what_a_program_does_not_read_is_bounded() -> None:
+    async with running(Taker(), "sleep", "1000") as shell:
+        lines = b"x\n" * (MAX_OUTGOING_BYTES // 4)
+        shell.check_keys("build", lines)
+        shell.send(lines)
+        shell.send(lines)
+        with pytest.raises(Busy, match="build"):
+            shell.check_keys("build", lines)
 
 
 async def test_between_two_turns_of_a_flood_others_have_several() -> None:

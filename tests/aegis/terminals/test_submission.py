@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
+from aegis.terminals.shells.fallback import CshAdapter, PosixAdapter, TypedAdapter
 from aegis.terminals.submission import (
     INTERRUPT_LINE,
     PROBE_KEY,
@@ -72,9 +77,17 @@ def test_a_plain_text_is_one_paste() -> None:
     [("a\0b", "U+0000"), ("\0", "NUL"), ("a\ud800", "U+D800"), ("\udcff", "U+DCFF")],
 )
 def test_what_no_shell_can_read_is_refused_with_the_character_and_the_remedy(
-    cmd: str, named: str
+    cmd: str, named: str, tmp_path: Path
 ) -> None:
-    for refuse in (check_command, encode_submission):
+    settings: Any = {
+        "integration": "fallback",
+        "secret": b"s",
+        "argv": ("sh",),
+        "directory": tmp_path,
+    }
+    adapters = [kind(**settings) for kind in (PosixAdapter, TypedAdapter, CshAdapter)]
+    refusals: list[Callable[[str], object]] = [check_command, encode_submission]
+    for refuse in refusals + [each.encode for each in adapters]:
         with pytest.raises(
             InvalidRequest, match=r"cmd holds .*: (leave it out|send the whole)"
         ) as caught:
