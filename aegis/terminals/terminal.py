@@ -100,8 +100,8 @@ class Terminal(Front):
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.end = await self._recorder.synced()
         self._last_record, given = self._history.last()
-        note = Note.open(self._files.note, self._flusher)
-        self._flight = Flight.open(note, self._wakes.open(given))
+        given = await self._wakes.open(given)
+        self._flight = Flight.open(Note.open(self._files.note, self._flusher), given)
         self._runs = Runs(
             self._settings.name,
             self._flight,

@@ -81,13 +81,15 @@ class Wakes:
 
     # The life of a terminal's front.
 
-    def open(self, last_seq: int) -> int:
+    async def open(self, last_seq: int) -> int:
         """Read who subscribes; the ledger ends with ``last_seq``. Raises ``StorageError``.
 
-        Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
+        What was read survives a loss of power, also where an earlier life was killed before it had
+        synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
         was told of records that the ledger does not have any more.
         """
         self._note = Note.open(self._files.subscribers, self._flusher)
+        await self._note.confirm()
         self._subscriptions, damaged = restored(self._note.load())
         self._on_disk = self._subscriptions
         if self._note.damaged or damaged:

@@ -97,7 +97,7 @@ class SmallFront(Actor[Subscribe | Unsubscribe | Finish | Settle | Who]):
         inboxes = self.context.system.ref("root/router")
         self._wakes = Wakes(SETTINGS, self._files, history, self._flusher, inboxes)
         _, given = history.last()
-        self._next = self._wakes.open(given) + 1
+        self._next = await self._wakes.open(given) + 1
         self._wakes.start(self.context.start_soon)
 
     async def teardown(self) -> None:
