@@ -1,10 +1,10 @@
 """A note: one small object on disk that is written anew often, such as what is in flight.
 
 Written from the loop and not synced, it survives a killed process; ``sync`` makes it survive a
-power loss too, as ``confirm`` makes what an earlier life wrote. A note fills one of two slots in turn, so that a write which is cut short, by a kill
-or by a power loss, leaves the note before it readable. Each carries a number that rises; the
-highest one that checks is the note. A slot is one memory page, written whole: no rest of an older
-and longer note stays behind in it.
+power loss too, and ``confirm`` does so for what an earlier life has left. A note fills one of two
+slots in turn, so that a write which is cut short, by a kill or by a power loss, leaves the note
+before it readable. Each carries a number that rises; the highest one that checks is the note. A
+slot is one memory page, written whole: no rest of an older and longer note stays behind in it.
 
 A note too long for a slot (a command of a megabyte) takes the place of the whole file by a rename,
 and so does the next one after it: a file holds either two slots or one long note, never a mix.

@@ -85,8 +85,8 @@ class Wakes:
         """Read who subscribes; the ledger ends with ``last_seq``. Raises ``StorageError``.
 
         What was read survives a loss of power, also where an earlier life was killed before it had
-        synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
-        was told of records that the ledger does not have any more.
+        synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if
+        somebody was told of records that the ledger does not have any more.
         """
         self._note = Note.open(self._files.subscribers, self._flusher)
         await self._note.confirm()
