@@ -13,6 +13,8 @@ import pytest
 
 from tests.aegis.cli.test_main import ENVIRONMENT, GUARD_S, PROGRAM, run_program
 
+pytestmark = pytest.mark.real
+
 BREAK = '''
 """Breaks a promise in every process that is started with it."""
 from aegis.journal.note import Note
@@ -27,6 +29,7 @@ def figure(output: str, name: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.every_python
 def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> None:
     done = run_program("chaos", "--seed", "0", "--seeds", "3", "--jobs", "2", cwd=tmp_path)
     output = done.stdout.decode()
@@ -66,6 +69,7 @@ def children_of(pid: int) -> list[str]:
     return [child for children in threads for child in children.read_text().split()]
 
 
+@pytest.mark.every_python
 def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*PROGRAM, "chaos", "--minutes", "60", "--jobs", "1"],
@@ -89,7 +93,6 @@ def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-@pytest.mark.real
 @pytest.mark.slow
 def test_real_daemons_are_killed_and_nothing_is_left(tmp_path: Path) -> None:
     words = ("--real", "--seed", "5", "--lives", "2")
