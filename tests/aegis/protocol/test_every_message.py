@@ -6,7 +6,7 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import attrs
 import jsonschema  # type: ignore[import-untyped]
@@ -19,6 +19,14 @@ from actors.errors import CodecError
 from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import COMMANDS, Entry
 from aegis.protocol.wire import to_plain
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def once(make: T) -> T:
+    """``cache``, also for classes: mypy does not believe that those of attrs can be hashed."""
+    return cast("T", cache(make))
+
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 
@@ -57,7 +65,7 @@ def scalars_of(form: Any, keywords: Mapping[str, Any]) -> st.SearchStrategy[Any]
     return {str: SAFE_TEXT, bool: st.booleans(), type(None): st.none()}[form]
 
 
-@cache
+@once
 def fields_of(cls: type) -> dict[str, st.SearchStrategy[Any]]:
     """What each field of ``cls`` may hold; asked for when one is made, for some hold themselves."""
     return {
@@ -66,7 +74,7 @@ def fields_of(cls: type) -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
-@cache
+@once
 def messages_of(cls: type) -> st.SearchStrategy[Any]:
     """Messages of ``cls`` that its validators let pass."""
 
@@ -82,7 +90,7 @@ def messages_of(cls: type) -> st.SearchStrategy[Any]:
     return build()
 
 
-@cache
+@once
 def validator(make_schema: Callable[[type], dict[str, object]], cls: type) -> Any:
     """Of the schema of ``cls``, which is a good one itself."""
     schema = make_schema(cls)
