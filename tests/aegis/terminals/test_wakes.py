@@ -31,7 +31,7 @@ from aegis.journal.ledger import encode_line, scan
 from aegis.journal.note import Note
 from aegis.protocol.inboxes import ReadInbox
 from aegis.protocol.terminals import CommandRecord, Subscribe, Unsubscribe
-from aegis.terminals import courier, wake_feed
+from aegis.terminals import courier, wake_feed, wakes
 from aegis.terminals.history import History
 from aegis.terminals.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -218,9 +218,11 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture(autouse=True)
-def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _retry_soon_and_settle_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(courier, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(courier, "LAST_RETRY_S", 0.05)
+    # A close waits for a second, which a busy machine takes for a hundred wakes.
+    monkeypatch.setattr(wakes, "CLOSE_S", HANG_S)
 
 
 async def test_everybody_is_told_once_and_in_order_but_never_the_writer(place: Place) -> None:
