@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -71,6 +72,7 @@ class Wakes:
         self._feed = WakeFeed(history)
         self._subscriptions = Subscriptions()
         self._on_disk: Subscriptions | None = None
+        self._coming: list[Change] = []
         self._couriers: dict[str, Courier] = {}
         self._lock: trio.Lock | None = None
         self._changed = Bell()
@@ -161,6 +163,7 @@ class Wakes:
         if not self._writing.locked() and self._changes_nothing(change):
             reply.send(answer())
         else:
+            self._coming.append(change)
             self._start_soon(self._change_and_answer, change, reply, answer)
 
     def _changes_nothing(self, change: Change) -> bool:
@@ -179,6 +182,8 @@ class Wakes:
             reply.fail(error)
         else:
             reply.send(answer())
+        finally:
+            self._coming.remove(change)
 
     async def _change_on_disk(self, change: Change) -> None:
         if self._changes_nothing(change):
@@ -216,11 +221,24 @@ class Wakes:
             handle=subscription.handle,
             confirmed=subscription.confirmed,
             feed=self._feed,
-            filter_of=lambda seq: self._subscriptions.by_key[key].filter_of(seq),
+            filters_of=partial(self._filters_of, key),
             send=self._send,
             share=self._share,
             on_change=self._changed_soon,
         )
+
+    def _filters_of(self, key: str, seq: int) -> list[Filter]:
+        """What may be asked for of this record: while a change is written, before and after it.
+
+        Which of the two is on the disk is open meanwhile. A record that is wanted in one case is
+        told: passed over, it could come behind later ones once a next life reads the other.
+        """
+        possible = [self._subscriptions]
+        for change in self._coming:
+            with contextlib.suppress(Unavailable):
+                possible.append(change(self._subscriptions))
+        found = [each.by_key.get(key) for each in possible]
+        return [each.filter_of(seq) for each in found if each is not None]
 
     # Telling them.
 

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -485,6 +486,27 @@ async def test_two_who_subscribe_while_one_is_being_written_are_both_there(place
         assert await place.ask(Who()) == ["ann", "bob"]
         await place.wait_told("ann", 0, 1)
         await place.wait_told("bob", 0, 1)
+
+
+@pytest.mark.parametrize("wider", [True, False])
+async def test_what_finishes_while_a_filter_is_written_is_told_if_one_of_the_two_wants_it(
+    place: Place, wider: bool
+) -> None:
+    # A next life that found the other filter would tell it behind later ones.
+    disk = FaultyDisk()
+    async with place.opened(Flusher(disk)):
+        await place.subscribe("ann", only_failures=wider)
+        disk.hold("fdatasync")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(place.subscribe, "ann", only_failures=not wider))
+            await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+            await place.finish_each("good 0", "good 1")
+            await place.wait_told("ann", 0, 1)
+            disk.release("fdatasync")
+        await place.finish_each("good 2")
+        await place.finish_each("bad 3", code=1)
+        await place.wait_told("ann", 3)
+        assert place.told("ann") == ([0, 1, 2, 3] if wider else [0, 1, 3])
 
 
 async def test_one_too_many_is_told_and_a_long_list_is_kept(place: Place) -> None:
