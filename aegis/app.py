@@ -116,10 +116,12 @@ def run_daemon(settings: DaemonSettings) -> int:
 def sync_state(disk: Disk, state: State) -> None:
     """Let the names of the state's directories be on the medium, whoever made them, and when.
 
-    All that is acknowledged lies in them. Raises ``StartupError``.
+    All that is acknowledged lies in them. Likewise the names in the state's directory: its keys are
+    given out from now on, and the daemon that made them may have been killed before it had synced
+    their name. Raises ``StartupError``.
     """
     try:
-        for directory in (state.root, state.directory.parent):
+        for directory in (state.root, state.directory.parent, state.directory):
             with contextlib.suppress(PermissionError):  # one may enter a root that one cannot read
                 sync_directory(disk, directory)
     except OSError as error:

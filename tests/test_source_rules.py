@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.one_python
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,7 +18,7 @@ ONLY_IN = {
     "threading.Timer": set[str](),
     "trio.lowlevel.start_thread_soon": {"aegis/journal/sync_threads.py"},
     "trio.lowlevel.spawn_system_task": set[str](),
-    "time.sleep": {"actors/faults.py"},
+    "time.sleep": {"actors/faults.py", "aegis/terminals/os_processes.py"},
     "trio._core": {"actors/simulate.py"},
     "os.fsync": {"aegis/journal/disk.py", "aegis/servers/auth.py"},
     "os.fdatasync": {"aegis/journal/disk.py"},
@@ -42,8 +45,13 @@ def swallows_all(node: ast.AST) -> bool:
     return "BaseException" in caught and not again
 
 
-def names_in(text: str) -> Iterator[str]:
+@cache  # each rule is about the same sources
+def names_in(text: str) -> frozenset[str]:
     """All that is named with dots, and every string: a module may be imported by its name."""
+    return frozenset(each_name_in(text))
+
+
+def each_name_in(text: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
             yield ast.unparse(node)

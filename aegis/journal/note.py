@@ -1,10 +1,10 @@
 """A note: one small object on disk that is written anew often, such as what is in flight.
 
 Written from the loop and not synced, it survives a killed process; ``sync`` makes it survive a
-power loss too. A note fills one of two slots in turn, so that a write which is cut short, by a kill
-or by a power loss, leaves the note before it readable. Each carries a number that rises; the
-highest one that checks is the note. A slot is one memory page, written whole: no rest of an older
-and longer note stays behind in it.
+power loss too, and ``confirm`` does so for what an earlier life has left. A note fills one of two
+slots in turn, so that a write which is cut short, by a kill or by a power loss, leaves the note
+before it readable. Each carries a number that rises; the highest one that checks is the note. A
+slot is one memory page, written whole: no rest of an older and longer note stays behind in it.
 
 A note too long for a slot (a command of a megabyte) takes the place of the whole file by a rename,
 and so does the next one after it: a file holds either two slots or one long note, never a mix.
@@ -12,6 +12,7 @@ and so does the next one after it: a file holds either two slots or one long not
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,7 @@ class Note:
         self._renames = 0
         self._renames_synced = 0
         self._suspect = False
+        self._confirmed = True
         self._closed = False
 
     @classmethod
@@ -143,10 +145,38 @@ class Note:
             self._suspect = True
             raise storage_error("sync", self.path, error) from error
 
+    async def confirm(self) -> None:
+        """Return once what was there when the note was opened survives a loss of power.
+
+        For who shows it: an earlier life may have been killed between its write and its sync. Costs
+        a sync of the file and one of its directory, and nothing where there was no file, or after
+        the first time. Where the disk refuses one of them the note goes into a new file, for a
+        second sync of the same pages would prove nothing. Nothing may be written meanwhile.
+        Raises ``StorageError``: what is shown may be lost; it may be tried again.
+        """
+        if self._confirmed:
+            return
+        if not self._suspect:
+            try:
+                await self._sync_found()
+            except OSError:
+                self._suspect = True
+        if self._suspect:
+            await self._replace_synced(self._current.fields)
+        self._confirmed = True
+
     def close(self) -> None:
         """Close the file; what it says stays."""
         self._closed = True
         self._close_file()
+
+    async def _sync_found(self) -> None:
+        fd = self._disk.open(self.path, os.O_RDONLY)
+        try:
+            await self._flusher.fdatasync(fd)
+        finally:
+            self._disk.close(fd)
+        await self._flusher.sync_directory(self.path.parent)
 
     def _put(self, fields: dict[str, Any] | None) -> None:
         assert not self._closed
@@ -166,7 +196,7 @@ class Note:
             raise storage_error("write", self.path, error) from error
         self._current = slot
 
-    async def _replace_synced(self, fields: dict[str, Any]) -> None:
+    async def _replace_synced(self, fields: dict[str, Any] | None) -> None:
         """In a thread: what takes the place of a file by its name must be synced before that."""
         assert not self._closed
         slot = _Slot(self._current.number + 1, fields)
@@ -201,6 +231,7 @@ class Note:
         data = read_file(self._disk, self.path, max_bytes=MAX_LINE_BYTES)
         if data is None:
             return
+        self._confirmed = False
         first = data[: data.find(b"\n") + 1]
         pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
         slots = [self._parse(piece) for piece in pieces if piece.strip(b" \n")]

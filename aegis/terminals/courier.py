@@ -7,7 +7,7 @@ cannot be sure of it sends again: the inbox knows the ids that it has.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import structlog
@@ -38,7 +38,8 @@ def retry_delay(failures: int) -> float:
 class Courier:
     """The way to ``handle``; ``confirmed`` is the record up to which it was told everything.
 
-    ``filter_of`` says of which records it wants to be told; the others are confirmed untold.
+    ``filters_of`` says of which records it wants to be told: those that one of the filters lets
+    pass; the others are confirmed untold.
     ``send`` puts a wake on its way, behind the number of the one under way before it; ``share``
     says how many may be under way at once, ``on_change`` is called when ``confirmed`` or
     ``in_trouble`` has changed.
@@ -51,7 +52,7 @@ class Courier:
         handle: str,
         confirmed: int,
         feed: WakeFeed,
-        filter_of: Callable[[int], Filter],
+        filters_of: Callable[[int], Sequence[Filter]],
         send: Callable[[Wake, str, int | None], Reply[Receipt]],
         share: Callable[[], int],
         on_change: Callable[[], None],
@@ -61,7 +62,7 @@ class Courier:
         self.in_trouble = False
         self._log = log.bind(terminal=terminal, handle=handle)
         self._feed = feed
-        self._filter_of = filter_of
+        self._filters_of = filters_of
         self._send = send
         self._share = share
         self._on_change = on_change
@@ -113,12 +114,12 @@ class Courier:
         self._reached, self._start = page.reached, page.next_start
 
     async def _is_told(self, wake: Wake) -> bool:
-        wanted = self._filter_of(wake.seq)
-        if not wake.is_for(self.handle) or (wanted.only_failures and not wake.failed):
+        if not wake.is_for(self.handle):
             return False
-        if wanted.pattern is None:
-            return True
-        return wake.cmd is not None and await search(wanted.pattern, wake.cmd) is not None
+        for wanted in self._filters_of(wake.seq):
+            if await _passes(wake, wanted):
+                return True
+        return False
 
     async def _tell(self, wakes: list[tuple[Wake, bool]]) -> None:
         """All are sent at once, so that they share a sync, and confirmed from the first one on."""
@@ -167,3 +168,11 @@ class Courier:
             self._log.warning("wake failed", error=error)
             self.in_trouble = True
             self._on_change()
+
+
+async def _passes(wake: Wake, wanted: Filter) -> bool:
+    if wanted.only_failures and not wake.failed:
+        return False
+    if wanted.pattern is None:
+        return True
+    return wake.cmd is not None and await search(wanted.pattern, wake.cmd) is not None

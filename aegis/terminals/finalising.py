@@ -58,7 +58,7 @@ async def tell_subscribers(
     wakes = Wakes(settings, files, history, flusher, inboxes)
     try:
         _, given = history.last()
-        wakes.open(given)
+        await wakes.open(given)
         async with trio.open_nursery() as nursery:
             wakes.start(nursery.start_soon)
             await wakes.settle(daemon_stops=False)

@@ -36,9 +36,15 @@ def delete(disk: Disk, doomed: Path) -> None:
 
 
 def delete_left_over(disk: Disk, terminals: Path) -> None:
-    """Delete what earlier purges left; what cannot be deleted is left to the next start."""
+    """Delete what earlier purges left; what cannot be deleted is left to the next start.
+
+    The names are synced before: an earlier life may have been killed before it had done so. Else a
+    loss of power could give a terminal its name back when a part of its files is deleted.
+    """
     with contextlib.suppress(OSError):
-        for name in disk.list_directory(terminals):
+        names = disk.list_directory(terminals)
+        sync_directory(disk, terminals)
+        for name in names:
             if name.startswith(PREFIX):
                 with contextlib.suppress(OSError):
                     delete(disk, terminals / name)

@@ -42,6 +42,7 @@ class Recorder:
         self._callers: dict[int, Call] = {}
         self._trouble = ""
         self._retry_is_due = False
+        self._tries_left = 0
 
     @property
     def is_settled(self) -> bool:
@@ -98,6 +99,17 @@ class Recorder:
         self._trouble = news.why
         for seq in [seq for seq in self._callers if seq >= news.seq]:
             self._callers.pop(seq).settle(StorageError(news.why))
+        self._try_last()
+
+    def end(self) -> None:
+        """The terminal ends, and there is no later: what is refused is tried once more at once."""
+        self._tries_left = 1
+        self._try_last()
+
+    def _try_last(self) -> None:
+        if self._tries_left and self._trouble:
+            self._tries_left -= 1
+            self.send_again()
 
     def retry(self) -> None:
         """The time has come that ``retry_soon`` asked for."""

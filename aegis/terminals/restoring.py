@@ -9,6 +9,7 @@ import attrs
 import structlog
 
 from aegis.errors import Unavailable
+from aegis.journal.disk import sync_directory
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.terminals.meta import load_settings, save_settings
@@ -31,6 +32,8 @@ def restored_settings(
         settings = default_settings(name, root)
         log.warning("terminal restored without its settings", terminal=name, shell=settings.shell)
         save_settings(flusher.disk, files, settings)
+    else:  # they are shown from now on, and who wrote them may have been killed before this
+        sync_directory(flusher.disk, files.directory)
     return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
 
 

@@ -100,8 +100,8 @@ class Terminal(Front):
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.end = await self._recorder.synced()
         self._last_record, given = self._history.last()
-        note = Note.open(self._files.note, self._flusher)
-        self._flight = Flight.open(note, self._wakes.open(given))
+        given = await self._wakes.open(given)
+        self._flight = Flight.open(Note.open(self._files.note, self._flusher), given)
         self._runs = Runs(
             self._settings.name,
             self._flight,
@@ -129,9 +129,9 @@ class Terminal(Front):
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
-        await self._wakes.close()
         if hasattr(self, "_flight"):
             self._flight.close()
+        await self._wakes.close()
 
     async def receive(self, message: FrontMessage) -> None:  # noqa: C901 - one line per message
         """Handle a client's command, or news of the shell, the writer or a timer."""
@@ -289,8 +289,7 @@ class Terminal(Front):
     def _shell_ended(self, news: msg.ShellEnded) -> None:
         self._standing.ended(news)
         end: api.End = news.end or "shell_exit"
-        known = news.exit is not None and end == "shell_exit"
-        code = shell_exit_code(news.exit) if known and news.exit is not None else None
+        code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         self._runs.shell_ended(news.shell)
         for command, call in self._flight.end_all(news.shell):
             self._finish(command, call, news, end=end, exit_code=code)
@@ -298,6 +297,7 @@ class Terminal(Front):
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
+            self._recorder.end()
             self._check_ended()
 
     def _shell_failed(self, why: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -71,6 +72,7 @@ class Wakes:
         self._feed = WakeFeed(history)
         self._subscriptions = Subscriptions()
         self._on_disk: Subscriptions | None = None
+        self._coming: list[Change] = []
         self._couriers: dict[str, Courier] = {}
         self._lock: trio.Lock | None = None
         self._changed = Bell()
@@ -81,13 +83,15 @@ class Wakes:
 
     # The life of a terminal's front.
 
-    def open(self, last_seq: int) -> int:
+    async def open(self, last_seq: int) -> int:
         """Read who subscribes; the ledger ends with ``last_seq``. Raises ``StorageError``.
 
-        Gives the highest number that is known to have been given: beyond ``last_seq`` if somebody
-        was told of records that the ledger does not have any more.
+        What was read survives a loss of power, also where an earlier life was killed before it had
+        synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if
+        somebody was told of records that the ledger does not have any more.
         """
         self._note = Note.open(self._files.subscribers, self._flusher)
+        await self._note.confirm()
         self._subscriptions, damaged = restored(self._note.load())
         self._on_disk = self._subscriptions
         if self._note.damaged or damaged:
@@ -159,6 +163,7 @@ class Wakes:
         if not self._writing.locked() and self._changes_nothing(change):
             reply.send(answer())
         else:
+            self._coming.append(change)
             self._start_soon(self._change_and_answer, change, reply, answer)
 
     def _changes_nothing(self, change: Change) -> bool:
@@ -177,6 +182,8 @@ class Wakes:
             reply.fail(error)
         else:
             reply.send(answer())
+        finally:
+            self._coming.remove(change)
 
     async def _change_on_disk(self, change: Change) -> None:
         if self._changes_nothing(change):
@@ -214,11 +221,24 @@ class Wakes:
             handle=subscription.handle,
             confirmed=subscription.confirmed,
             feed=self._feed,
-            filter_of=lambda seq: self._subscriptions.by_key[key].filter_of(seq),
+            filters_of=partial(self._filters_of, key),
             send=self._send,
             share=self._share,
             on_change=self._changed_soon,
         )
+
+    def _filters_of(self, key: str, seq: int) -> list[Filter]:
+        """What may be asked for of this record: while a change is written, before and after it.
+
+        Which of the two is on the disk is open meanwhile. A record that is wanted in one case is
+        told: passed over, it could come behind later ones once a next life reads the other.
+        """
+        possible = [self._subscriptions]
+        for change in self._coming:
+            with contextlib.suppress(Unavailable):
+                possible.append(change(self._subscriptions))
+        found = [each.by_key.get(key) for each in possible]
+        return [each.filter_of(seq) for each in found if each is not None]
 
     # Telling them.
 

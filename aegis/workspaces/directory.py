@@ -8,6 +8,7 @@ at worst the name of a shell that is not there: it is listed as stopped, and can
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import trio
 
 from actors import Actor, AskError, Ref, Reply, Request
 from aegis.directories import find_directory
-from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, Unavailable
+from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
@@ -67,9 +68,14 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         self._idle = trio.Event()
 
     async def setup(self) -> None:
-        """Be found; learn which workspaces there are."""
+        """Be found; learn which workspaces there are.
+
+        If the disk does not confirm them, each request tries that again.
+        """
         self.context.register("service", "workspaces")
         self._store = WorkspaceStore(self._path, self._flusher)
+        with contextlib.suppress(StorageError):
+            await self._store.confirm()
 
     async def teardown(self) -> None:
         """End the commands that run, and see them gone."""
@@ -83,6 +89,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
 
     async def receive(self, message: WorkspaceMessage) -> None:
         """Carry out what takes no time; let helper tasks do the rest."""
+        await self._store.confirm()
         match message:
             case api.ListWorkspaces():
                 self._answer(message, self._list)

@@ -22,7 +22,7 @@ class WorkspaceStore:
     """The file at ``path``. ``now`` is what it holds; for one Trio loop.
 
     Raises ``StorageError`` when it is opened and when a change cannot be written: then nothing has
-    changed.
+    changed. Nothing of it may be shown before ``confirm`` has returned.
     """
 
     def __init__(self, path: Path, flusher: Flusher) -> None:
@@ -31,6 +31,13 @@ class WorkspaceStore:
         self._writing = trio.Lock()
         if self._note.damaged or damaged:
             log.error("workspaces damaged", path=str(path), kept=len(self.now.by_key))
+
+    async def confirm(self) -> None:
+        """Return once what was found survives a loss of power; after that it does nothing.
+
+        Raises ``StorageError`` where the disk refuses that: the next call tries again.
+        """
+        await self._note.confirm()
 
     async def change(self, change: Callable[[Workspaces], tuple[Workspaces, T]]) -> T:
         """Carry out one change and give what it gives; what it raises changes nothing."""

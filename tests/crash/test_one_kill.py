@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from aegis.chaos.real.deaths import POINTS
 from aegis.chaos.real.processes import processes_of
+from aegis.client.line import ConnectionLost
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.test_fault_points import ONLY_REAL
 
 pytestmark = pytest.mark.real
 
@@ -84,3 +87,15 @@ def test_a_command_that_ended_before_the_kill_keeps_its_end_though_nobody_was_to
     assert record["duration_s"] is not None
     [wake] = own_daemon.call("inbox_wait", from_handle="alice")["messages"]
     assert wake["body"].split("\n")[1].startswith("exit 7 · ")
+
+
+@pytest.mark.parametrize("point", ONLY_REAL)
+def test_a_daemon_is_killed_at_what_no_simulated_one_passes(
+    own_daemon: DaemonProcess, point: str
+) -> None:
+    assert point in POINTS
+    own_daemon.start(faults=f"{point}@2=kill")
+    own_daemon.call("status")
+    with pytest.raises(ConnectionLost):
+        own_daemon.call("status")
+    own_daemon.wait_stopped()

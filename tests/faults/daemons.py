@@ -54,6 +54,7 @@ class Shelf:
 
     life: str
     columns: int | None
+    subscribers: tuple[str, ...]
     records: tuple[Mapping[str, Any], ...]
     damaged: int
 
@@ -152,8 +153,7 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
     open_now = {each.name: each for each in listed if each.state != "failed"}
     shelves = {}
     for name in sorted({*open_now, *(name for name in names if not name.startswith("."))}):
-        info = open_now.get(name)
-        shelves[name] = await _shelf(system, disk, name, None if info is None else info.cols)
+        shelves[name] = await _shelf(system, disk, name, open_now.get(name))
     read = ReadInbox(from_handle=READER, unread=False, limit=1000)
     messages: Any = to_plain(await ask(system, read))["messages"]
     return Found(
@@ -175,7 +175,9 @@ def tokens_below(directory: Path, image: Image) -> tuple[str, ...]:
     )
 
 
-async def _shelf(system: System, disk: SimulatedDisk, name: str, columns: int | None) -> Shelf:
+async def _shelf(
+    system: System, disk: SimulatedDisk, name: str, info: api.TerminalInfo | None
+) -> Shelf:
     files = TerminalFiles(TERMINALS / name)
     settings = load_settings(disk, files, ROOT)
     try:
@@ -185,7 +187,8 @@ async def _shelf(system: System, disk: SimulatedDisk, name: str, columns: int | 
     plain: Any = to_plain(reading)["result"]
     return Shelf(
         life="" if settings is None else settings.life,
-        columns=columns,
+        columns=None if info is None else info.cols,
+        subscribers=() if info is None else tuple(info.subscribers),
         records=tuple(map(without_the_moment, plain)),
         damaged=LedgerReader(files.ledger, disk=disk).onward(0).damaged_count,
     )

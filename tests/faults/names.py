@@ -74,7 +74,7 @@ class SubscribedFront(Actor[Subscribe | Unsubscribe]):
         history = History(FILES.ledger, disk=flusher.disk)
         inboxes = self.context.system.ref("root/router")
         self._wakes = Wakes(SETTINGS, FILES, history, flusher, inboxes)
-        self._wakes.open(-1)
+        await self._wakes.open(-1)
         self._wakes.start(self.context.start_soon)
 
     async def teardown(self) -> None:
@@ -86,6 +86,14 @@ class SubscribedFront(Actor[Subscribe | Unsubscribe]):
             self._wakes.subscribe(message, self.defer(message))
         else:
             self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
+
+
+async def _open_wakes(flusher: SimulatedFlusher) -> None:
+    """What a front does with its subscribers when it starts; none of them is told anything yet."""
+    inboxes: Any = None
+    wakes = Wakes(SETTINGS, FILES, History(FILES.ledger, disk=flusher.disk), flusher, inboxes)
+    await wakes.open(-1)
+    await wakes.close()
 
 
 REQUESTS: tuple[Request[Any], ...] = (
@@ -120,7 +128,7 @@ class Subscriptions:
     tables: tuple[FaultTable, ...] = (JOURNAL, RUNTIME)
     subjects: tuple[str, ...] = ("SubscribedFront",)
     recovers_durably: bool = True
-    shows_only_durable: bool = False
+    shows_only_durable: bool = True
 
     async def play(self, world: World) -> None:
         router = {
@@ -148,6 +156,7 @@ class Subscriptions:
         await until_done(live)
 
     def recover(self, disk: SimulatedDisk) -> dict[str, tuple[str | None, bool]]:
+        at_once(partial(_open_wakes, SimulatedFlusher(disk)))
         note = Note.open(FILES.subscribers, SimulatedFlusher(disk))
         note.close()
         found, _ = restored(note.load())
@@ -228,7 +237,7 @@ class NamedWorkspaces:
     tables: tuple[FaultTable, ...] = (JOURNAL,)
     subjects: tuple[str, ...] = ()
     recovers_durably: bool = True
-    shows_only_durable: bool = False
+    shows_only_durable: bool = True
     path: Path = Path("/state/workspaces.json")
     directories: tuple[str, ...] = ("/a", "/" + "d" * 5000, "/c")
 
@@ -236,6 +245,7 @@ class NamedWorkspaces:
         async def live() -> None:
             store = WorkspaceStore(self.path, world.flusher)
             try:
+                await store.confirm()
                 await self._create_all(world, store)
             finally:
                 store.close()
@@ -254,6 +264,7 @@ class NamedWorkspaces:
 
     def recover(self, disk: SimulatedDisk) -> list[tuple[str, str]]:
         store = WorkspaceStore(self.path, SimulatedFlusher(disk))
+        at_once(store.confirm)
         store.close()
         return [(each.name, each.directory) for each in store.now.by_key.values()]
 

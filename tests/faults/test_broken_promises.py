@@ -119,6 +119,13 @@ def leave_the_note_unsynced(patch: Patch) -> None:
     patch.setattr(Note, "sync", sync)
 
 
+def show_a_note_that_an_earlier_life_did_not_sync(patch: Patch) -> None:
+    async def confirm(self: Note) -> None:
+        await trio.lowlevel.checkpoint()
+
+    patch.setattr(Note, "confirm", confirm)
+
+
 def rotate_without_saying_so_first(patch: Patch) -> None:
     real = RawLog._store
 
@@ -158,6 +165,8 @@ BROKEN = [
     Broken(deliver_twice, HandOver()),
     Broken(write_both_notes_into_one_slot, Subscriptions()),
     Broken(leave_the_note_unsynced, Subscriptions()),
+    Broken(show_a_note_that_an_earlier_life_did_not_sync, Subscriptions()),
+    Broken(show_a_note_that_an_earlier_life_did_not_sync, NamedWorkspaces()),
     Broken(rotate_without_saying_so_first, Rotation()),
 ]
 

@@ -70,7 +70,7 @@ class SimulatedDaemon:
         return self.death is not None
 
     def start_soon(self, work: Callable[..., Any], *args: object) -> None:
-        """Do this beside it, until it ends."""
+        """Do this beside it, until it ends or begins to stop; not at all behind that."""
         if self._nursery is not None and not self.is_over:
             self._nursery.start_soon(work, *args)
 
@@ -116,6 +116,7 @@ class SimulatedDaemon:
             async with trio.open_nursery() as self._nursery:
                 await body(system)
                 self._nursery.cancel_scope.cancel()
+            self._nursery = None
             await self._stop(system)
 
     async def _stop(self, system: System) -> None:

@@ -60,8 +60,8 @@ POINTS: Mapping[str, int] = {
     "actor.receive.after[Terminal]": 40,
     "actor.receive.before[Shell]": 40,
     "actor.receive.after[Shell]": 40,
-    "actor.receive.before[Writer]": 8,
-    "actor.receive.after[Writer]": 8,
+    "actor.receive.before[LedgerWriter]": 8,
+    "actor.receive.after[LedgerWriter]": 8,
     "actor.receive.before[Inbox]": 15,
     "actor.receive.after[Inbox]": 15,
     "actor.receive.before[InboxRouter]": 15,
@@ -70,7 +70,7 @@ POINTS: Mapping[str, int] = {
     "actor.setup.after[Shell]": 2,
     "actor.setup.after[Inbox]": 2,
     "actor.teardown.before[Terminal]": 2,
-    "actor.teardown.after[Writer]": 2,
+    "actor.teardown.after[LedgerWriter]": 2,
 }
 """Fault points that may be struck, and how far ahead the pass that is may lie."""
 

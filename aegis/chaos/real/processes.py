@@ -10,8 +10,6 @@ from pathlib import Path
 
 import attrs
 
-from aegis.terminals.process_table import environment_place
-
 LOCKED_S = 1.0
 """A child that was forked when its parent was killed closes the lock when it is executed."""
 
@@ -83,7 +81,8 @@ def first_environment(path: Path) -> list[bytes]:
     try:
         for _ in range(EXEC_LOOKS):
             environ = (path / "environ").read_bytes()
-            if environ or environment_place((path / "stat").read_bytes()) is None:
+            has_memory = not (path / "statm").read_bytes().startswith(b"0 ")
+            if environ or not has_memory:
                 break
             threading.Event().wait(EXEC_LOOK_S)
     except OSError:

@@ -165,6 +165,7 @@ def files_below(top: Path) -> dict[str, bytes | None]:
     return found
 
 
+@pytest.mark.one_python
 @settings(max_examples=300)
 @given(st.lists(OPERATIONS, max_size=40), st.sampled_from([[], PRELUDE]))
 @example([("open", "a", NEW), ("open", "a", NEW), ("unlink", "a"), ("is_removed", 0)], [])

@@ -13,6 +13,11 @@ import pytest
 
 from tests.aegis.cli.test_main import ENVIRONMENT, GUARD_S, PROGRAM, run_program
 
+pytestmark = pytest.mark.real
+
+WHOLE_GUARD_S = 300
+"""A guard for whole histories: some seconds of a processor, of which there may be little."""
+
 BREAK = '''
 """Breaks a promise in every process that is started with it."""
 from aegis.journal.note import Note
@@ -27,8 +32,10 @@ def figure(output: str, name: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.every_python
 def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> None:
-    done = run_program("chaos", "--seed", "0", "--seeds", "3", "--jobs", "2", cwd=tmp_path)
+    words = ("--seed", "0", "--seeds", "3", "--jobs", "2")
+    done = run_program("chaos", *words, cwd=tmp_path, guard_s=WHOLE_GUARD_S)
     output = done.stdout.decode()
     assert done.returncode == 0, output
     assert output.startswith("seeds from 0\n")
@@ -48,7 +55,8 @@ def test_a_broken_promise_is_told_with_the_shortest_script_and_how_to_repeat_it(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(BREAK)
     path = f"{tmp_path}:{ENVIRONMENT['PYTHONPATH']}"
-    done = run_program("chaos", "--seed", "0", "--seeds", "60", cwd=tmp_path, PYTHONPATH=path)
+    words = ("--seed", "0", "--seeds", "60")
+    done = run_program("chaos", *words, cwd=tmp_path, guard_s=WHOLE_GUARD_S, PYTHONPATH=path)
     output = done.stdout.decode()
     assert done.returncode == 1, output
     seed = int(re.findall(r"^seed (\d+) breaks a promise:$", output, re.MULTILINE)[0])
@@ -66,6 +74,7 @@ def children_of(pid: int) -> list[str]:
     return [child for children in threads for child in children.read_text().split()]
 
 
+@pytest.mark.every_python
 def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*PROGRAM, "chaos", "--minutes", "60", "--jobs", "1"],
@@ -89,11 +98,10 @@ def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-@pytest.mark.real
 @pytest.mark.slow
 def test_real_daemons_are_killed_and_nothing_is_left(tmp_path: Path) -> None:
     words = ("--real", "--seed", "5", "--lives", "2")
-    done = run_program("chaos", *words, cwd=tmp_path, TMPDIR=str(tmp_path))
+    done = run_program("chaos", *words, cwd=tmp_path, guard_s=WHOLE_GUARD_S, TMPDIR=str(tmp_path))
     output = done.stdout.decode()
     assert done.returncode == 0, output
     assert figure(output, "daemons killed") == 2

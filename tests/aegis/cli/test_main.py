@@ -31,13 +31,15 @@ ENVIRONMENT = {
 GUARD_S = 60
 
 
-def run_program(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
+def run_program(
+    *words: str, cwd: Path, guard_s: float = GUARD_S, **variables: str
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*PROGRAM, *words],
         cwd=cwd,
         env=ENVIRONMENT | variables,
         capture_output=True,
-        timeout=GUARD_S,
+        timeout=guard_s,
         check=False,
     )
 

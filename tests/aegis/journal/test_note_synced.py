@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 
+from aegis.chaos.disk_images import legal_images
+from aegis.chaos.disk_model import Image
+from aegis.chaos.file_content import FailedSync
+from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
+from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.errors import StorageError
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
 SHORT: dict[str, Any] = {"seq": 1}
 LONG: dict[str, Any] = {"text": "x" * 10_000}
+NOTE = Path("/state/note.json")
 
 
 @pytest.fixture
@@ -165,3 +173,112 @@ async def test_a_note_that_is_closed_while_it_is_replaced_leaves_no_descriptor(
         disk.release("fsync")
     assert disk.open_fds == set()
     assert reloaded(path) == SHORT
+
+
+# What an earlier life has left.
+
+
+def left_unsynced(fields: dict[str, Any]) -> SimulatedDisk:
+    """A disk whose process was killed right before it synced this note, the second one."""
+
+    async def write(disk: SimulatedDisk) -> None:
+        note = Note.open(NOTE, SimulatedFlusher(disk))
+        await note.write_synced(SHORT)
+        disk.plan = DiskPlan({("fdatasync", 1): Die(), ("fsync", 2): Die()})
+        await note.write_synced(fields)
+
+    disk = SimulatedDisk({"/": None, "/state": None})
+    with pytest.RaisesGroup(ProcessDied, allow_unwrapped=True):
+        simulated(write, disk)
+    disk.model.close_all()
+    next_one = SimulatedDisk()
+    next_one.model = disk.model
+    return next_one
+
+
+def simulated(work: Callable[[SimulatedDisk], Awaitable[None]], disk: SimulatedDisk) -> None:
+    trio.run(work, disk, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def held_in(image: Image) -> dict[str, Any] | None:
+    note = Note.open(NOTE, SimulatedFlusher(SimulatedDisk(image)))
+    note.close()
+    return note.load()
+
+
+def may_hold(disk: SimulatedDisk) -> list[dict[str, Any] | None]:
+    """What may be found after a loss of power now."""
+    found: list[dict[str, Any] | None] = []
+    for image in legal_images(disk.model):
+        if (held := held_in(image)) not in found:
+            found.append(held)
+    return found
+
+
+async def open_and_confirm(disk: SimulatedDisk) -> None:
+    note = Note.open(NOTE, SimulatedFlusher(disk))
+    try:
+        await note.confirm()
+    finally:
+        note.close()
+
+
+@pytest.mark.parametrize("new", [{"seq": 2}, LONG], ids=["in place", "a new file"])
+def test_what_an_earlier_life_did_not_sync_is_there_for_good_once_it_is_confirmed(
+    new: dict[str, Any],
+) -> None:
+    disk = left_unsynced(new)
+    assert SHORT in may_hold(disk)
+    simulated(open_and_confirm, disk)
+    assert may_hold(disk) == [new]
+
+
+@pytest.mark.parametrize("fate", FailedSync)
+@pytest.mark.parametrize("call", ["fdatasync", "fsync"])
+@pytest.mark.parametrize("new", [{"seq": 2}, LONG], ids=["in place", "a new file"])
+def test_a_disk_that_refuses_that_sync_gets_a_new_file(
+    new: dict[str, Any], call: str, fate: FailedSync
+) -> None:
+    """What its pages have become is unknown, and a second sync would tell nothing of them."""
+    disk = left_unsynced(new)
+    disk.plan = DiskPlan({(call, 1): Fail(errno.EIO, fate)})
+    simulated(open_and_confirm, disk)
+    assert disk.plan.hits["rename"] == 1
+    assert may_hold(disk) == [new]
+
+
+def test_where_it_cannot_be_confirmed_that_is_told_and_the_next_try_makes_a_new_file() -> None:
+    disk = left_unsynced({"seq": 2})
+
+    async def confirm_twice(disk: SimulatedDisk) -> None:
+        note = Note.open(NOTE, SimulatedFlusher(disk))
+        with pytest.raises(StorageError, match=r"cannot write /state/note\.json: Input/output"):
+            await note.confirm()
+        assert note.load() == {"seq": 2}
+        await note.confirm()
+        assert (disk.plan.hits["fdatasync"], disk.plan.hits["rename"]) == (1, 1)
+        note.close()
+
+    eio = Fail(errno.EIO, FailedSync.CLEAN)
+    disk.plan = DiskPlan({("fdatasync", 1): eio, ("fsync", 1): eio})
+    simulated(confirm_twice, disk)
+    assert may_hold(disk) == [{"seq": 2}]
+
+
+async def test_to_confirm_costs_two_syncs_off_the_loop_and_nothing_the_second_time(
+    path: Path, disk: FaultyDisk
+) -> None:
+    first = Note.open(path, Flusher(disk))
+    await first.confirm()
+    assert (disk.calls["fdatasync"], disk.calls["fsync"]) == (0, 0)  # there is no file yet
+    await first.write_synced(SHORT)
+    first.close()
+    note = Note.open(path, Flusher(disk))
+    disk.calls.clear()
+    disk.threads.clear()
+    for _ in range(2):
+        await note.confirm()
+        assert (disk.calls["fdatasync"], disk.calls["fsync"]) == (1, 1)
+    assert threading.get_ident() not in disk.threads["fdatasync"] | disk.threads["fsync"]
+    note.close()
+    assert disk.open_fds == set()

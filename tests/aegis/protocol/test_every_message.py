@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
-from typing import Any, Literal, Union, get_args, get_origin
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import attrs
 import jsonschema  # type: ignore[import-untyped]
@@ -18,6 +19,14 @@ from actors.errors import CodecError
 from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import COMMANDS, Entry
 from aegis.protocol.wire import to_plain
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def once(make: T) -> T:
+    """``cache``, also for classes: mypy does not believe that those of attrs can be hashed."""
+    return cast("T", cache(make))
+
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 
@@ -56,15 +65,22 @@ def scalars_of(form: Any, keywords: Mapping[str, Any]) -> st.SearchStrategy[Any]
     return {str: SAFE_TEXT, bool: st.booleans(), type(None): st.none()}[form]
 
 
+@once
+def fields_of(cls: type) -> dict[str, st.SearchStrategy[Any]]:
+    """What each field of ``cls`` may hold; asked for when one is made, for some hold themselves."""
+    return {
+        field.name: values_of(field.type, field.metadata.get("schema", {}))
+        for field in resolved_fields(cls)
+    }
+
+
+@once
 def messages_of(cls: type) -> st.SearchStrategy[Any]:
     """Messages of ``cls`` that its validators let pass."""
 
     @st.composite
     def build(draw: st.DrawFn) -> Any:
-        fields = {
-            field.name: draw(values_of(field.type, field.metadata.get("schema", {})))
-            for field in resolved_fields(cls)
-        }
+        fields = {name: draw(value) for name, value in fields_of(cls).items()}
         try:
             return cls(**fields)
         except ValueError:
@@ -72,6 +88,14 @@ def messages_of(cls: type) -> st.SearchStrategy[Any]:
             assume(condition=False)
 
     return build()
+
+
+@once
+def validator(make_schema: Callable[[type], dict[str, object]], cls: type) -> Any:
+    """Of the schema of ``cls``, which is a good one itself."""
+    schema = make_schema(cls)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def test_the_command_set_is_whole() -> None:
@@ -88,7 +112,7 @@ def test_a_command_goes_through_json_and_back(entry: Entry, data: st.DataObject)
     command = data.draw(messages_of(entry.command))
     document = json.loads(json.dumps(unstructure(command)))
     assert structure(entry.command, document) == command
-    jsonschema.validate(document, input_schema(entry.command))
+    validator(input_schema, entry.command).validate(document)
 
 
 @each_command
@@ -100,7 +124,7 @@ def test_a_reply_goes_through_json_and_back_and_fits_its_schema(
     reply = data.draw(messages_of(entry.reply))
     document = json.loads(json.dumps(to_plain(reply)))
     assert structure(entry.reply, document) == reply
-    jsonschema.validate(document, output_schema(entry.reply))
+    validator(output_schema, entry.reply).validate(document)
 
 
 JSON = st.recursive(
@@ -124,7 +148,7 @@ def test_schema_and_codec_agree_about_any_arguments(entry: Entry, data: st.DataO
     # JSON Schema is not told of this one rule over two arguments, and knows no case of names.
     assume(None in (document.get("last_n"), document.get("since_seq")))
     assume(not differ_by_case_alone(document.get("names")))
-    fits = jsonschema.Draft202012Validator(input_schema(entry.command)).is_valid(document)
+    fits = validator(input_schema, entry.command).is_valid(document)
     assert accepts(entry, document) is fits
 
 

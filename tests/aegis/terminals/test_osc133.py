@@ -303,6 +303,7 @@ ADVERSARIAL: dict[str, bytes] = {
 }
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("unit", ADVERSARIAL.values(), ids=ADVERSARIAL)
 def test_megabytes_of_hostile_bytes_pass_whole_and_byte_by_byte(unit: bytes) -> None:
     # Anything worse than linear would take hours here, not seconds.

@@ -67,3 +67,33 @@ def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
     assert whole == list(range(3, MAX_UNSAVED))
     assert kept[MAX_UNSAVED].truncated
     assert [each["seq"] for each in logs if each["event"] == "record given up"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("refused_first", [True, False])
+def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
+    refused_first: bool,
+) -> None:
+    writer = Told()
+    recorder = Recorder(writer, lambda: None)  # type: ignore[arg-type]
+    refusal = AppendFailed(seq=0, why="the disk fails")
+    recorder.append(record(0))
+    if refused_first:
+        recorder.refused(refusal)
+    recorder.end()
+    if not refused_first:
+        recorder.refused(refusal)
+    assert writer.sent() == [0, 0]
+    assert not recorder.is_settled, "the terminal waits for the answer"
+    recorder.refused(refusal)
+    assert writer.sent() == []
+    assert recorder.is_settled, "it ends without: the note has what is missing"
+
+
+def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
+    writer = Told()
+    recorder = Recorder(writer, lambda: None)  # type: ignore[arg-type]
+    recorder.append(record(0))
+    recorder.end()
+    recorder.confirmed(RecordAppended(seq=0, end=10))
+    assert writer.sent() == [0]
+    assert recorder.is_settled

@@ -397,6 +397,7 @@ HOSTILE: dict[str, bytes] = {
 }
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_output_takes_bounded_memory(unit: bytes) -> None:
     # 300 kB of it, on a line of some length; anything worse than linear would take minutes.

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -31,7 +32,7 @@ from aegis.journal.ledger import encode_line, scan
 from aegis.journal.note import Note
 from aegis.protocol.inboxes import ReadInbox
 from aegis.protocol.terminals import CommandRecord, Subscribe, Unsubscribe
-from aegis.terminals import courier, wake_feed
+from aegis.terminals import courier, wake_feed, wakes
 from aegis.terminals.history import History
 from aegis.terminals.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -97,7 +98,7 @@ class SmallFront(Actor[Subscribe | Unsubscribe | Finish | Settle | Who]):
         inboxes = self.context.system.ref("root/router")
         self._wakes = Wakes(SETTINGS, self._files, history, self._flusher, inboxes)
         _, given = history.last()
-        self._next = self._wakes.open(given) + 1
+        self._next = await self._wakes.open(given) + 1
         self._wakes.start(self.context.start_soon)
 
     async def teardown(self) -> None:
@@ -218,9 +219,11 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture(autouse=True)
-def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _retry_soon_and_settle_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(courier, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(courier, "LAST_RETRY_S", 0.05)
+    # A close waits for a second, which a busy machine takes for a hundred wakes.
+    monkeypatch.setattr(wakes, "CLOSE_S", HANG_S)
 
 
 async def test_everybody_is_told_once_and_in_order_but_never_the_writer(place: Place) -> None:
@@ -483,6 +486,27 @@ async def test_two_who_subscribe_while_one_is_being_written_are_both_there(place
         assert await place.ask(Who()) == ["ann", "bob"]
         await place.wait_told("ann", 0, 1)
         await place.wait_told("bob", 0, 1)
+
+
+@pytest.mark.parametrize("wider", [True, False])
+async def test_what_finishes_while_a_filter_is_written_is_told_if_one_of_the_two_wants_it(
+    place: Place, wider: bool
+) -> None:
+    # A next life that found the other filter would tell it behind later ones.
+    disk = FaultyDisk()
+    async with place.opened(Flusher(disk)):
+        await place.subscribe("ann", only_failures=wider)
+        disk.hold("fdatasync")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(place.subscribe, "ann", only_failures=not wider))
+            await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+            await place.finish_each("good 0", "good 1")
+            await place.wait_told("ann", 0, 1)
+            disk.release("fdatasync")
+        await place.finish_each("good 2")
+        await place.finish_each("bad 3", code=1)
+        await place.wait_told("ann", 3)
+        assert place.told("ann") == ([0, 1, 2, 3] if wider else [0, 1, 3])
 
 
 async def test_one_too_many_is_told_and_a_long_list_is_kept(place: Place) -> None:

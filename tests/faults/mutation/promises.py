@@ -168,8 +168,8 @@ _BROKEN = (
         "the writer of a command is woken too",
         "G11",
         "aegis/terminals/courier.py",
-        "        if not wake.is_for(self.handle) or ",
-        "        if ",
+        "        if not wake.is_for(self.handle):\n",
+        "        if False:\n",
     ),
     Promise(
         "a wake is taken for told before the inbox confirmed",

@@ -53,6 +53,7 @@ def test_another_script_gives_another_trace() -> None:
     assert play(make_script(3)).happenings != play(make_script(4)).happenings
 
 
+@pytest.mark.one_python
 def test_a_trace_hangs_on_nothing_of_its_process() -> None:
     digests = set()
     for hash_seed in ("1", "2"):
@@ -78,6 +79,7 @@ def test_any_part_of_a_script_is_one(keep: int) -> None:
     assert sum(outcome.hits.values()) > 0
 
 
+@pytest.mark.one_python
 def test_everything_that_can_be_asked_is_asked_and_everything_that_can_go_wrong_does() -> None:
     asked: Counter[str] = Counter()
     hits: Counter[str] = Counter()
@@ -181,6 +183,7 @@ def drops_a_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Appender, "append", appended)
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [

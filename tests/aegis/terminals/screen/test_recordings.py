@@ -31,6 +31,7 @@ def test_the_libraries_show_the_same_all_along(recording: Recording, rows: int |
     assert not first.screen().partial
 
 
+@pytest.mark.one_python
 @each_recording
 def test_byte_by_byte_is_the_same(recording: Recording) -> None:
     for whole, bytewise in zip(emulators(recording), emulators(recording), strict=True):

@@ -1,0 +1,156 @@
+"""The tables of fault points name what the code passes, and the rings pass all that they name.
+
+Of rings 1 and 2 a little is played here. What only a real daemon can pass is named with the reason;
+``tests/crash/test_one_kill.py`` kills one there.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+
+import actors
+import aegis
+from actors.faults import FaultPoint, FaultTable, Plan
+from aegis.app import FAULT_TABLES
+from aegis.chaos.exhaustive import Exploration
+from aegis.chaos.histories import script as s
+from aegis.chaos.histories.drawing import POINTS as STRUCK_BY_RING_2
+from aegis.chaos.histories.drawing import make_script
+from aegis.chaos.histories.playing import play
+from aegis.chaos.histories.trouble import TroubledPlan
+from aegis.chaos.strikes import Kind, Strike
+from tests.faults.terminals import StartRunFinish
+from tests.faults.test_exhaustive import SCENARIOS
+
+POINTS = {point.name for table in FAULT_TABLES for point in table}
+
+ONLY_REAL = {"gateway.accept.before": "servers are not simulated"}
+"""Points that no simulated daemon passes, each with the reason."""
+
+CRASHED = "actor.receive.before[Shell]"
+"""The crash that makes a supervisor start an actor again: nothing else passes its points."""
+
+SEEDS = (3, 4)
+"""Histories in which everything is done that passes a point."""
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "deaths-of-a-daemon.md"
+
+
+# What stands in the code.
+
+
+@cache
+def sources() -> dict[str, str]:
+    """All modules of both packages, by name."""
+    found = {}
+    for package in (actors, aegis):
+        top = Path(str(package.__file__)).parent
+        for path in top.rglob("*.py"):
+            parts = path.relative_to(top.parent).with_suffix("").parts
+            found[".".join(parts)] = path.read_text()
+    return found
+
+
+def named(what: type[FaultTable] | type[FaultPoint]) -> dict[str, FaultTable | FaultPoint]:
+    """Those of a module ``faults``, as ``module.CONSTANT``."""
+    return {
+        f"{module}.{constant}": value
+        for module in sources()
+        if module.endswith(".faults")
+        for constant, value in vars(importlib.import_module(module)).items()
+        if isinstance(value, what)
+    }
+
+
+def passes(text: str) -> Iterator[str]:
+    """What ``hit`` and ``reach`` are called on, as ``module.CONSTANT``."""
+    tree = ast.parse(text)
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=receiver, attr="hit" | "reach")):
+                first, dot, rest = ast.unparse(receiver).partition(".")
+                yield f"{imported.get(first, first)}{dot}{rest}"
+
+
+def test_every_table_is_armed_by_a_daemon() -> None:
+    tables = {id(table) for table in named(FaultTable).values()}
+    assert tables == {id(table) for table in FAULT_TABLES}
+
+
+def test_what_the_code_passes_is_what_the_tables_name() -> None:
+    passing = [text for text in sources().values() if re.search(r"\.(hit|reach)\(", text)]
+    assert {each for text in passing for each in passes(text)} == set(named(FaultPoint))
+    assert len(passing) > len(FAULT_TABLES)
+    assert {getattr(point, "name", "") for point in named(FaultPoint).values()} == POINTS
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from aegis.journal import faults\nfaults.A.hit(x)", "aegis.journal.faults.A"),
+        ("from actors.faults import A\nasync def f():\n await A.reach()", "actors.faults.A"),
+        ("from actors.faults import A as B\nB.hit()", "actors.faults.A"),
+        ("FaultPoint('a').hit()", "FaultPoint('a')"),
+    ],
+)
+def test_a_pass_is_known_however_its_point_is_imported(text: str, found: str) -> None:
+    assert list(passes(text)) == [found]
+
+
+def test_the_page_of_deaths_has_every_point_and_no_other() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+\.(?:before|after))` \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(POINTS)
+
+
+# What is passed.
+
+
+def recorded(patch: pytest.MonkeyPatch, kind: type[Plan]) -> set[str]:
+    """What is passed while such a plan is armed, from now on: points, also with their subjects."""
+    seen: set[str] = set()
+    real = kind.strike
+
+    def strike(self: Plan, point: FaultPoint, subject: str = "") -> float:
+        seen.update({point.name, f"{point.name}[{subject}]"})
+        return real(self, point, subject)
+
+    patch.setattr(kind, "strike", strike)
+    return seen
+
+
+def without_subjects(passed: set[str]) -> set[str]:
+    return {each.partition("[")[0] for each in passed}
+
+
+def test_the_scenarios_of_ring_1_pass_every_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = recorded(monkeypatch, Plan)
+    for scenario in SCENARIOS:
+        Exploration(scenario).run(None)
+    Exploration(StartRunFinish()).run(Strike(CRASHED, 3, Kind.CRASH))
+    assert without_subjects(passed) == POINTS - ONLY_REAL.keys()
+
+
+def test_histories_pass_every_point_and_every_place_where_they_let_something_go_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed = recorded(monkeypatch, TroubledPlan)
+    for seed in SEEDS:
+        play(make_script(seed))
+    crash = s.PointFault(step=0, place=CRASHED, number=3, kind=Kind.CRASH)
+    play(attrs.evolve(make_script(SEEDS[0]), faults=(crash,)))
+    assert without_subjects(passed) == POINTS - ONLY_REAL.keys()
+    assert STRUCK_BY_RING_2.keys() - passed == set()
