@@ -74,7 +74,7 @@ async def test_what_lasts_too_long_is_ended_with_all_that_it_started(scratch: Ma
     ended = await scratch.run(words, within_s=1.0)
     assert ended.code is None
     with trio.fail_after(GUARD_S):  # the kernel ends them behind the first one
-        while any(token in line for line in command_lines()):
+        while any(token in line for line in command_lines()):  # noqa: ASYNC110 -- no event
             await trio.sleep(0.05)
 
 
