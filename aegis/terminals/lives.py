@@ -216,7 +216,22 @@ class Lives:
         leftover = await self._ask_to_end(key, end)
         await self.subtrees.stop(settings.name)
         self.open.pop(key, None)
-        return await self._end_processes(settings.name) if leftover is None else leftover
+        if leftover is not None:
+            return leftover
+        leftover = await self._end_processes(settings.name)
+        if end == "closed":  # else the next daemon does it, and has more time
+            await self._finalise(settings)
+        return leftover
+
+    async def _finalise(self, settings: TerminalSettings) -> None:
+        """Do for the commands in flight what the front did not do."""
+        try:
+            files = self.files(settings.name)
+            await finalise(files, self.flusher)
+            await tell_subscribers(settings, files, self.flusher, self.subtrees.inboxes)
+        except Exception as error:
+            # It is tried again whenever the ledger is next opened.
+            log.warning("records not finalised", terminal=settings.name, why=describe(error))
 
     async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:
         """Let the front end its shell and write its records; None if it did not do so."""

@@ -110,6 +110,8 @@ class Evidence:
     ``ledgers`` has what is there in the end: of a terminal that was purged and spawned again what
     came after, of one that was purged nothing. ``ids`` is the life id of each terminal that is in
     ``ledgers``, ``former`` those that terminals had before a purge, as far as they are known.
+    ``damaged`` says of a ledger how many damaged lines stand before which of its records, by its
+    place, 0 for the first: each may have held a number.
     ``kept`` are the newest messages of each inbox as it holds them. ``errors`` are answers that no
     client should get.
 
@@ -130,6 +132,7 @@ class Evidence:
     lives: tuple[Life, ...]
     errors: tuple[str, ...] = ()
     former: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    damaged: Mapping[str, Mapping[int, int]] = attrs.field(factory=dict)
     subscriptions: tuple[Subscribing, ...] | None = None
     changes: tuple[Change, ...] = ()
     listings: tuple[Listing, ...] = ()

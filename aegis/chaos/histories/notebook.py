@@ -39,6 +39,7 @@ class Notebook:
     kept: dict[str, tuple[Message, ...]] = attrs.field(factory=dict)
     lives: list[Life] = attrs.field(factory=list)
     ledgers: dict[str, tuple[Record, ...]] = attrs.field(factory=dict)
+    damaged: dict[str, dict[int, int]] = attrs.field(factory=dict)
     ids: dict[str, list[str]] = attrs.field(factory=dict)
     """The life ids that each terminal had, the present one at the end."""
     subscriptions: list[Subscribing] = attrs.field(factory=list)
@@ -79,6 +80,7 @@ class Notebook:
             told=tuple(self.told),
             refused=tuple(self.refused),
             ledgers=self.ledgers,
+            damaged=self.damaged,
             ids={name: ids[-1] for name, ids in self.ids.items() if name in self.ledgers},
             former=self._former(),
             answers={handle: tuple(answers) for handle, answers in self.answers.items()},

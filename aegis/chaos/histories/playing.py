@@ -9,6 +9,8 @@ everything back, work, let all be read, and stop without leaving anything behind
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -40,7 +42,9 @@ from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.chaos.simulated_processes import Machine
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import HandleSeen
+from aegis.journal.disk import read_file
 from aegis.journal.faults import JOURNAL
+from aegis.journal.ledger import scan
 from aegis.protocol import inboxes as box
 from aegis.protocol import terminals as api
 from aegis.protocol.wire import to_plain
@@ -55,6 +59,9 @@ MOST_LIVES = 40
 
 RESTART_S = 0.2
 """How long it takes at most until a dead daemon is started again."""
+
+MAX_LEDGER_BYTES = 2**24
+"""Far more than a script records."""
 
 SETTLE_S = 2.0
 """Quiet for so long, an inbox has got everything that was on its way."""
@@ -282,6 +289,17 @@ class History:
         if answered.value is not None and (is_known or answered.value.result):
             document: Any = to_plain(answered.value)
             self._book.ledgers[name] = tuple(document["result"])
+            self._book.damaged[name] = self._damaged_lines(name)
+
+    def _damaged_lines(self, terminal: str) -> dict[int, int]:
+        """How many stand in its ledger before which record."""
+        disk = SimulatedDisk()
+        disk.model = self._model
+        ledger = TerminalFiles(TERMINALS / terminal).ledger
+        data = read_file(disk, ledger, max_bytes=MAX_LEDGER_BYTES)
+        found = scan(data or b"")
+        starts = [line.start for line in found.lines]
+        return dict(Counter(bisect(starts, each.start) for each in found.damaged))
 
     async def _empty(self, client: Client, daemon: SimulatedDaemon, system: System) -> None:
         """Read and acknowledge what its inbox holds, then all that it ever held."""

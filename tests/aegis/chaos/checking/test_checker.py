@@ -13,7 +13,7 @@ import pytest
 
 from aegis.chaos.checking.checker import violations
 from aegis.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
-from aegis.chaos.checking.happenings import Record
+from aegis.chaos.checking.happenings import Death, Record
 from aegis.chaos.checking.matching import tokens_in
 from tests.aegis.chaos.checking.parts import KILLED, command, record_of, wake
 
@@ -66,6 +66,8 @@ SOUND = Evidence(
     lives=(Life(number=1, killed=True), Life(number=2, killed=True), Life(number=3, killed=False)),
 )
 
+POWER_LOSS = Death(life=1, kind="power loss", moment=1)
+
 
 def with_record(seq: int, /, **fields: Any) -> Evidence:
     """The sound run, but for these fields of one record."""
@@ -105,6 +107,10 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
     ),
     "a timeout was told and is not recorded": ("told and gone", with_record(2, timed_out=False)),
     "a number is left out": ("numbers", with_record(5, seq=6)),
+    "more numbers are left out than a damaged line may hold": (
+        "numbers",
+        attrs.evolve(with_record(5, seq=7), damaged={"t0": {5: 1}}, deaths=(POWER_LOSS,)),
+    ),
     "a number comes twice": ("numbers", with_record(5, seq=4)),
     "the first number is not 0": ("numbers", with_records(*RECORDS[1:])),
     "a command that began has no record": ("unrecorded", renumbered(RECORDS[0], *RECORDS[2:])),
@@ -229,6 +235,16 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
 
 def test_a_sound_run_breaks_no_rule() -> None:
     assert violations(SOUND) == []
+
+
+def test_a_damaged_line_may_have_held_a_number() -> None:
+    later = [{**each, "seq": each["seq"] + 1} for each in RECORDS[5:]]
+    gap = with_records(*RECORDS[:5], *later)
+    assert "numbers" in {each.rule for each in violations(gap)}
+    damaged = attrs.evolve(gap, damaged={"t0": {5: 1}})
+    assert "numbers" in {each.rule for each in violations(damaged)}, "what has damaged it?"
+    explained = attrs.evolve(damaged, deaths=(POWER_LOSS,))
+    assert "numbers" not in {each.rule for each in violations(explained)}
 
 
 def test_a_typed_command_may_be_killed_before_its_first_word() -> None:

@@ -53,3 +53,22 @@ def test_what_is_in_flight_is_known_also_where_its_note_could_not_be_synced(numb
         stops=False,
     )
     assert play(script).violations == ()
+
+
+def test_a_terminal_that_does_not_end_in_time_has_its_records_when_it_is_closed() -> None:
+    """What became of its last command was known when it was spawned again, and not before."""
+    script = s.Script(
+        seed=101980,
+        clients=3,
+        steps=(
+            s.RunStep(
+                number=0, client=2, pause_s=0.0069, terminal=s.SPARE, kind="ending the shell"
+            ),
+            s.CloseStep(number=1, client=1, pause_s=0.022, terminal=s.SPARE),
+        ),
+        faults=(s.PointFault(step=0, place="shell.end.after", number=1, kind=Kind.STALL),),
+        stops=False,
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits["fault point: stall"] == 1
