@@ -6,7 +6,8 @@ has the answers that are possible: a set of states, or a moment before which som
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -71,6 +72,33 @@ class Case:
             for terminal, commands in self.matching.of.items()
             for record, command in zip(self.evidence.ledgers[terminal], commands, strict=True)
         )
+
+    def numbers_from(self, first: int, count: int, terminal: str) -> list[int]:
+        """The numbers that so many records of a terminal must have, from ``first`` on."""
+        damaged = self._damaged_numbers.get(terminal, frozenset())
+        free = (seq for seq in itertools.count(first) if seq not in damaged)
+        return list(itertools.islice(free, count))
+
+    @cached_property
+    def _damaged_numbers(self) -> Mapping[str, frozenset[int]]:
+        """The numbers that are left out, by terminal, where a loss of power has damaged lines.
+
+        Each damaged line may have held one, so it is not given again.
+        """
+        if not self.lives_without_power:
+            return {}
+        return {
+            terminal: frozenset(self._left_out(terminal, places))
+            for terminal, places in self.evidence.damaged.items()
+        }
+
+    def _left_out(self, terminal: str, places: Mapping[int, int]) -> Iterator[int]:
+        seqs = [-1, *(record["seq"] for record in self.evidence.ledgers[terminal])]
+        for place, lines in places.items():
+            if place + 1 < len(seqs):
+                before, behind = seqs[place], seqs[place + 1]
+                if behind - before - 1 <= lines:
+                    yield from range(before + 1, behind)
 
     # Lives.
 

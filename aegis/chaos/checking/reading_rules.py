@@ -23,7 +23,9 @@ def _catch_up(case: Case) -> Iterator[str]:
         found = [record["seq"] for record in read.records]
         first = read.since_seq + 1
         where = f"{read.terminal} since {read.since_seq}"
-        if found != list(range(first, first + len(found))):
+        # What is known of damaged lines is of the present ledger, and not of one that was purged.
+        whole = list(range(first, first + len(found)))
+        if found not in (whole, case.numbers_from(first, len(found), read.terminal)):
             yield f"who read {where} got {found}"
         if any(record["end"] is None for record in read.records):
             yield f"who read {where} got one that has not ended"

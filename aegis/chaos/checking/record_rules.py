@@ -45,21 +45,13 @@ def _differences(told: Told, kept: Record, fields: tuple[str, ...]) -> Iterator[
 
 
 def _numbers(case: Case) -> Iterator[str]:
-    """``seq`` is 0, 1, 2, … without gap or repeat.
-
-    Except that a damaged line, as a loss of power may leave it, may have held a number: so many at
-    most are left out there.
-    """
-    all_damaged = case.evidence.damaged if case.lives_without_power else {}
+    """``seq`` is 0, 1, 2, … without gap or repeat, but for those of damaged lines."""
     for terminal, records in case.evidence.ledgers.items():
-        damaged = all_damaged.get(terminal, {})
         found = [record["seq"] for record in records]
-        before = -1
-        for place, seq in enumerate(found):
-            if not before < seq <= before + 1 + damaged.get(place, 0):
-                yield f"seq of {terminal} goes {found[max(0, place - 2) : place + 2]} at {place}"
-                break
-            before = seq
+        right = case.numbers_from(0, len(found), terminal)
+        if found != right:
+            wrong = next(index for index, seq in enumerate(found) if right[index] != seq)
+            yield f"seq of {terminal} goes {found[max(0, wrong - 2) : wrong + 2]} at {wrong}"
 
 
 def _unrecorded(case: Case) -> Iterator[str]:
