@@ -2,13 +2,18 @@
 
 The profile ``sim`` is for long runs with a seed of their own (``just properties``); the variable
 says how many examples a test has in it that does not say so itself.
+
+The tests that failed are written, a line each, to the file that ``AEGIS_FAILED_TESTS`` names:
+``.ci/run`` tries a few of them again.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 EXAMPLES = int(os.environ.get("AEGIS_SIM_EXAMPLES", "500"))
@@ -26,3 +31,12 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
         )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write down what failed, where that is asked for."""
+    path = os.environ.get("AEGIS_FAILED_TESTS")
+    if path is not None:
+        reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+        failed = dict.fromkeys(report.nodeid for report in reports)
+        Path(path).write_text("".join(f"{each}\n" for each in failed))
