@@ -47,6 +47,18 @@ exit $?
 """
 """Bash stays the first process of the namespace, and reaps whatever loses its parent there."""
 
+_TRIAL = r"""
+set -eu
+ip link set lo up
+mount --bind "$1/.venv" "$1/.venv"
+mount --rbind "$1" "$1"
+mount -o remount,bind,ro "$1"
+mount -t tmpfs none /tmp
+mount -t tmpfs none /dev/shm
+mount -o remount,bind,ro /
+"""
+"""Whatever of it may be forbidden here."""
+
 
 @attrs.frozen
 class Ended:
@@ -151,5 +163,8 @@ def why_not() -> str | None:
     missing = [word for word in ("unshare", "mount", "ip", "bash") if shutil.which(word) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
-    done = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else f"unshare: {done.stderr.strip()}"
+    if ROOT.is_relative_to("/tmp"):
+        return "the tree lies below /tmp, which is hidden there"
+    command = [*_UNSHARE, "bash", "-c", _TRIAL, "bash", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip() or "unshare failed"
