@@ -293,10 +293,8 @@ class History:
 
     def _damaged_lines(self, terminal: str) -> dict[int, int]:
         """How many stand in its ledger before which record."""
-        disk = SimulatedDisk()
-        disk.model = self._model
         ledger = TerminalFiles(TERMINALS / terminal).ledger
-        data = read_file(disk, ledger, max_bytes=MAX_LEDGER_BYTES)
+        data = read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES)
         found = scan(data or b"")
         starts = [line.start for line in found.lines]
         return dict(Counter(bisect(starts, each.start) for each in found.damaged))
@@ -315,11 +313,15 @@ class History:
             document: Any = to_plain(answered.value)
             self._book.kept[client.handle] = tuple(document["messages"])
 
-    def _find_id(self, terminal: str) -> str | None:
-        """The life id of a terminal, as its settings on the disk have it."""
+    def _sound_disk(self) -> SimulatedDisk:
+        """The disk as it is now, for whoever looks at it from outside: no call of it fails."""
         disk = SimulatedDisk()
         disk.model = self._model
-        settings = load_settings(disk, TerminalFiles(TERMINALS / terminal), ROOT)
+        return disk
+
+    def _find_id(self, terminal: str) -> str | None:
+        """The life id of a terminal, as its settings on the disk have it."""
+        settings = load_settings(self._sound_disk(), TerminalFiles(TERMINALS / terminal), ROOT)
         if settings is None:
             return None
         self._book.saw_id(terminal, settings.life)
