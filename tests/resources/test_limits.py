@@ -14,7 +14,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 from tests.resources.conftest import spawned
-from tests.resources.waiting import until_state
+from tests.resources.waiting import until, until_state
 
 pytestmark = pytest.mark.real
 
@@ -121,8 +121,10 @@ def test_a_shell_that_ends_while_no_descriptor_is_free_is_replaced_when_one_is(
         client.call("status", {})
         with no_free_descriptor(own_daemon):
             os.kill(terminal.info["pid"], signal.SIGKILL)
-            while client.call("term_list", {})["result"][0]["state"] == "idle":
-                client.call("inbox_wait", {"timeout": 0.05, "from_handle": "human"})
+            until(
+                lambda: client.call("term_list", {})["result"][0]["state"] != "idle",
+                "the shell's end is seen",
+            )
     until_state(terminal, "idle")
     assert terminal.run("echo fresh")["stdout"] == "fresh\n"
     assert terminal.described()["restarts"] == 1
