@@ -6,12 +6,17 @@ slots in turn, so that a write which is cut short, by a kill or by a power loss,
 before it readable. Each carries a number that rises; the highest one that checks is the note. A
 slot is one memory page, written whole: no rest of an older and longer note stays behind in it.
 
-A note too long for a slot (a command of a megabyte) takes the place of the whole file by a rename,
-and so does the next one after it: a file holds either two slots or one long note, never a mix.
+A note too long for a slot (a command of a megabyte) goes into a new file, and so does the next one
+after it: a file holds either two slots or one long note, never a mix. So does the first note of a
+life, and what is written after the disk has refused something. While that file is not synced it
+stands beside the one before it, as ``<name>.next``, for a loss of power may leave nothing of it;
+``sync`` gives it the name. Of two files the highest number that checks is the note as well.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -70,6 +75,9 @@ class Note:
         self._current = _Slot(0, None)
         self._fd: int | None = None
         self._slots = False
+        self._keeps = False
+        """Whether a file has the name of which a loss of power may leave more than of a new one."""
+        self._is_aside = False
         self._renames = 0
         self._renames_synced = 0
         self._suspect = False
@@ -91,6 +99,11 @@ class Note:
     def path(self) -> Path:
         """The file."""
         return Path(self._path)
+
+    @property
+    def _next(self) -> Path:
+        """Where a new file stands until it is synced."""
+        return Path(f"{self._path}.next")
 
     def load(self) -> dict[str, Any] | None:
         """The fields of the note as last written; ``None`` if nothing is in flight."""
@@ -134,13 +147,8 @@ class Note:
         assert not self._closed
         if self._fd is None or self._suspect:
             self._put(self._current.fields)
-        assert self._fd is not None
-        renames = self._renames
         try:
-            await self._flusher.fdatasync(self._fd)
-            if renames > self._renames_synced:
-                await self._flusher.sync_directory(self.path.parent)
-                self._renames_synced = renames
+            await self._sync_name(await self._sync_file())
         except OSError as error:
             self._suspect = True
             raise storage_error("sync", self.path, error) from error
@@ -169,6 +177,26 @@ class Note:
         """Close the file; what it says stays."""
         self._closed = True
         self._close_file()
+
+    async def _sync_file(self) -> int:
+        """Sync what is written; gives the count of files that there have been."""
+        renames = -1
+        while renames != self._renames:  # else another file has taken the place of this one
+            assert self._fd is not None
+            renames = self._renames
+            await self._flusher.fdatasync(self._fd)
+            if self._closed:  # what has the name of the new file now may be a successor's
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return renames
+
+    async def _sync_name(self, renames: int) -> None:
+        if self._is_aside:
+            self._disk.rename(self._next, self.path)
+            self._is_aside = False
+        self._keeps = True
+        if renames > self._renames_synced:
+            await self._flusher.sync_directory(self.path.parent)
+            self._renames_synced = renames
 
     async def _sync_found(self) -> None:
         fd = self._disk.open(self.path, os.O_RDONLY)
@@ -207,7 +235,9 @@ class Note:
         try:
             faults.NOTE_BEFORE.hit(self._name)
             self._adopt(await self._flusher.call(install), line)
+            self._keeps = True
             await self._flusher.sync_directory(self.path.parent)
+            self._discard_next()
             faults.NOTE_AFTER.hit(self._name)
         except OSError as error:
             self._suspect = True
@@ -215,8 +245,16 @@ class Note:
         self._renames_synced = self._renames
         self._current = slot
 
+    def _discard_next(self) -> None:
+        if self._is_aside:
+            self._is_aside = False
+            with contextlib.suppress(OSError):  # its number is lower
+                self._disk.unlink(self._next)
+
     def _replace(self, number: int, line: bytes) -> None:
-        self._adopt(install_file(self._disk, self.path, _content(number, line)), line)
+        place = self._next if self._keeps else self.path
+        self._adopt(install_file(self._disk, place, _content(number, line)), line)
+        self._is_aside = self._keeps
 
     def _adopt(self, fd: int, line: bytes) -> None:
         """A new file is in place. It may come when the note was closed: nobody needs it then."""
@@ -229,15 +267,23 @@ class Note:
 
     def _read(self) -> None:
         data = read_file(self._disk, self.path, max_bytes=MAX_LINE_BYTES)
-        if data is None:
-            return
-        self._confirmed = False
-        first = data[: data.find(b"\n") + 1]
-        pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
-        slots = [self._parse(piece) for piece in pieces if piece.strip(b" \n")]
+        beside = read_file(self._disk, self._next, max_bytes=MAX_LINE_BYTES)
+        slots = [] if data is None else self._slots_in(data)
         good = [slot for slot in slots if slot is not None]
         self.damaged = len(good) < len(slots)
+        self._keeps = bool(good)
+        if beside is not None:
+            good += [slot for slot in self._slots_in(beside) if slot is not None]
+            # It may be the note. The next file of this kind takes its place.
+            self._is_aside = self._suspect = True
+        self._confirmed = data is None and beside is None
         self._current = max(good, key=lambda slot: slot.number, default=self._current)
+
+    def _slots_in(self, data: bytes) -> list[_Slot | None]:
+        """What its slots hold; None for one that does not check."""
+        first = data[: data.find(b"\n") + 1]
+        pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
+        return [self._parse(piece) for piece in pieces if piece.strip(b" \n")]
 
     def _parse(self, piece: bytes) -> _Slot | None:
         try:

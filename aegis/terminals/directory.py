@@ -31,7 +31,7 @@ from aegis.terminals import closed, purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
-from aegis.terminals.failed import FailedTerminal
+from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
@@ -215,7 +215,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     # Listing.
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
-        infos = {key: failed.info() for key, failed in self._lives.failed.items()}
+        # One that does not answer is about to be started again, or to fail; or it is being closed.
+        infos = {
+            key: unanswered_info(settings)
+            for key, settings in self._lives.open.items()
+            if key not in self._busy
+        }
 
         async def describe_one(key: str, front: Ref[Any]) -> None:
             try:
@@ -228,6 +233,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 front = self._lives.subtrees.front(key)
                 if front is not None:
                     nursery.start_soon(describe_one, key, front)
+        infos = {key: info for key, info in infos.items() if key in self._lives.open}
+        infos |= {key: failed.info() for key, failed in self._lives.failed.items()}
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
 
     # Ending.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 import trio
 
@@ -17,11 +19,15 @@ class FailedTerminal:
 
     ``settled`` is set when no process of it is left but those in ``leftover``, and the command
     that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
-    ``is_retried``: the disk refused, and may take it later; not settled while that is tried.
+    ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
+    has its record; else it is tried once more. ``is_retried``: the disk refused, and may take it
+    later; not settled while that is tried.
     """
 
     settings: TerminalSettings
     why: str
+    is_known: bool = True
+    is_finalised: bool = False
     last: CommandRecord | None = None
     subscribers: list[str] = attrs.field(factory=list)
     leftover: tuple[str, ...] = ()
@@ -38,7 +44,7 @@ class FailedTerminal:
             )
         return Unavailable(f"terminal {name!r} has failed: {self.why}; {SPAWN_ANEW}")
 
-    def info(self) -> TerminalInfo:
+    def info(self, state: Literal["starting", "failed"] = "failed") -> TerminalInfo:
         """How the list shows it."""
         return TerminalInfo(
             name=self.settings.name,
@@ -49,10 +55,15 @@ class FailedTerminal:
             cols=self.settings.cols,
             rows=self.settings.rows,
             integration="osc133",
-            state="failed",
+            state=state,
             last_cmd_at=None if self.last is None else self.last.started_at,
             last_exit=None if self.last is None else self.last.exit,
             subscribers=self.subscribers,
             restarts=0,
             node="local",
         )
+
+
+def unanswered_info(settings: TerminalSettings) -> TerminalInfo:
+    """How the list shows one whose front does not answer, as far as that is known."""
+    return FailedTerminal(settings=settings, why="it does not answer").info("starting")

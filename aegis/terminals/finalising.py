@@ -36,7 +36,7 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     note = await flusher.call(partial(Note.open, files.note, flusher))
     try:
         last, given = History(files.ledger, disk=disk).last()
-        lost = [command for command, _ in Flight.open(note, given).lost_with(())]
+        lost = [command for command, _ in Flight.open(note, last, given).lost_with(())]
         if lost:
             records = await recovered_records(disk, files.directory, lost, None)
             await _append(files, flusher, records)

@@ -42,6 +42,7 @@ class Flight:
         self._next_seq = next_seq
         self._found: dict[int, InFlight] = {}
         self._ended: dict[int, InFlight] = {}
+        self._shown: set[int] = set()
         self._displaced: Call | None = None
         self._owes_sync = False
         self._owes_write = False
@@ -52,14 +53,20 @@ class Flight:
         self.cwd = cwd
 
     @classmethod
-    def open(cls, note: Note, last_seq: int) -> Flight:
-        """The flight of a terminal whose last number in the ledger is ``last_seq``."""
+    def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
+        """The flight of a terminal with this newest record; numbers up to ``given`` were given.
+
+        Those above the newest record may have been in lines that are damaged. What the note tells
+        of such a one goes into the ledger again.
+        """
+        last_seq = -1 if last is None else last.seq
         fields = note.load() or {}
         noted = _commands(fields)
         cwd = fields.get("cwd")
-        highest = max([last_seq, *(command.seq for command in noted)])
+        highest = max([given, *(command.seq for command in noted)])
         flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
         flight._found = {each.seq: each for each in noted if each.seq > last_seq}
+        flight._shown = set(flight._found)
         return flight
 
     @property
@@ -207,6 +214,7 @@ class Flight:
         """
         assert self.command is not None
         self.call = None
+        self._shown.add(self.command.seq)
         self._write(self.command)
         return self.command
 
@@ -226,6 +234,11 @@ class Flight:
     def recorded(self, seq: int) -> None:
         """The record ``seq`` is in the ledger."""
         self._ended.pop(seq, None)
+        self._shown.discard(seq)
+
+    def is_shown(self, seq: int) -> bool:
+        """Whether somebody may know the number of this command, which has no record yet."""
+        return seq in self._shown
 
     def moved(self, cwd: str | None) -> None:
         """The prompt stands in ``cwd`` now."""
@@ -239,7 +252,8 @@ class Flight:
         return self._owes_sync
 
     async def sync(self) -> None:
-        """Make the note survive a loss of power. Raises ``StorageError``."""
+        """Make the note survive a loss of power: it may be shown. Raises ``StorageError``."""
+        self._shown.update(each.seq for each in self.unrecorded())
         if self._owes_write:
             self._write(self.command)
         owed, self._owes_sync = self._owes_sync, False

@@ -208,7 +208,10 @@ class Lives:
         while key in self.failed:
             failed = self.failed[key]
             if failed.settled.is_set():
-                return self.failed.pop(key).leftover
+                del self.failed[key]
+                if end == "closed" and not failed.is_finalised:
+                    await self._finalise_failed(failed)
+                return failed.leftover
             await failed.settled.wait()  # it may have been started by then
         settings = self.open.get(key)
         if settings is None:
@@ -289,32 +292,40 @@ class Lives:
         ``is_known``: the settings are its own, and not a guess.
         """
         log.warning("terminal failed", terminal=settings.name, why=why)
-        failed = FailedTerminal(settings=settings, why=why)
+        failed = FailedTerminal(settings=settings, why=why, is_known=is_known)
         self.failed[name_key(settings.name)] = failed
-        self.start_soon(self._settle, failed, is_known)
+        self.start_soon(self._settle, failed)
         return failed
 
-    async def _settle(self, failed: FailedTerminal, is_known: bool) -> None:
-        """End its processes; then give the commands in flight their records, and tell of them.
+    async def _settle(self, failed: FailedTerminal) -> None:
+        """End its processes; then give the commands in flight their records, and tell of them."""
+        try:
+            failed.leftover = await self._end_processes(failed.settings.name)
+            await self._finalise_failed(failed)
+        except Exception as error:
+            log.warning("processes not ended", terminal=failed.settings.name, why=describe(error))
+        finally:
+            failed.settled.set()
 
-        A terminal whose settings are not known cannot: its life is part of what wakes are called.
+    async def _finalise_failed(self, failed: FailedTerminal) -> None:
+        """Do for the commands in flight what no front will do.
+
+        Nobody is told where the settings are not known: the life is part of what wakes are called.
         """
         name = failed.settings.name
         try:
-            failed.leftover = await self._end_processes(name)
             files = self.files(name)
             read = partial(saved_settings, self.flusher.disk, files, failed.settings)
             failed.settings = await self.flusher.call(read)
             failed.last = await finalise(files, self.flusher)
-            if is_known:
+            if failed.is_known:
                 failed.subscribers = await tell_subscribers(
                     failed.settings, files, self.flusher, self.subtrees.inboxes
                 )
+            failed.is_finalised = True
         except Exception as error:
-            # It is tried again whenever the ledger is next opened.
+            # It is tried again when the terminal is closed, and when it is next spawned.
             log.warning("records not finalised", terminal=name, why=describe(error))
-        finally:
-            failed.settled.set()
 
 
 def _why(refusal: AegisError) -> str:

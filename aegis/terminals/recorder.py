@@ -1,8 +1,13 @@
-"""Records on their way to the ledger: kept, and told to nobody, until the writer confirms."""
+"""Records on their way to the ledger: kept, and told to nobody, until the writer confirms.
+
+Behind a record whose number somebody was shown none is sent before it is confirmed. Of two that are
+not synced a loss of power may damage the first alone; then the ledger's newest number is above it,
+and the next life does not ask for it any more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import structlog
@@ -30,14 +35,24 @@ MAX_UNSAVED_TYPED = 500
 REPORT_TIMEOUT_S = 5.0
 
 
+async def synced_end(writer: Ref[AppendRecord | ReportSynced]) -> int:
+    """How many bytes of the ledger are synced, as its writer knows."""
+    report = await ask_again(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
+    return report.end
+
+
 class Recorder:
     """The unconfirmed records of one terminal and the callers that wait for them."""
 
     def __init__(
-        self, writer: Ref[AppendRecord | ReportSynced], retry_soon: Callable[[], None]
+        self,
+        writer: Ref[AppendRecord | ReportSynced],
+        retry_soon: Callable[[], None],
+        is_shown: Callable[[int], bool],
     ) -> None:
         self._writer = writer
         self._retry_soon = retry_soon
+        self._is_shown = is_shown
         self._records: dict[int, CommandRecord] = {}
         self._callers: dict[int, Call] = {}
         self._trouble = ""
@@ -48,11 +63,6 @@ class Recorder:
     def is_settled(self) -> bool:
         """Whether nothing waits, or only for a disk that refuses."""
         return not self._records or bool(self._trouble)
-
-    async def synced(self) -> int:
-        """How many bytes of the ledger are synced, as its writer knows."""
-        report = await ask_again(self._writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
-        return report.end
 
     def check(self, terminal: str) -> None:
         """Raise ``StorageError`` while too many records wait for a disk that refuses."""
@@ -65,7 +75,7 @@ class Recorder:
             self._callers[record.seq] = call
         self._records[record.seq] = self._bounded(record)
         if not self._trouble:
-            self._send(record)
+            self._send([record.seq])
         elif len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer takes it only behind those that were refused
 
@@ -87,6 +97,8 @@ class Recorder:
             if call is not None:
                 faults.REPLY_BEFORE.hit()
                 call.settle(record)
+            if self._is_shown(record.seq):
+                self._send(sorted(self._records))
         return record
 
     def refused(self, news: AppendFailed) -> None:
@@ -118,11 +130,13 @@ class Recorder:
             self.send_again()
 
     def send_again(self) -> None:
-        """Send everything that is not confirmed, in order; the writer knows what it has."""
+        """Send what may go and is not confirmed, in order; the writer knows what it has."""
         self._trouble = ""
-        for seq in sorted(self._records):
-            self._send(self._records[seq])
+        self._send(sorted(self._records))
 
-    def _send(self, record: CommandRecord) -> None:
-        after = max((seq for seq in self._records if seq < record.seq), default=-1)
-        self._writer.tell(AppendRecord(record=record, after=after))
+    def _send(self, seqs: Sequence[int]) -> None:
+        shown = min(filter(self._is_shown, self._records), default=None)
+        for seq in seqs:
+            if shown is None or seq <= shown:
+                after = max((each for each in self._records if each < seq), default=-1)
+                self._writer.tell(AppendRecord(record=self._records[seq], after=after))

@@ -43,7 +43,7 @@ from aegis.terminals.record import (
     shell_exit_code,
     writer_tag,
 )
-from aegis.terminals.recorder import Recorder
+from aegis.terminals.recorder import Recorder, synced_end
 from aegis.terminals.recovery import recovered_records
 from aegis.terminals.resizing import Resizing
 from aegis.terminals.runs import Runs
@@ -93,15 +93,15 @@ class Terminal(Front):
         """Read the ledger and the note; what became of a command found there the shell will say."""
         self._shell = self.context.sibling("shell", Shell)
         self._writer = self.context.sibling("writer", LedgerWriter)
-        self._recorder = Recorder(self._writer, self._retry_soon)
         self.context.monitor(self._shell)
         self.context.monitor(self._writer)
         self.context.register("terminal", self._settings.name.lower())
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
-        self._history.end = await self._recorder.synced()
+        self._history.end = await synced_end(self._writer)
         self._last_record, given = self._history.last()
-        given = await self._wakes.open(given)
-        self._flight = Flight.open(Note.open(self._files.note, self._flusher), given)
+        note = Note.open(self._files.note, self._flusher)
+        self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
+        self._recorder = Recorder(self._writer, self._retry_soon, self._flight.is_shown)
         self._runs = Runs(
             self._settings.name,
             self._flight,

@@ -40,8 +40,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._appender = await Appender.open(self._files.ledger, self._flusher)
         last = self._appender.opened.last
         seq = None if last is None else last.get("seq")
-        known = (seq if isinstance(seq, int) else -1) + self._appender.opened.damaged_count
-        self._last_seq = self._confirmed_seq = known
+        self._last_seq = self._confirmed_seq = seq if isinstance(seq, int) else -1
         self._appender.on_outcome = self._settle
         self._appender.start(self.context.start_soon)
 

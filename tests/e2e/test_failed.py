@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,44 @@ def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
     again = spawn(own_daemon, "build")
     assert again.run("echo back")["seq"] == 2
     own_daemon.kill()
+
+
+def test_who_reads_a_terminal_that_fails_sees_the_record_of_what_it_ran(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    # Ending the processes takes a while: they ignore the hang-up.
+    passes = range(60, 64)
+    own_daemon.start(
+        faults=",".join(f"actor.receive.before[Terminal]@{number}=crash" for number in passes)
+    )
+    terminal = spawn(own_daemon, "build")
+    terminal.start(f"(trap '' HUP TERM; sleep 1000) & echo begun; {gate.hold}")
+    gate.wait_reached()
+    terminal.has_printed("begun")
+    with own_daemon.connect() as client:
+        while client.call("term_list", {})["result"][0]["state"] != "failed":
+            own_daemon.send("term_keys", name="build", keys=" ").outcome()
+        # Not before: the record is there once its processes are gone.
+        [record] = client.call("term_read", {"name": "build"})["result"]
+    assert record["end"] == "killed_by_restart"
+    own_daemon.kill()
+
+
+def test_a_terminal_whose_shell_cannot_be_started_again_is_closed_at_once(
+    own_daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    own_daemon.start()
+    shell = shutil.copy(shutil.which("bash") or "", tmp_path / "bash")
+    info = own_daemon.call("term_spawn", name="build", shell=str(shell))
+    terminal = LiveTerminal(own_daemon, "build", info)
+    terminal.run("echo kept")
+    Path(shell).unlink()
+    os.kill(info["pid"], signal.SIGKILL)
+    wait_failed(terminal)
+    terminal.close()
+    assert own_daemon.call("term_list")["result"] == []
+    assert spawn(own_daemon, "build").run("echo on")["seq"] == 1
+    own_daemon.stop()
 
 
 def test_when_the_directory_crashes_the_terminals_go_on_and_are_found_again(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -61,6 +62,21 @@ def test_the_open_terminals_come_back_with_their_settings_and_no_closed_one(
     assert (record["seq"], record["stdout"]) == (1, "[]\n")
     assert own_daemon.refusal("term_run", name="closed", cmd="true").code == "unavailable"
     assert '"number": 2' in own_daemon.log
+
+
+def test_a_terminal_comes_back_in_the_directory_that_a_key_at_its_prompt_led_to(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    terminal = spawn(own_daemon, "build", shell="bash")
+    report = "printf '\\e]7;file://%s/tmp\\a' $HOSTNAME"
+    terminal.run(f"""go() {{ cd /tmp; {report}; }}; bind -x '"\\C-o": go'""")
+    terminal.keys("\x0f")
+    until(lambda: listed(own_daemon)["build"]["cwd"] == "/tmp", "the report is heard")
+    own_daemon.kill()
+    own_daemon.start()
+    assert listed(own_daemon)["build"]["cwd"] == "/tmp"
+    assert terminal.run("pwd")["stdout"] == "/tmp\n"
 
 
 def test_a_terminal_comes_back_in_its_last_directory_if_there_is_one(

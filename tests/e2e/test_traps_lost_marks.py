@@ -97,6 +97,15 @@ def test_trap_12_the_lost_record_holds_no_prompt_and_the_history_no_line_of_ours
     assert "init.sh" not in history
 
 
+def test_trap_12_a_shell_that_loses_its_hook_again_and_again_gets_it_each_time(
+    terminal: LiveTerminal,
+) -> None:
+    for _ in range(4):
+        record = terminal.run("trap - DEBUG; unset PROMPT_COMMAND; PS1='x '", timeout=GUARD_S)
+        assert outcome(record) == (None, "", "lost")
+    check_exact(terminal, 4)
+
+
 def test_trap_12_a_shell_replaced_again_and_again_is_followed(terminal: LiveTerminal) -> None:
     for number in range(4):
         record = terminal.run("exec bash")

@@ -27,9 +27,14 @@ LOOK_S = 30.0
 
 LEDGERS = ("terminals/{terminal}/ledger.jsonl", "inboxes/{handle}.jsonl")
 RAW_LOGS = ("terminals/{terminal}/raw.log",)
-NOTES = ("terminals/{terminal}/in_flight.json", "terminals/{terminal}/subscribers.json")
+NOTES = (
+    "terminals/{terminal}/in_flight.json",
+    "terminals/{terminal}/in_flight.json.next",
+    "terminals/{terminal}/subscribers.json",
+)
 WHOLE_FILES = (
     "terminals/{terminal}/in_flight.json.new",
+    "terminals/{terminal}/in_flight.json.next.new",
     "terminals/{terminal}/subscribers.json.new",
     "terminals/{terminal}/meta.json.new",
     "terminals/{terminal}/raw.base.new",

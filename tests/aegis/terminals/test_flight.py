@@ -216,9 +216,11 @@ async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) 
 
 
 @contextmanager
-def flight(directory: Path, last_seq: int = 4) -> Iterator[Flight]:
+def flight(directory: Path, last_seq: int = 4, given: int = 0) -> Iterator[Flight]:
     """A life of a front whose shell is called ``sh``."""
-    opened = Flight.open(Note.open(directory / "in_flight.json", Flusher()), last_seq)
+    last = attrs.evolve(RECORD, seq=last_seq)
+    note = Note.open(directory / "in_flight.json", Flusher())
+    opened = Flight.open(note, last, max(last_seq, given))
     opened.shell = "sh"
     try:
         yield opened
@@ -243,6 +245,35 @@ def started(position: int, call: int | None = None) -> CommandStarted:
         moment_s=1.0,
         raw_start=position,
     )
+
+
+async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given_to_no_other(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1), 1.0)
+        first.begin(started(100, call=1))
+    with flight(tmp_path, given=6) as second:
+        assert [each.seq for each in second.unrecorded()] == [5]
+        assert second.is_shown(5)
+        second.lost_with([])
+        second.submit(call(2), 2.0)
+        assert second.command is not None
+        assert second.command.seq == 7
+
+
+async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorded(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as only:
+        only.submit(call(1), 1.0)
+        only.begin(started(100, call=1))
+        assert not only.is_shown(5)
+        await only.sync()
+        assert only.is_shown(5)
+        only.end(100, None)
+        only.recorded(5)
+        assert not only.is_shown(5)
 
 
 FINISHED = attrs.evolve(RECORD, seq=8, raw_start=3056, raw_end=3060)

@@ -129,7 +129,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, nursery: trio.Nursery) -> Iterator[Bench]:
     shell = FakeShell(tmp_path, nursery)
-    flight = Flight.open(Note.open(tmp_path / "note", Flusher()), 4)
+    flight = Flight.open(Note.open(tmp_path / "note", Flusher()), None, 4)
     settings = TerminalSettings(
         name="build",
         life="l",

@@ -72,3 +72,33 @@ def test_a_terminal_that_does_not_end_in_time_has_its_records_when_it_is_closed(
     outcome = play(script)
     assert outcome.violations == ()
     assert outcome.hits["fault point: stall"] == 1
+
+
+@pytest.mark.parametrize("number", range(4, 8))
+def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_refused_them(
+    number: int,
+) -> None:
+    """They were not tried again before it was spawned anew."""
+    slow, lines = "too long for its caller", "several lines of text"
+    script = s.Script(
+        seed=203095,
+        clients=3,
+        steps=(
+            s.RunStep(number=0, client=0, pause_s=0.0103, terminal=s.SHARED, kind=lines),
+            s.HandoffStep(number=1, client=1, pause_s=0.0196, to=2),
+            s.RunStep(number=8, client=1, pause_s=0.0039, terminal=s.SHARED, kind=slow),
+            s.RunStep(number=16, client=1, pause_s=0.0143, terminal=s.SPARE, kind=slow),
+            s.RunStep(number=20, client=2, pause_s=0.0255, terminal=s.SPARE, kind=lines),
+            s.RunStep(number=21, client=1, pause_s=0.0145, terminal=s.SHARED, kind="quick"),
+            s.CloseStep(number=48, client=1, pause_s=0.0164, terminal=s.SPARE),
+            s.RunStep(number=49, client=2, pause_s=0.0022, terminal=s.SPARE, kind="dying"),
+        ),
+        faults=(
+            s.DiskFault(step=4, call="mkdir", number=2, kind=Kind.EIO),
+            s.PointFault(step=21, place="note.write.after", number=10, kind=Kind.DIE),
+            s.DiskFault(step=22, call="fdatasync", number=number, kind=Kind.ENOSPC),
+        ),
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits["fault point: death"] == 1
