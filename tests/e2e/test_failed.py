@@ -107,6 +107,7 @@ def test_a_terminal_whose_shell_cannot_be_started_again_is_closed_at_once(
     os.kill(info["pid"], signal.SIGKILL)
     wait_failed(terminal)
     terminal.close()
+    assert "did not end in order" not in own_daemon.log
     assert own_daemon.call("term_list")["result"] == []
     assert spawn(own_daemon, "build").run("echo on")["seq"] == 1
     own_daemon.stop()
