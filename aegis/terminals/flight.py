@@ -319,7 +319,8 @@ class Flight:
             self.command = attrs.evolve(command, moment_s=news.moment_s)
             return True
         others = [*self._found.values(), *self._ended.values()]
-        return any(each.began_at == news.raw_start for each in others)
+        # A kill takes raw bytes: where one of an earlier shell began, another one may begin again.
+        return any((each.shell, each.began_at) == (news.shell, news.raw_start) for each in others)
 
     def _end_current(self, typed: str | None) -> tuple[InFlight, Call | None]:
         assert self.command is not None

@@ -262,6 +262,21 @@ async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given
         assert second.command.seq == 7
 
 
+async def test_a_command_may_begin_where_one_of_a_shell_that_is_gone_began(tmp_path: Path) -> None:
+    """A kill takes raw bytes that were not written yet, so cursors come again."""
+    with flight(tmp_path) as first:
+        first.submit(call(1), 1.0)
+        first.begin(started(100, call=1))
+    with flight(tmp_path) as second:
+        second.shell = "next"
+        second.lost_with(["next"])
+        second.submit(call(2), 2.0)
+        second.begin(attrs.evolve(started(100, call=2), shell="next"))
+        ended = second.end(100, None)
+    assert ended is not None
+    assert ended[0].seq == 6
+
+
 async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorded(
     tmp_path: Path,
 ) -> None:
