@@ -1,7 +1,8 @@
 """Which record tells of which command. Pure.
 
 A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
-known, in its output. One that has neither (typed, and killed before it printed) is that of the
+known, in its output (no proof where a loss of power may have brought back other bytes than were
+written). One that has neither (typed, and killed before it printed) is that of the
 earliest typed command of its terminal and writer that began, has no other record, and fits between
 its neighbours; else of one that was killed before its first word, and has no proof that it began.
 """
@@ -34,6 +35,7 @@ class Matching:
             if texts[each.terminal, each.text] == 1
         }
         self._begun = set(evidence.begun)
+        self._lost_power = any(each.kind == "power loss" for each in evidence.deaths)
         self.of = {
             terminal: self._match(terminal, records)
             for terminal, records in evidence.ledgers.items()
@@ -70,9 +72,13 @@ class Matching:
     def _named(self, terminal: str, record: Record) -> Command | None:
         if (terminal, record["cmd"]) in self._by_text:
             return self._by_text[terminal, record["cmd"]]
-        found = tokens_in(record["cmd"]) or tokens_in(record["stdout"])
+        found = tokens_in(record["cmd"]) or self._printed_by(record)
         command = self._commands.get(found[0]) if found else None
         return command if command is not None and command.terminal == terminal else None
+
+    def _printed_by(self, record: Record) -> list[str]:
+        is_rebuilt = record["cmd"] is None and record["killed_by_restart"]
+        return [] if is_rebuilt and self._lost_power else tokens_in(record["stdout"])
 
     def _anonymous(
         self, index: int, record: Record, named: list[Command | None], free: list[Command]

@@ -263,6 +263,13 @@ def test_a_record_without_a_text_is_no_proof_for_another_writer() -> None:
     assert "stranger" in {each.rule for each in found}
 
 
+def test_output_that_a_loss_of_power_may_have_brought_back_is_no_proof_of_a_command() -> None:
+    strange = with_record(4, stdout=f"{FIRST.token}\n")
+    assert "repeated" in {each.rule for each in violations(strange)}
+    lost = attrs.evolve(strange, deaths=(POWER_LOSS,))
+    assert not {"repeated", "stranger"} & {each.rule for each in violations(lost)}
+
+
 def test_who_was_killed_while_it_stopped_may_know_how_long_a_command_ran() -> None:
     lives = tuple(attrs.evolve(each, stopping=True) for each in SOUND.lives)
     assert violations(attrs.evolve(with_record(3, duration_s=0.5), lives=lives)) == []
