@@ -16,6 +16,7 @@ import structlog
 import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.protocol.streams import RequestId
 from aegis.protocol.wire import to_plain
 from aegis.servers.auth import Keys
 from aegis.servers.calls import (
@@ -34,7 +35,6 @@ from aegis.servers.requests import (
     Frame,
     Hello,
     Request,
-    RequestId,
     error_frame,
     hello_frame,
     parse_frame,

@@ -25,9 +25,11 @@ from aegis.journal.note import Note
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
+from aegis.terminals import for_shell
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
@@ -41,7 +43,6 @@ from aegis.terminals.record import (
     lost_record,
     outcome_of,
     shell_exit_code,
-    writer_tag,
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recovered_records
@@ -140,11 +141,15 @@ class Terminal(Front):
                 check_command(message.cmd)
                 self._check_serving()
                 self._runs.add(message, self._next_number(), self.defer(message))
-            case api.SendKeys() | control.SignalTerminal():
+            case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
-                self.pass_on(message, self._shell, _for_shell(message))
+                self.pass_on(message, self._shell, for_shell.action(message))
             case GetScreen():
                 self.pass_on(message, self._shell, msg.TakeScreen())
+            case FollowOutput():
+                self.pass_on(message, self._shell)
+            case DrawScreen():
+                self.pass_on(message, self._shell)
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -382,17 +387,8 @@ class Terminal(Front):
         self.context.start_soon(self._history.answer, request, reply)
 
     def _fetch(self, request: out.ReadOutput) -> msg.FetchOutput:
-        """What the shell is asked; without a cursor from the start of the newest command on."""
-        cursor = request.cursor
-        if cursor is None:
-            newest = [*self._flight.unrecorded()[-1:], self._last_record]
-            cursor = 0 if newest[0] is None else newest[0].raw_start
-        return msg.FetchOutput(
-            cursor=cursor,
-            max_bytes=request.max_bytes,
-            wait_s=request.wait_s,
-            plain=request.plain,
-        )
+        newest = [*self._flight.unrecorded()[-1:], self._last_record]
+        return for_shell.fetch(request, 0 if newest[0] is None else newest[0].raw_start)
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())
@@ -441,10 +437,3 @@ class Terminal(Front):
         return self._standing.info(
             self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
         )
-
-
-def _for_shell(request: api.SendKeys | control.SignalTerminal) -> msg.TypeKeys | msg.SendSignal:
-    writer = writer_tag(request.from_handle)
-    if isinstance(request, api.SendKeys):
-        return msg.TypeKeys(keys=request.keys, writer=writer)
-    return msg.SendSignal(signal=request.signal.removeprefix("SIG"), writer=writer)
