@@ -53,6 +53,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.standing import PromptWaiters, Standing
 from aegis.terminals.submission import check_command
+from aegis.terminals.telling import Telling
 from aegis.terminals.waits import Waits
 from aegis.terminals.wakes import Wakes
 from aegis.terminals.writer import LedgerWriter
@@ -124,9 +125,14 @@ class Terminal(Front):
             self._standing, self._shell, self._files, self._flusher, self._info
         )
         await self._resizing.read_size()
+        self._telling = Telling(
+            self.context.system, self._standing, self._flight, self._wakes, self._info
+        )
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
         announce(self.context.system, Ledger(self._settings.name))
+        if self.context.incarnation == 1:
+            self._telling.opened()
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
@@ -193,6 +199,7 @@ class Terminal(Front):
                 self._shell_news(message)
                 self._runs.advance()
         self._following.changed()
+        self._telling.look()
 
     def _shell_news(self, message: Any) -> None:
         match message:
@@ -275,6 +282,7 @@ class Terminal(Front):
         self._flight.begin(news)
         if self._flight.command is not None:
             self._waits.began(self._flight.command.seq)
+        self._telling.started(self._flight.command)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         ended = self._flight.end(news.raw_start, news.typed)
@@ -365,6 +373,7 @@ class Terminal(Front):
             self._history.end = news.end
             self._wakes.finished(record)
             announce(self.context.system, Ledger(self._settings.name))
+            self._telling.finished(record)
             self._waits.recorded(record)
             self._answer_early()
             self._check_ended()
@@ -428,6 +437,7 @@ class Terminal(Front):
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
+        self._telling.closed()
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:
