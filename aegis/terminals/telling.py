@@ -36,6 +36,7 @@ class Telling:
         self._wakes = wakes
         self._info = info
         self._looked: object = None
+        self._told: TerminalInfo | None = None
 
     def opened(self) -> None:
         """The terminal is there."""
@@ -64,8 +65,10 @@ class Telling:
         )
         if looks != self._looked:
             self._looked = looks
-            if standing.state != "closed":
-                self._tell("terminal_changed")
+            info = self._info()
+            if info != self._told and standing.state != "closed":
+                self._told = info
+                hub.tell(TerminalItem(event="terminal_changed", terminal=info))
 
     def started(self, command: InFlight | None) -> None:
         """A command runs."""
@@ -82,6 +85,7 @@ class Telling:
                 record.seq, record.cmd, record.writer, record.exit, record.duration_s
             )
             hub.tell(CommandItem(event="command_finished", command=header))
+            self._looked = None  # the newest exit is another one
 
     def _header(
         self,
@@ -100,9 +104,7 @@ class Telling:
             duration_s=duration_s,
         )
 
-    def _tell(
-        self, event: Literal["terminal_opened", "terminal_changed", "terminal_closed"]
-    ) -> None:
+    def _tell(self, event: Literal["terminal_opened", "terminal_closed"]) -> None:
         hub = events_hub(self._system)
         if hub is not None:
             hub.tell(TerminalItem(event=event, terminal=self._info()))
