@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class Talk:
 
 
 @pytest.fixture
-def talk(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> Any:
+def talk(tmp_path: Path) -> Any:
     @asynccontextmanager
     async def talking(
         *, face: Face = "websocket", identity: Identity = OPERATOR, **sources: Source
@@ -161,13 +162,16 @@ def _output(cursor: int, data: bytes) -> list[bytes]:
     return [(1).to_bytes(4, "big") + cursor.to_bytes(8, "big") + data]
 
 
-async def test_a_flood_comes_in_large_messages_one_in_each_stretch_of_time(talk: Any) -> None:
+async def test_a_flood_comes_in_large_messages_one_in_each_stretch_of_time(
+    talk: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     whole = bytes(range(256)) * 2048
     async with talk(terminal_output=chunks(whole)) as client:
         await client.open(credit=len(whole))
-        await trio.sleep(7 * FRAME_S - 0.001)
-        assert len(client.wire.heard) == 8, "opened, and seven of eight messages"
-        await trio.sleep(0.002)
+        await trio.sleep(1)
+        times = client.wire.heard_at[1:9]
+        assert min(after - before for before, after in pairwise(times)) >= 0.999 * FRAME_S
+        assert times[-1] - times[0] <= 7.001 * FRAME_S
         _, *messages, end = client.wire.take()
         assert end["code"] == "closed"
         parts = [unpack_output(message) for message in messages]
