@@ -112,7 +112,7 @@ class Item:
 class Gap:
     """``dropped`` was left out: bytes of output, else items.
 
-    ``cursor`` is where output goes on; null for items.
+    ``cursor`` is where output goes on; a gap of items has none.
     """
 
     tag: ClassVar[str] = "gap"
