@@ -2,7 +2,8 @@
 
 Fifty clients watch one terminal; three of them have all the credit there is and never read. The
 clients are bare sockets in this process that count bytes, so that they take little of the machine.
-A stream of a flood is held to one message of 64 KiB in 16 ms, 4.1 MB/s: nobody reads faster.
+A stream of a flood is held to one message of 64 KiB in 16 ms, 4.1 MB/s, and all of them together to
+33.6 MB/s: nobody reads faster.
 
 python tests/bench/bench_watchers.py
 """
@@ -31,7 +32,7 @@ LIVE, DEAD = 47, 3
 ROUNDS = 3
 KEYS = 200
 KEY_PAUSE_S = 0.025
-FLOOD = r"head -c 100M /dev/zero | tr '\0' a | fold -w 80"
+FLOOD = r"head -c 50M /dev/zero | tr '\0' a | fold -w 80"
 TIMEOUT_S = 300.0
 _TEXT, _BINARY = 0x81, 0x82
 
@@ -221,9 +222,13 @@ def flood_rows(daemon: DaemonProcess, client: LineClient) -> list[Row]:
     number = LIVE + DEAD
     return [
         (f"rate of each of {number} watchers / of one alone", many_rate / one_rate, "ratio"),
-        (f"  each of {number} ({DEAD} of them dead), MB/s", many_rate, "the slowest, median"),
-        ("  one alone, MB/s", one_rate, "median; a stream gets 4.1 at most"),
-        (f"run of a flood with {number} watchers / without", many_s / alone_s, "ratio"),
+        (
+            f"  each of {number} ({DEAD} of them dead), MB/s",
+            many_rate,
+            "slowest, median; 0.71 at most",
+        ),
+        ("  one alone, MB/s", one_rate, "median; 4.1 at most"),
+        (f"run of a flood with {number} watchers / without", many_s / alone_s, "ratio, goal ≤ 2"),
         ("run of a flood with one watcher / without", one_s / alone_s, "ratio, goal ≤ 1.3"),
         ("  without, s", alone_s, "median"),
         ("  resident memory of the daemon, MB", growth, "growth by all of it, goal ≤ 60"),
