@@ -17,6 +17,13 @@ from tests.e2e.harness import GUARD_S, DaemonProcess
 BUFFER_BYTES = 262_144
 
 
+def cost(frame: Any) -> int:
+    """What a message of a stream took of its credit."""
+    if isinstance(frame, OutputBytes):
+        return len(frame.data)
+    return len(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+
+
 class StreamEnded(Exception):
     """The stream is over; ``frame`` said so."""
 
@@ -59,9 +66,7 @@ class Stream:
         if isinstance(frame, dict) and frame["type"] == "ended":
             raise StreamEnded(frame)
         if self.returns_credit:
-            is_bytes = isinstance(frame, OutputBytes)
-            cost = len(frame.data) if is_bytes else len(json.dumps(frame, ensure_ascii=False))
-            await self.give(max(cost, 1))
+            await self.give(max(cost(frame), 1))
         return frame
 
     async def item(self) -> dict[str, Any]:
