@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
-from aegis.announcing import announce
+from aegis.announcing import announce, tell_terminal
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
@@ -23,6 +23,7 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
+from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Ledger
@@ -69,13 +70,16 @@ DirectoryMessage = (
     | GetScreen
     | out.ReadOutput
     | out.WaitTerminal
+    | FollowOutput
+    | DrawScreen
+    | ReadKept
     | api.Subscribe
     | api.Unsubscribe
     | EndAllTerminals
     | Down
 )
 
-_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal
+_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept
 """What is answered for a terminal that is closed, too."""
 
 
@@ -249,8 +253,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self.context.start_soon(self._close_and_answer, request, self.defer(request))
 
     async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
+        failed = self._lives.failed.get(name_key(request.name))
         try:
             leftover = await self._lives.end(request.name, "closed")
+            if failed is not None:  # of others their front has told it
+                info = attrs.evolve(failed.info(), state="closed")
+                tell_terminal(self.context.system, "terminal_closed", info)
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._lives.purge(request.name)
@@ -280,13 +288,16 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         is_expected = self._ending or name_key(down.path.rpartition("/")[2]) in self._busy
         if down.final and not is_expected:
             self._lives.gave_up(down.path, down.reason)
+            failed = self._lives.failed.get(name_key(down.path.rpartition("/")[2]))
+            if failed is not None:
+                tell_terminal(self.context.system, "terminal_changed", failed.info())
 
     # Terminals without a front.
 
     def _answer_without_front(self, message: Any) -> None:
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
-        if front is not None:
+        if front is not None and not isinstance(message, ReadKept):
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
@@ -306,7 +317,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _read(
         self,
-        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal,
+        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept,
         reply: Reply[Any],
         failed: FailedTerminal | None,
     ) -> None:
@@ -326,6 +337,17 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 await closed.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
                 await closed.answer_wait(disk, files, request, reply)
+            case ReadKept():
+                closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+
+    def _failure(self, name: str) -> str | None:
+        """Why a terminal without a front is gone; None if somebody closes it, or did."""
+        key = name_key(name)
+        if key in self._lives.failed:
+            return str(self._lives.failed[key].refusal())
+        if key in self._lives.open and key not in self._busy and not self._ending:
+            return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
+        return None
 
     def _not_open(self, name: str) -> AegisError:
         if self._lives.known_name(name):
