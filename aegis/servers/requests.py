@@ -3,24 +3,38 @@
 From the client:  {"type": "hello", "version": 1, "token": "…"}      or "session": "…", or neither
                   {"type": "request", "id": 7, "command": "term_run", "arguments": {…}}
                   {"type": "cancel", "id": 7}
+                  open, credit, close: see ``aegis.protocol.streams``
 From the server:  {"type": "hello", "version": 1, "server": "aegis-actors/…", "handle": null}
                   {"type": "reply", "id": 7, "result": {…}}
                   {"type": "error", "id": 7, "code": "busy", "message": "…"}
 
 Each request gets exactly one reply or error, in the order of completion. An error whose ``id`` is
-null is about a frame that could not be understood.
+null is about a frame that could not be understood. The frames of streams come beside them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 
+from actors.codec import structure
+from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
+from aegis.protocol.streams import (
+    MAX_CREDIT,
+    Close,
+    Credit,
+    Ended,
+    Gap,
+    Item,
+    Open,
+    Opened,
+    RequestId,
+)
 from aegis.servers.calls import Failure
 
 PROTOCOL_VERSION = 1
@@ -28,7 +42,8 @@ MAX_FRAME_BYTES = 4 * 1024 * 1024
 MAX_ID_CHARS = 128
 MAX_ID_NUMBER = 2**53
 
-RequestId = int | str
+_F = TypeVar("_F")
+_KINDS = "'hello', 'request', 'cancel', 'open', 'credit' and 'close'"
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +71,7 @@ class Cancel:
     id: RequestId
 
 
-Frame = Hello | Request | Cancel
+Frame = Hello | Request | Cancel | Open | Credit | Close
 
 
 def parse_frame(text: str | bytes) -> Frame:
@@ -70,9 +85,11 @@ def parse_frame(text: str | bytes) -> Frame:
     if kind == "cancel":
         _no_others(document, {"id"}, kind)
         return Cancel(_id(document))
-    raise InvalidRequest(
-        f"'type' must be 'hello', 'request' or 'cancel', not {shorten(json.dumps(kind))}"
-    )
+    if kind == "open":
+        return _open(document)
+    if kind in ("credit", "close"):
+        return _about_stream(document, kind)
+    raise InvalidRequest(f"'type' must be one of {_KINDS}, not {shorten(json.dumps(kind))}")
 
 
 def hello_frame(server: str, handle: str | None) -> str:
@@ -90,6 +107,16 @@ def error_frame(request: RequestId | None, failure: Failure) -> str:
     return _text(
         {"type": "error", "id": request, "code": failure.code, "message": failure.sentence}
     )
+
+
+def stream_frame(
+    frame: Opened | Item | Gap | Ended, beside: Mapping[str, object] | None = None
+) -> str:
+    """A frame of a stream; ``beside`` its own fields stands what an opened stream says."""
+    fields = attrs.asdict(frame, recurse=False)
+    if isinstance(frame, Gap) and frame.cursor is None:
+        del fields["cursor"]
+    return _text({"type": frame.tag, **fields, **(beside or {})})
 
 
 def _hello(document: dict[str, Any]) -> Hello:
@@ -113,6 +140,30 @@ def _request(document: dict[str, Any]) -> Request:
     if not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object")
     return Request(_id(document), command, arguments)
+
+
+def _open(document: dict[str, Any]) -> Open:
+    frame = _structured(Open, document, "open")
+    if not 0 <= frame.credit <= MAX_CREDIT:
+        raise InvalidRequest(f"'credit' must be from 0 to {MAX_CREDIT} bytes, not {frame.credit}")
+    return frame
+
+
+def _about_stream(document: dict[str, Any], kind: str) -> Credit | Close:
+    if kind == "close":
+        return _structured(Close, document, kind)
+    frame = _structured(Credit, document, kind)
+    if not 1 <= frame.amount <= MAX_CREDIT:
+        raise InvalidRequest(f"'amount' must be from 1 to {MAX_CREDIT} bytes, not {frame.amount}")
+    return frame
+
+
+def _structured(form: type[_F], document: dict[str, Any], kind: str) -> _F:
+    _id(document)
+    try:
+        return structure(form, {"type": kind, **document})
+    except CodecError as error:
+        raise InvalidRequest(f"{kind}: {shorten(str(error), 300)}") from None
 
 
 def _id(document: dict[str, Any]) -> RequestId:

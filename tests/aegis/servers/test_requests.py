@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
+from aegis.protocol.streams import MAX_CREDIT, Close, Credit, Ended, Gap, Item, Open, Opened
 from aegis.servers.calls import Failure
 from aegis.servers.requests import (
     Cancel,
@@ -17,6 +18,7 @@ from aegis.servers.requests import (
     hello_frame,
     parse_frame,
     reply_frame,
+    stream_frame,
 )
 
 
@@ -32,6 +34,13 @@ from aegis.servers.requests import (
             Request("a", "c", {"x": 1}),
         ),
         ('{"type":"cancel","id":-3}', Cancel(-3)),
+        ('{"type":"open","id":1,"stream":"tree"}', Open(id=1, stream="tree")),
+        (
+            '{"type":"open","id":"a","stream":"s","arguments":{"x":[1]},"credit":5}',
+            Open(id="a", stream="s", arguments={"x": [1]}, credit=5),
+        ),
+        ('{"type":"credit","id":1,"amount":16777216}', Credit(id=1, amount=MAX_CREDIT)),
+        ('{"type":"close","id":"a"}', Close(id="a")),
     ],
 )
 def test_each_frame_is_understood_as_text_and_as_bytes(text: str, frame: object) -> None:
@@ -49,8 +58,8 @@ def test_each_frame_is_understood_as_text_and_as_bytes(text: str, frame: object)
         ('{"type":"request","id":1,"command":"c","arguments":{"x":NaN}}', "NaN is not JSON"),
         ("1" * 5000, "one JSON object"),
         ("[" * 100_000, "nested too deeply"),
-        ("{}", "'hello', 'request' or 'cancel', not null"),
-        ('{"type":["x"]}', "'hello', 'request' or 'cancel'"),
+        ("{}", "'hello', 'request', 'cancel', 'open', 'credit' and 'close', not null"),
+        ('{"type":["x"]}', "'hello', 'request', 'cancel', 'open'"),
         ('{"type":"hello"}', "version 1"),
         ('{"type":"hello","version":2}', "version 1"),
         ('{"type":"hello","version":true}', "version 1"),
@@ -68,6 +77,19 @@ def test_each_frame_is_understood_as_text_and_as_bytes(text: str, frame: object)
         ('{"type":"request","id":1,"command":"c","from":"x"}', "no 'from'"),
         ('{"type":"cancel"}', "'id'"),
         ('{"type":"cancel","id":1,"why":"x"}', "no 'why'"),
+        ('{"type":"open","stream":"tree"}', "'id'"),
+        ('{"type":"open","id":1}', "open: .*stream"),
+        ('{"type":"open","id":1,"stream":5}', "open: .*stream"),
+        ('{"type":"open","id":1,"stream":"s","arguments":[]}', "open: .*arguments"),
+        ('{"type":"open","id":1,"stream":"s","credit":-1}', "'credit' must be from 0"),
+        ('{"type":"open","id":1,"stream":"s","credit":16777217}', "to 16777216 bytes"),
+        ('{"type":"open","id":1,"stream":"s","credit":1.5}', "open: .*credit"),
+        ('{"type":"open","id":1,"stream":"s","other":1}', "open: .*other"),
+        ('{"type":"credit","id":1}', "credit: .*amount"),
+        ('{"type":"credit","id":1,"amount":0}', "'amount' must be from 1"),
+        ('{"type":"credit","id":1,"amount":true}', "credit: .*amount"),
+        ('{"type":"close"}', "'id'"),
+        ('{"type":"close","id":null}', "'id'"),
     ],
 )
 def test_a_malformed_frame_is_told_what_is_allowed(text: str, reason: str) -> None:
@@ -133,3 +155,32 @@ def test_the_other_answers_have_their_form() -> None:
         "code": "busy",
         "message": "later",
     }
+
+
+@pytest.mark.parametrize(
+    ("frame", "beside", "document"),
+    [
+        (
+            Opened(id=1, channel=2),
+            {"cursor": 7},
+            {"type": "opened", "id": 1, "channel": 2, "cursor": 7},
+        ),
+        (Opened(id="a", channel=None), None, {"type": "opened", "id": "a", "channel": None}),
+        (Item(id=1, item={"x": 1}), None, {"type": "item", "id": 1, "item": {"x": 1}}),
+        (Gap(id=1, dropped=3, cursor=None), None, {"type": "gap", "id": 1, "dropped": 3}),
+        (
+            Gap(id=1, dropped=3, cursor=9),
+            None,
+            {"type": "gap", "id": 1, "dropped": 3, "cursor": 9},
+        ),
+        (
+            Ended(id=1, code=None, message=None),
+            None,
+            {"type": "ended", "id": 1, "code": None, "message": None},
+        ),
+    ],
+)
+def test_the_frames_of_streams_have_their_form(
+    frame: Any, beside: dict[str, object] | None, document: dict[str, object]
+) -> None:
+    assert json.loads(stream_frame(frame, beside)) == document
