@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,6 +88,12 @@ class LineClient:
             command=command,
             reason=reason,
         )
+
+    def is_over(self) -> bool:
+        """Whether the daemon has closed the connection, as far as is known between two calls."""
+        looking = select.poll()
+        looking.register(self._socket, 0)
+        return bool(looking.poll(0))
 
     def close(self) -> None:
         """Close the connection; what is in flight is cancelled by the daemon."""

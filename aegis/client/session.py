@@ -165,14 +165,19 @@ class Session:
         """Connect and serve until it ends; why it did."""
         why: ClientError = ConnectionLost(f"the connection to {self._place} was lost")
         async with trio.open_nursery() as nursery:
+            wire: Wire | None = None
             try:
-                link = Link(await self._dial(nursery), self._numbers)
+                wire = await self._dial(nursery)
+                link = Link(wire, self._numbers)
                 await link.greet(token=self._token, session=self._session)
                 why = await self._serve(link, nursery)
             except WireClosed as error:
                 why = ConnectionLost(f"{self._place} closed the connection: {error}")
             except ClientError as error:
                 why = error
+            finally:
+                if wire is not None:
+                    await wire.close()
             nursery.cancel_scope.cancel()
         return why
 

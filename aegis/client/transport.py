@@ -48,6 +48,10 @@ class Wire(Protocol):
         """Send one message. Raises ``WireClosed``."""
         ...
 
+    async def close(self) -> None:
+        """End the connection at once, whatever else is going on."""
+        ...
+
     async def watch(self) -> None:
         """Return when the peer does not answer any more; for ever where the kernel tells that."""
         ...
@@ -84,7 +88,7 @@ async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
         raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None
     key = [(b"authorization", f"Bearer {endpoint.token}".encode())]
     connection = await _upgrade(nursery, stream, "localhost", address, key)
-    return _WebSocketWire(connection, beats=False)
+    return _WebSocketWire(connection, stream, beats=False)
 
 
 async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
@@ -95,7 +99,8 @@ async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
     except OSError as error:
         raise NoDaemon(f"nobody serves at {parts.netloc}: {_reason(error)}") from None
     stream = _in_tls(plain, host) if parts.scheme == "wss" else plain
-    return _WebSocketWire(await _upgrade(nursery, stream, parts.netloc, address), beats=True)
+    connection = await _upgrade(nursery, stream, parts.netloc, address)
+    return _WebSocketWire(connection, stream, beats=True)
 
 
 def _in_tls(plain: trio.SocketStream, host: str) -> trio.SSLStream[trio.SocketStream]:
@@ -111,6 +116,19 @@ async def _upgrade(
     key: list[tuple[bytes, bytes]] | None = None,
 ) -> WebSocketConnection:
     try:
+        return await _handshake(nursery, stream, host, key)
+    except ConnectionRejected as error:
+        raise _rejected(error, address) from None
+    except (HandshakeError, ConnectionClosed, OSError, trio.BrokenResourceError) as error:
+        raise ConnectionLost(
+            f"{place_of(address)} did not open a WebSocket: {_reason(error)}"
+        ) from None
+
+
+async def _handshake(
+    nursery: trio.Nursery, stream: _Stream, host: str, key: list[tuple[bytes, bytes]] | None
+) -> WebSocketConnection:
+    try:
         return await wrap_client_stream(
             nursery,
             stream,
@@ -120,12 +138,9 @@ async def _upgrade(
             max_message_size=MAX_MESSAGE_BYTES,
             receive_buffer_size=RECEIVE_BUFFER_BYTES,
         )
-    except ConnectionRejected as error:
-        raise _rejected(error, address) from None
-    except (HandshakeError, ConnectionClosed, OSError, trio.BrokenResourceError) as error:
-        raise ConnectionLost(
-            f"{place_of(address)} did not open a WebSocket: {_reason(error)}"
-        ) from None
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
 
 
 def _rejected(error: ConnectionRejected, address: Address) -> ClientError:
@@ -143,8 +158,9 @@ def _reason(error: Exception) -> str:
 
 
 class _WebSocketWire:
-    def __init__(self, connection: WebSocketConnection, *, beats: bool) -> None:
+    def __init__(self, connection: WebSocketConnection, stream: _Stream, *, beats: bool) -> None:
         self._connection = connection
+        self._stream = stream
         self._beats = beats
 
     async def receive(self) -> str | bytes:
@@ -158,6 +174,9 @@ class _WebSocketWire:
             await self._connection.send_message(message)
         except ConnectionClosed:
             raise WireClosed(self._why()) from None
+
+    async def close(self) -> None:
+        await trio.aclose_forcefully(self._stream)
 
     async def watch(self) -> None:
         if not self._beats:

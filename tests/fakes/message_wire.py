@@ -82,6 +82,9 @@ class _ClientEnd:
             raise WireClosed(self._end.reason)
         self._end.to_daemon.send_nowait(message)
 
+    async def close(self) -> None:
+        self._end.is_cut = True
+
     async def watch(self) -> None:
         await trio.sleep_forever()
 

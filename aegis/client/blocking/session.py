@@ -66,6 +66,8 @@ class BlockingSession:
     def _connected(self) -> LineClient:
         if self._is_closed:
             raise ConnectionLost("this client is closed", maybe_done=False)
+        if self._line is not None and self._line.is_over():
+            self._drop()  # before anything is sent: so nothing can be lost on it
         if self._line is None:
             self._reconnect()
         assert self._line is not None

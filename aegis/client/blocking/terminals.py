@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aegis.client.blocking.noun import BlockingNoun
+from aegis.client.errors import CommandFailed
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcomes
 from aegis.protocol.control import ResizeTerminal, SignalTerminal
 from aegis.protocol.output import (
@@ -162,13 +163,23 @@ class Terminals(BlockingNoun):
         Without a cursor it begins where the command that runs, or else the last one, began. Made
         of calls of ``output`` that wait. ``dropped`` of a chunk is a gap.
         """
+        is_open = True
         while True:
-            chunk = self.output(name, cursor=cursor, wait_s=POLL_S, plain=plain)
+            try:
+                wait_s = POLL_S if is_open else 0.0
+                chunk = self.output(name, cursor=cursor, wait_s=wait_s, plain=plain)
+            except CommandFailed as error:
+                if error.code != "unavailable" or not is_open or self._prints(name):
+                    raise
+                is_open = False  # closed while we waited: what it printed last is still there
+                continue
             cursor = chunk.next_cursor
             if chunk.text or chunk.dropped:
                 yield chunk
-            elif not self._prints(name):
+            elif not is_open:
                 return
+            else:
+                is_open = self._prints(name)
 
     def _prints(self, name: str) -> bool:
         """Whether it is open and may print something yet."""
