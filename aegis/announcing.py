@@ -1,8 +1,10 @@
-"""Telling whoever serves resources that one of them has changed."""
+"""Telling whoever serves resources and events that something has changed."""
 
 from __future__ import annotations
 
-from actors import System
+from typing import Any
+
+from actors import Ref, System
 from aegis.protocol.resources import Resource, ResourceChanged
 
 
@@ -11,3 +13,8 @@ def announce(system: System, resource: Resource) -> None:
     hub = system.registry.find("service", "resources")
     if hub is not None:
         hub.tell(ResourceChanged(key=resource.key))
+
+
+def events_hub(system: System) -> Ref[Any] | None:
+    """Who is to be told of events, while there is any client that wants to know; else None."""
+    return system.registry.find("service", "events")

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import trio
 
-from actors import Actor, Node, Ref, Reply, count
+from actors import Actor, Ref, Reply, count
 from aegis.errors import AegisError
 from aegis.names import check_handle
 from aegis.protocol.daemon import (
@@ -21,7 +20,7 @@ from aegis.protocol.daemon import (
     Session,
     StopDaemon,
     Stopping,
-    TreeNode,
+    tree_node,
 )
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -98,13 +97,6 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
             connections=len(system.supervisor("root/connections").names),
             late_replies=system.late_replies,
         )
-
-
-def tree_node(node: Node) -> TreeNode:
-    """The runtime's tree as it travels."""
-    fields: dict[str, Any] = attrs.asdict(node, recurse=False)
-    fields["children"] = [tree_node(child) for child in node.children]
-    return TreeNode(**fields)
 
 
 def resident_bytes() -> int:

@@ -19,6 +19,7 @@ from actors import Actor, Reply, Timer
 from aegis.announcing import announce
 from aegis.errors import StorageError, Unavailable
 from aegis.inboxes import faults
+from aegis.inboxes.followers import Followers
 from aegis.inboxes.loading import load_state, newest_messages
 from aegis.inboxes.rules import message_line, message_of, read_line
 from aegis.inboxes.state import InboxState
@@ -27,6 +28,7 @@ from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol import resources
+from aegis.protocol.feeds import FollowInbox
 from aegis.protocol.inboxes import Deliver, Message, MessageList, ReadInbox, Receipt, WaitInbox
 
 T = TypeVar("T")
@@ -79,7 +81,10 @@ class _Acknowledgement:
     reader: Reply[MessageList]
 
 
-class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
+InboxMessage = Deliver | ReadInbox | WaitInbox | FollowInbox | WaitDeadline | EndWait
+
+
+class Inbox(Actor[InboxMessage]):
     """The inbox of one handle; its ledger is ``path``."""
 
     def __init__(self, *, handle: str, path: Path, flusher: Flusher) -> None:
@@ -96,6 +101,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
 
     async def setup(self) -> None:
         """Be found; open the ledger. If the disk refuses, each request tries that again."""
+        self._followers = Followers(self.context.incarnation)
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
@@ -113,9 +119,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         if self._is_open:
             self._appender.close()
 
-    async def receive(
-        self, message: Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait
-    ) -> None:
+    async def receive(self, message: InboxMessage) -> None:  # noqa: C901 - one line per message
         """Handle a delivery, a reader, or the end of a wait."""
         match message:
             case Deliver():
@@ -126,6 +130,10 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
                 if not self._is_open:
                     await self._open()
                 await self._acknowledge_and_answer(message)
+            case FollowInbox():
+                if not self._is_open:
+                    await self._open()
+                self._followers.take(message, self.defer(message), self._state)
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
                     self._end_wait()
@@ -278,6 +286,7 @@ class Inbox(Actor[Deliver | ReadInbox | WaitInbox | WaitDeadline | EndWait]):
         except StorageError as error:
             self._refuse(error)
         if len(self._writes) < before:
+            self._followers.look(self._state)
             announce(self.context.system, resources.Inbox(self._handle))
 
     def _refuse(self, error: StorageError | Unavailable) -> None:

@@ -25,6 +25,7 @@ from aegis.inboxes.inbox import EndWait, Inbox, stopping
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.names import nearest
+from aegis.protocol.feeds import FollowInbox
 from aegis.protocol.inboxes import Deliver, Handoff, ReadInbox, WaitInbox
 from aegis.protocol.naming import is_name, name_key
 
@@ -52,7 +53,10 @@ class EndWaits:
     """The daemon stops: nobody waits any more."""
 
 
-class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits]):
+RouterMessage = Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | HandleSeen | EndWaits
+
+
+class InboxRouter(Actor[RouterMessage]):
     """Routes messages to inboxes below ``supervisor`` (a path); ``directory`` has their files."""
 
     def __init__(self, *, directory: Path, supervisor: str, flusher: Flusher) -> None:
@@ -77,9 +81,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             if handle != name and is_name(handle):
                 self._handles[name_key(handle)] = handle
 
-    async def receive(
-        self, message: Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen | EndWaits
-    ) -> None:
+    async def receive(self, message: RouterMessage) -> None:
         """Pass a message on to the inbox it is for."""
         match message:
             case Deliver(handle=handle):
@@ -90,6 +92,8 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
                 raise stopping()
             case ReadInbox() | WaitInbox():
                 self._route(message, message.from_handle or "human")
+            case FollowInbox(handle=handle):
+                self._route(message, handle)
             case HandleSeen(handle=handle):
                 self._see(handle)
             case EndWaits():
@@ -126,7 +130,7 @@ class InboxRouter(Actor[Deliver | Handoff | ReadInbox | WaitInbox | HandleSeen |
             hint = f"handles seen so far: {known or 'none'}"
         return f"nobody called {handle!r} has been here yet; {hint}"
 
-    def _route(self, request: Deliver | ReadInbox | WaitInbox, handle: str) -> None:
+    def _route(self, request: Deliver | ReadInbox | WaitInbox | FollowInbox, handle: str) -> None:
         self._pass_to_inbox(request, request, self._see(handle))
 
     def _see(self, handle: str) -> str:

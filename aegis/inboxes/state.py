@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from aegis.errors import InvalidRequest, Unavailable
@@ -36,6 +36,7 @@ MAX_KNOWN_IDS = 100_000
 class _Unread(NamedTuple):
     at: int
     message: Message
+    number: int
     fold: Fold | None = None
 
 
@@ -48,6 +49,10 @@ class InboxState:
         self._wakes: deque[Wake] = deque()
         self._folds: dict[FoldKey, Fold] = {}
         self._known: OrderedDict[str, int] = OrderedDict()
+        self.newest_at = -1
+        """The place of the newest message; below every place if there never was one."""
+        self.count = 0
+        """How many messages were taken in."""
 
     def __len__(self) -> int:
         """How many messages are not acknowledged."""
@@ -73,7 +78,9 @@ class InboxState:
     def add(self, message: Message, at: int) -> None:
         """Take in a message that is durable now, at a place after all others."""
         self.remember(message.id, at)
-        self._unread[message.id] = _Unread(at, message)
+        self.newest_at = at
+        self.count += 1
+        self._unread[message.id] = _Unread(at, message, self.count)
         self._unread_chars += len(message.body)
         about = parse_wake_id(message.id)
         if about is not None:
@@ -84,6 +91,21 @@ class InboxState:
     def unread(self, limit: int) -> list[Message]:
         """The oldest ``limit`` unacknowledged messages, oldest first."""
         return [each.message for each in islice(self._unread.values(), limit)]
+
+    def unread_behind(self, at: int, limit: int) -> list[tuple[int, int, Message]]:
+        """The oldest ``limit`` unacknowledged messages behind place ``at``, oldest first.
+
+        Each with its place, and its number among all that were taken in.
+        """
+        newer = list(takewhile(lambda each: each.at > at, reversed(self._unread.values())))
+        return [(each.at, each.number, each.message) for each in newer[: -limit - 1 : -1]]
+
+    def place_of(self, message_id: str) -> int:
+        """Where a message is. Raises ``InvalidRequest`` if none of this id was ever here."""
+        at = self._place(message_id)
+        if at is None:
+            raise InvalidRequest(f"no message {shorten(message_id)!r} was ever in this inbox")
+        return at
 
     # Room.
 
@@ -177,10 +199,10 @@ class InboxState:
 
     def _show(self, fold: Fold) -> None:
         newest = fold.newest
-        before = self._unread[newest.message_id].message
+        _, before, number, _ = self._unread[newest.message_id]
         message = fold.message(before)
         self._unread_chars += len(message.body) - len(before.body)
-        self._unread[newest.message_id] = _Unread(newest.at, message, fold)
+        self._unread[newest.message_id] = _Unread(newest.at, message, number, fold)
         self._folds[newest.key] = fold
 
     def _shrunk_by(self, up_to: str) -> Fold | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Protocol
+
 import attrs
 
 from aegis.protocol.command import Command, described, matching
@@ -45,6 +48,22 @@ class TreeNode:
     restarts: int
     uptime_s: float
     children: list[TreeNode]
+
+
+class Place(Protocol):
+    """A place of the tree as the runtime shows it: an attrs object with the fields of a node."""
+
+    @property
+    def children(self) -> Sequence[Place]:
+        """What is below it."""
+
+
+def tree_node(place: Place) -> TreeNode:
+    """The runtime's tree as it travels."""
+    shown: Any = place
+    fields: dict[str, Any] = attrs.asdict(shown, recurse=False)
+    fields["children"] = [tree_node(child) for child in place.children]
+    return TreeNode(**fields)
 
 
 @attrs.frozen(kw_only=True)

@@ -43,6 +43,9 @@ FRAME_S = 0.016
 QUICK_BYTES = 512
 """So many bytes within that time go out at once: what is typed is echoed without a wait."""
 
+MAX_EVENT_CMD_CHARS = 4096
+"""What an event tells of a command's text at most."""
+
 QUICK_COST = 16
 """What a message counts for at least, however short."""
 

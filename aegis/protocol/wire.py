@@ -10,6 +10,7 @@ from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
 from aegis.protocol.schema import optional_flags
+from aegis.protocol.streams import StreamEntry
 from aegis.protocol.table import Entry
 
 MAX_SENTENCE_CHARS = 300
@@ -22,10 +23,21 @@ def command_from(entry: Entry, arguments: Mapping[str, object]) -> Command[Any]:
     Raises ``InvalidRequest``: the tool's name and one sentence that names the argument and what
     is allowed, at most ``MAX_SENTENCE_CHARS`` characters.
     """
+    return _structured(entry.command, arguments, entry.tool)
+
+
+def arguments_from(entry: StreamEntry, arguments: Mapping[str, object]) -> Command[Any]:
+    """Likewise the arguments of a stream."""
+    return _structured(entry.arguments, arguments, entry.name)
+
+
+def _structured(
+    form: type[Command[Any]], arguments: Mapping[str, object], subject: str
+) -> Command[Any]:
     try:
-        return structure(entry.command, arguments)
+        return structure(form, arguments)
     except CodecError as error:
-        sentence = f"{entry.tool}: {error}"
+        sentence = f"{subject}: {error}"
     if len(sentence) > MAX_SENTENCE_CHARS:
         sentence = f"{sentence[: MAX_SENTENCE_CHARS - 1]}…"
     raise InvalidRequest(sentence)

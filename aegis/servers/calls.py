@@ -14,6 +14,7 @@ import attrs
 from actors.errors import AskError, Refusal
 from aegis.errors import AegisError, Forbidden, NotFound
 from aegis.names import nearest, shorten
+from aegis.protocol.streams import BY_STREAM, StreamEntry
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 
 Face = Literal["mcp", "websocket", "line"]
@@ -108,6 +109,16 @@ def find_tool(identity: Identity, tool: str) -> Entry:
     if entry is None:
         raise unknown_command(tool, [each.tool for each in visible(identity)])
     return _permitted(identity, entry, tool)
+
+
+def find_stream(identity: Identity, name: str) -> StreamEntry:
+    """The stream of this name; raises as ``find_entry`` does."""
+    entry = BY_STREAM.get(name)
+    if entry is None:
+        raise unknown_command(name, list(BY_STREAM))
+    if entry.operator and not identity.operator:
+        raise Forbidden(f"{name!r} is for the operator only, and you are {identity.handle!r}")
+    return entry
 
 
 def unknown_command(name: str, known: list[str]) -> NotFound:

@@ -1,7 +1,7 @@
-"""One client's requests over a connection of messages: the WebSocket and the lines share it.
+"""One client's frames over a connection of messages: the WebSocket and the lines share it.
 
-Several requests may be in flight; each is a task of the connection, and all end with it. A client
-is known by how it connected or by a hello as its first message.
+Several requests may be in flight and several streams open; each is a task of the connection, and
+all end with it. A client is known by how it connected or by a hello as its first message.
 """
 
 from __future__ import annotations
@@ -9,83 +9,38 @@ from __future__ import annotations
 import enum
 import math
 import secrets
-from typing import Protocol
 
 import attrs
-import structlog
 import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
-from aegis.protocol.wire import to_plain
+from aegis.protocol.streams import Close, Credit, Open, RequestId
+from aegis.servers.answering import Answers
 from aegis.servers.auth import Keys
-from aegis.servers.calls import (
-    Caller,
-    CallPort,
-    Face,
-    Failure,
-    Identity,
-    failure_of,
-    find_entry,
-    internal_failure,
-    one_sentence,
-)
+from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence
+from aegis.servers.open_streams import OpenStreams
 from aegis.servers.requests import (
     Cancel,
     Frame,
     Hello,
     Request,
-    RequestId,
     error_frame,
     hello_frame,
     parse_frame,
-    reply_frame,
 )
-
-MAX_IN_FLIGHT = 64
-MAX_ANSWERS = 2 * MAX_IN_FLIGHT
-"""Requests in flight and answers that the client has not taken yet, together."""
-
-MAX_UNREAD_CHARS = 4 * 1024 * 1024
-"""Of answers that the client has not taken yet: beyond it no request is begun."""
+from aegis.servers.stream_port import StreamPort
+from aegis.servers.wires import Binary, Wire, WireClosed
 
 MAX_STRIKES = 8
 HELLO_LIMIT_S = 10.0
 
-CANCELLED = Failure("cancelled", "cancelled by the client")
-TOO_MANY = Failure(
-    "busy", f"{MAX_IN_FLIGHT} requests of this connection are in flight; wait for an answer first"
-)
-
-UNREAD = Failure("busy", "answers of this connection wait to be read; read them first")
-
-log = structlog.get_logger("aegis.servers.conversation")
-
-
-class WireClosed(Exception):
-    """The connection is over."""
-
-
-class Wire(Protocol):
-    """A connection of messages."""
-
-    async def receive(self) -> str | bytes:
-        """The next message. Raises ``WireClosed``, or ``InvalidRequest`` for one of a bad kind."""
-        ...
-
-    async def send(self, text: str) -> None:
-        """Send one message; several tasks may call it. Raises ``WireClosed``."""
-        ...
-
-    def trust(self) -> None:
-        """The client has shown who it is: lift the limits meant for strangers."""
-        ...
-
 
 @attrs.frozen
 class Desk:
-    """What every conversation needs: the port, the keys, and the server's name and version."""
+    """What every conversation needs: the ports, the keys, and the server's name and version."""
 
     port: CallPort
+    streams: StreamPort
     keys: Keys
     server: str
 
@@ -115,16 +70,22 @@ async def converse(
         conversation.close()
 
 
+@attrs.frozen
+class _Client:
+    """Who it is, once that is known, and what it has under way."""
+
+    caller: Caller
+    answers: Answers
+    streams: OpenStreams
+
+
 class _Conversation:
     def __init__(self, wire: Wire, desk: Desk, face: Face, identity: Identity | None) -> None:
         self._wire = wire
         self._desk = desk
         self._face: Face = face
         self._identity = identity
-        self._caller: Caller | None = None
-        self._in_flight: dict[RequestId, trio.CancelScope] = {}
-        self._answers = 0
-        self._unread_chars = 0
+        self._client: _Client | None = None
         self._strikes = 0
         self._reading = trio.CancelScope()
         stranger_s = HELLO_LIMIT_S if identity is None else math.inf
@@ -137,25 +98,29 @@ class _Conversation:
                 nursery.start_soon(self._stop_reading_at, stopping)
                 with self._reading:
                     end = await self._read(nursery)
+                    if self._client is not None:
+                        self._client.streams.abort()
                     nursery.cancel_scope.cancel()
         except* WireClosed:
             end = End.CLIENT_GONE
         return end
 
     def close(self) -> None:
-        if self._caller is not None:
-            self._desk.port.closed(self._caller)
+        if self._client is not None:
+            self._desk.port.closed(self._client.caller)
 
     async def _stop_reading_at(self, stopping: trio.Event) -> None:
         await stopping.wait()
         self._reading.cancel()
+        if self._client is not None:
+            self._client.streams.stop()
 
     async def _read(self, nursery: trio.Nursery) -> End:
         while self._strikes < MAX_STRIKES:
             try:
                 with trio.fail_at(self._hello_by):
-                    frame = parse_frame(await self._wire.receive())
-                await self._take(frame, nursery)
+                    message = await self._wire.receive()
+                await self._take(message, nursery)
                 self._strikes = 0
             except InvalidRequest as error:
                 self._strikes += 1
@@ -167,77 +132,61 @@ class _Conversation:
                 return End.NO_HELLO
         return End.ABUSE
 
-    async def _take(self, frame: Frame, nursery: trio.Nursery) -> None:
-        if self._caller is None:
-            self._caller = self._introduce(frame)
+    async def _take(self, message: str | bytes | Binary, nursery: trio.Nursery) -> None:
+        if isinstance(message, Binary):
+            if self._client is None:
+                raise InvalidRequest("open a stream before you send binary messages")
+            self._client.streams.type(message.data)
+            return
+        frame = parse_frame(message)
+        if self._client is None:
+            self._client = self._introduce(frame, nursery)
             if isinstance(frame, Hello):
-                handle = self._caller.identity.handle
+                handle = self._client.caller.identity.handle
                 await self._wire.send(hello_frame(self._desk.server, handle))
                 return
+        await self._carry_out(frame, self._client)
+
+    async def _carry_out(self, frame: Frame, client: _Client) -> None:
         match frame:
             case Hello():
                 raise InvalidRequest("a hello must be the first message")
             case Cancel():
-                self._cancel(frame)
+                client.answers.cancel(frame)
             case Request():
-                await self._start(frame, self._caller, nursery)
+                _check_unused(frame.id, client)
+                await client.answers.start(frame)
+            case Open():
+                _check_unused(frame.id, client)
+                await client.streams.open(frame)
+            case Credit():
+                client.streams.give_credit(frame)
+            case Close():
+                client.streams.close(frame)
 
-    def _introduce(self, first: Frame) -> Caller:
+    def _introduce(self, first: Frame, nursery: trio.Nursery) -> _Client:
         shown = first if isinstance(first, Hello) else Hello(version=1)
         identity = identity_of(shown, self._desk.keys, self._identity)
         caller = Caller(identity, self._face, secrets.token_hex(8))
         self._desk.port.opened(caller)
         self._wire.trust()
         self._hello_by = math.inf
-        return caller
-
-    async def _start(self, request: Request, caller: Caller, nursery: trio.Nursery) -> None:
-        if request.id in self._in_flight:
-            raise InvalidRequest(f"request {request.id!r} is still in flight; use another id")
-        if len(self._in_flight) >= MAX_IN_FLIGHT or self._answers >= MAX_ANSWERS:
-            await self._wire.send(error_frame(request.id, TOO_MANY))
-            return
-        if self._unread_chars >= MAX_UNREAD_CHARS:
-            await self._wire.send(error_frame(request.id, UNREAD))
-            return
-        scope = self._in_flight[request.id] = trio.CancelScope()
-        self._answers += 1
-        nursery.start_soon(self._answer, request, caller, scope)
-
-    def _cancel(self, cancel: Cancel) -> None:
-        # One that is not in flight was answered a moment ago: nothing to do.
-        scope = self._in_flight.get(cancel.id)
-        if scope is not None:
-            scope.cancel()
-
-    async def _answer(self, request: Request, caller: Caller, scope: trio.CancelScope) -> None:
-        answer = error_frame(request.id, CANCELLED)
-        try:
-            # Only the call is cancelled, never a send: half a message would end the connection.
-            with scope:
-                answer = await self._outcome(request, caller)
-        finally:
-            del self._in_flight[request.id]
-        self._unread_chars += len(answer)
-        await self._wire.send(answer)
-        self._unread_chars -= len(answer)
-        self._answers -= 1
-
-    async def _outcome(self, request: Request, caller: Caller) -> str:
-        try:
-            entry = find_entry(caller.identity, request.command)
-            reply = await self._desk.port.call(caller, entry, request.arguments)
-            return reply_frame(request.id, to_plain(reply))
-        except Exception as error:
-            failure = failure_of(error)
-            if failure is None:
-                log.exception("a request failed", command=request.command)
-                failure = internal_failure(request.command)
-            return error_frame(request.id, failure)
+        return _Client(
+            caller,
+            Answers(self._desk.port, caller, self._wire.send, nursery),
+            OpenStreams(self._desk.streams, caller, self._wire.send, nursery),
+        )
 
     async def _complain(self, error: AegisError) -> None:
         failure = Failure(error.code, one_sentence(str(error)))
         await self._wire.send(error_frame(None, failure))
+
+
+def _check_unused(number: RequestId, client: _Client) -> None:
+    if number in client.answers:
+        raise InvalidRequest(f"request {number!r} is still in flight; use another id")
+    if number in client.streams:
+        raise InvalidRequest(f"stream {number!r} is still open; use another id")
 
 
 def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:

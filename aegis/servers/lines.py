@@ -10,10 +10,11 @@ import trio
 
 from aegis.errors import InvalidRequest
 from aegis.servers.calls import OPERATOR
-from aegis.servers.conversation import Desk, WireClosed, converse
+from aegis.servers.conversation import Desk, converse
 from aegis.servers.framing import LineBuffer, LineTooLong
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.streams import ClientStream
+from aegis.servers.wires import WireClosed
 
 
 async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
@@ -37,10 +38,11 @@ class _LineWire:
                 return line
         raise WireClosed
 
-    async def send(self, text: str) -> None:
+    async def send(self, message: str | bytes) -> None:
+        line = message.encode() if isinstance(message, str) else message
         async with self._sending:
             try:
-                await self._stream.send_all(text.encode() + b"\n")
+                await self._stream.send_all(line + b"\n")
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 raise WireClosed from None
 

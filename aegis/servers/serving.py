@@ -14,14 +14,17 @@ import trio
 from actors import Actor
 from aegis.errors import StartupError
 from aegis.protocol.resources import ResourceChanged
+from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.admission import allowed_hosts
 from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
 from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
+from aegis.servers.happenings import Happenings
 from aegis.servers.http import HttpApp
 from aegis.servers.late_mcp import LateMcp
 from aegis.servers.lines import serve_lines
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.sources import Sources
 from aegis.servers.switchboard import Switchboard, connection_spec
 from aegis.servers.websocket import serve_websocket
 
@@ -48,7 +51,7 @@ class Address:
         return f"http://{host}:{self.port}"
 
 
-class Gateway(Actor[ResourceChanged]):
+class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     """Serves every face of the daemon at ``address``. It hears what clients may watch."""
 
     def __init__(
@@ -67,6 +70,7 @@ class Gateway(Actor[ResourceChanged]):
         self._connections = connections
         self._handles = handles
         self._handle_seen = handle_seen
+        self._happenings = Happenings()
         self._stop = trio.Event()
         self._stopped = trio.Event()
 
@@ -81,7 +85,12 @@ class Gateway(Actor[ResourceChanged]):
                 seen=self._handle_seen,
             ),
         )
-        desk = Desk(port=port, keys=self._keys, server=f"aegis-actors/{self._version}")
+        desk = Desk(
+            port=port,
+            streams=self._sources(),
+            keys=self._keys,
+            server=f"aegis-actors/{self._version}",
+        )
         self._mcp = mcp = LateMcp(port, version=self._version)
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
@@ -93,9 +102,22 @@ class Gateway(Actor[ResourceChanged]):
         )
         await self.context.start(self._serve, await self._listen(), routes)
 
-    async def receive(self, message: ResourceChanged) -> None:
-        """A resource has changed."""
-        self._mcp.changed(message.key)
+    async def receive(self, message: ResourceChanged | TerminalItem | CommandItem) -> None:
+        """A resource has changed, or something has happened on a terminal."""
+        if isinstance(message, ResourceChanged):
+            self._mcp.changed(message.key)
+        else:
+            self._happenings.tell(message)
+
+    def _sources(self) -> Sources:
+        """Where streams come from. Nobody is told of events before a client listens."""
+        handles = self.context.system.ref(self._handles)
+        return Sources(
+            self.context.system,
+            self._happenings,
+            on_listener=lambda: self.context.register("service", "events"),
+            on_handle=lambda handle: handles.tell(self._handle_seen(handle=handle)),
+        )
 
     async def teardown(self) -> None:
         """Take nothing new; what is in hand has a moment to finish."""

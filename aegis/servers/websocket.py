@@ -1,7 +1,10 @@
 """The WebSocket at ``/ws``: the frames of ``requests`` as text messages (RFC 6455).
 
+Bytes of terminals, and keys for them, are binary messages.
+
 A client shows its key in the Authorization header, or in a hello as its first message: a browser
-cannot set headers. Host, Origin and key are checked before the handshake.
+cannot set headers. On the Unix socket a peer was let in by its uid, so it is the operator. Host,
+Origin and key are checked before the handshake.
 """
 
 from __future__ import annotations
@@ -9,14 +12,15 @@ from __future__ import annotations
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
-from aegis.errors import InvalidRequest
 from aegis.servers.admission import Answer, bearer_token, turned_away, values
 from aegis.servers.auth import Keys
-from aegis.servers.calls import Identity
-from aegis.servers.conversation import Desk, End, WireClosed, converse
+from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.conversation import Desk, End, converse
 from aegis.servers.http1 import RequestHead, plain_answer
 from aegis.servers.requests import MAX_FRAME_BYTES
+from aegis.servers.sockets import peer_of
 from aegis.servers.streams import ClientStream
+from aegis.servers.wires import Binary, WireClosed
 
 WEBSOCKET_PATH = "/ws"
 RECEIVE_BUFFER_BYTES = 65_536
@@ -45,6 +49,8 @@ async def serve_websocket(
     if isinstance(admitted, Answer):
         await stream.send_all(plain_answer(admitted.status, admitted.sentence))
         return
+    if admitted is None and peer_of(stream.socket) is not None:
+        admitted = OPERATOR  # the kernel has vouched for who it is
     if admitted is None:
         stream.allowance = STRANGER_BYTES
     async with trio.open_nursery() as nursery:
@@ -98,18 +104,16 @@ class _WebSocketWire:
         self._connection = connection
         self._stream = stream
 
-    async def receive(self) -> str:
+    async def receive(self) -> str | Binary:
         try:
             message = await self._connection.get_message()
         except ConnectionClosed:
             raise WireClosed from None
-        if isinstance(message, bytes):
-            raise InvalidRequest("binary messages are not taken; send one JSON object as text")
-        return message
+        return Binary(message) if isinstance(message, bytes) else message
 
-    async def send(self, text: str) -> None:
+    async def send(self, message: str | bytes) -> None:
         try:
-            await self._connection.send_message(text)
+            await self._connection.send_message(message)
         except ConnectionClosed:
             raise WireClosed from None
 

@@ -6,6 +6,7 @@ from actors import Reply
 from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.feeds import KeptBytes, ReadKept
 from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.history import History
@@ -32,6 +33,24 @@ async def answer_wait(
         reply.send(await _waited(disk, files, request))
     except AegisError as error:
         reply.fail(error)
+
+
+def answer_kept(
+    disk: Disk, files: TerminalFiles, request: ReadKept, reply: Reply[KeptBytes]
+) -> None:
+    """Give the bytes that a stream has not sent yet."""
+    try:
+        log = RawLog.open(
+            files.directory, disk=disk, at_least=History(files.ledger, disk=disk).last_cursor()
+        )
+        try:
+            cursor, data = log.stretch(request.cursor, request.max_bytes)
+        finally:
+            log.close()
+    except AegisError as error:
+        reply.fail(error)
+    else:
+        reply.send(KeptBytes(data=data, cursor=cursor))
 
 
 async def _read(disk: Disk, files: TerminalFiles, request: ReadOutput) -> OutputChunk:

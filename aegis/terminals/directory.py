@@ -23,6 +23,7 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
+from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Ledger
@@ -69,13 +70,16 @@ DirectoryMessage = (
     | GetScreen
     | out.ReadOutput
     | out.WaitTerminal
+    | FollowOutput
+    | DrawScreen
+    | ReadKept
     | api.Subscribe
     | api.Unsubscribe
     | EndAllTerminals
     | Down
 )
 
-_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal
+_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept
 """What is answered for a terminal that is closed, too."""
 
 
@@ -279,7 +283,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     def _answer_without_front(self, message: Any) -> None:
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
-        if front is not None:
+        if front is not None and not isinstance(message, ReadKept):
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
@@ -299,7 +303,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _read(
         self,
-        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal,
+        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept,
         reply: Reply[Any],
         failed: FailedTerminal | None,
     ) -> None:
@@ -319,6 +323,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 await closed.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
                 await closed.answer_wait(disk, files, request, reply)
+            case ReadKept():
+                closed.answer_kept(disk, files, request, reply)
 
     def _not_open(self, name: str) -> AegisError:
         if self._lives.known_name(name):

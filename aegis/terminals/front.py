@@ -6,6 +6,7 @@ from actors import Actor, Down
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 
@@ -19,6 +20,9 @@ FrontMessage = (
     | out.ReadOutput
     | out.WaitTerminal
     | out.FollowCommand
+    | FollowOutput
+    | DrawScreen
+    | TypeBytes
     | api.Subscribe
     | api.Unsubscribe
     | msg.Describe

@@ -43,7 +43,7 @@ class Submit:
 class TypeKeys(Request[Done]):
     """Write these keys to the PTY, as ``writer``."""
 
-    keys: str
+    keys: bytes
     writer: str
 
 

@@ -18,15 +18,17 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
+from aegis.protocol.feeds import View
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
+from aegis.terminals.audience import Audience
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
 from aegis.terminals.history import History
+from aegis.terminals.introducing import introduction, state_of
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
-from aegis.terminals.output import OutputReaders
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost, ShellProcess
 from aegis.terminals.process_scan import ProcessScan
@@ -95,7 +97,7 @@ class Shell(Actor[ShellMessage]):
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
         self._screen: LiveScreen | None = None
-        self._readers: OutputReaders | None = None
+        self._audience: Audience | None = None
         self._cwd = settings.cwd
         self._news = NewsLog()
         self._shells: list[str] = []
@@ -118,7 +120,7 @@ class Shell(Actor[ShellMessage]):
         self._raw_log = RawLog.open(self._files.directory, disk=disk, at_least=told)
         self._first_cursor = self._raw_log.position
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
-        self._readers = self._new_readers(self._raw_log)
+        self._audience = self._new_audience(self._raw_log, self._screen)
         self._running = await self._start()
         self._running.tracker.greeting.send()
         self._introduce()
@@ -127,11 +129,9 @@ class Shell(Actor[ShellMessage]):
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
         await self._leave_nothing()
-        if self._readers is not None:
-            self._readers.close()
+        if self._audience is not None:
+            self._audience.close()
         if self._raw_log is not None:
-            if self._screen is not None:
-                self._screen.close()
             self._flush()
             with contextlib.suppress(StorageError):  # the log has just told of it
                 self._raw_log.close()
@@ -148,10 +148,6 @@ class Shell(Actor[ShellMessage]):
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
                 self._type_keys(message)
-            case msg.TakeScreen():
-                assert self._screen is not None
-                self._screen.request(self.defer(message))
-                self._flush_soon()  # the raw log was opened to be read: let it rest again
             case msg.SendSignal():
                 self._send_signal(message)
             case msg.SetSize(rows=rows, cols=cols):
@@ -159,15 +155,15 @@ class Shell(Actor[ShellMessage]):
             case msg.ReportOutput(call=call):
                 if self._running is not None:
                     self._running.tracker.report(call)
-            case msg.FetchOutput() | msg.FetchLine() | msg.FetchPrinted():
-                assert self._readers is not None
-                self._readers.take(message, self.defer(message))
             case msg.CommandRecorded(raw_end=raw_end):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
             case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain() | msg.LookAtTty():
                 self._timer_rang(message)
+            case _:
+                assert self._audience is not None
+                self._audience.take(message, self.defer(message))
 
     def _timer_rang(
         self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain | msg.LookAtTty
@@ -191,12 +187,15 @@ class Shell(Actor[ShellMessage]):
 
     # What is read as it comes.
 
-    def _new_readers(self, raw_log: RawLog) -> OutputReaders:
-        return OutputReaders(
+    def _new_audience(self, raw_log: RawLog, screen: LiveScreen) -> Audience:
+        return Audience(
             self._settings.name,
+            self.context.path,
             raw_log,
+            screen,
             flush=self._flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
+            view=self._view,
             start_soon=self.context.start_soon,
         )
 
@@ -237,23 +236,13 @@ class Shell(Actor[ShellMessage]):
     def _introduce(self) -> None:
         """Tell the front how things stand; one that knows this life already does not listen."""
         assert self._raw_log is not None
-        running = self._running
-        tracker = None if running is None else running.tracker
         self._front.tell(
-            msg.Introduction(
+            introduction(
+                self._running,
                 life=self.context.incarnation,
                 first_cursor=self._first_cursor,
                 cursor=self._raw_log.position,
-                shells=tuple(self._shells),
-                shell=self._shells[-1],
-                pid=None if running is None else running.process.pid,
-                integration="osc133" if tracker is None else tracker.adapter.integration,
-                was_prompted=tracker is not None and tracker.was_prompted,
-                at_prompt=tracker is not None and tracker.at_prompt,
-                cwd=None if tracker is None else tracker.cwd,
-                typing=None if tracker is None else tracker.typing,
-                submitted=None if tracker is None else tracker.submitted,
-                needs_input=None if running is None else running.watch.needs_input,
+                shells=self._shells,
                 failure=self._failure,
                 ending=self._ending,
                 news=self._news.all(),
@@ -263,6 +252,16 @@ class Shell(Actor[ShellMessage]):
     def _tell(self, news: Any) -> None:
         self._news.keep(news)
         self._front.tell(news)
+        self._view_changed()
+
+    def _view(self) -> View:
+        """What watchers are told beside the output."""
+        state = state_of(self._running, self._failure, self._ending)
+        return View(cols=self._cols, rows=self._rows, state=state)
+
+    def _view_changed(self) -> None:
+        if self._audience is not None:
+            self._audience.view_changed()
 
     def _type_keys(self, request: msg.TypeKeys) -> None:
         running = self._running
@@ -270,9 +269,8 @@ class Shell(Actor[ShellMessage]):
             raise Unavailable(
                 f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
             )
-        data = request.keys.encode("utf-8", "surrogatepass")
-        running.check_keys(self._settings.name, data)
-        running.tracker.keys(request.writer, data)
+        running.check_keys(self._settings.name, request.keys)
+        running.tracker.keys(request.writer, request.keys)
         running.watch.stirred()
         self.reply(request, Done())
 
@@ -289,6 +287,7 @@ class Shell(Actor[ShellMessage]):
             self._screen.resize(rows, cols)
         if self._running is not None:
             self._running.resize(rows, cols)
+        self._view_changed()
 
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
@@ -343,9 +342,9 @@ class Shell(Actor[ShellMessage]):
         assert self._raw_log is not None
         assert self._screen is not None
         self._screen.begin_anew()
-        assert self._readers is not None
+        assert self._audience is not None
         # The screen comes first: the responder asks it where the cursor was.
-        observers = (self._screen, self._readers, self._responder())
+        observers = (*self._audience.observers, self._responder())
         tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, process, tracker, directory)
@@ -403,6 +402,7 @@ class Shell(Actor[ShellMessage]):
     def _fail(self, why: str) -> None:
         self._failure = why
         self._front.tell(msg.ShellFailed(why=why))
+        self._view_changed()
 
     # News for the front.
 
@@ -423,9 +423,9 @@ class Shell(Actor[ShellMessage]):
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
-        assert self._readers is not None
+        assert self._audience is not None
         if self._ending is not None:
-            self._readers.end()
+            self._audience.end()
         self._tell(
             msg.ShellEnded(
                 shell=self._shells[-1],

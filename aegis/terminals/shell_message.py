@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aegis.protocol.feeds import DrawScreen, FollowOutput
 from aegis.terminals import messages as msg
 
 ShellMessage = (
@@ -15,6 +16,8 @@ ShellMessage = (
     | msg.FetchOutput
     | msg.FetchLine
     | msg.FetchPrinted
+    | FollowOutput
+    | DrawScreen
     | msg.CommandRecorded
     | msg.EndShell
     | msg.FlushRawLog

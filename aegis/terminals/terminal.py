@@ -25,9 +25,11 @@ from aegis.journal.note import Note
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
+from aegis.terminals import for_shell
 from aegis.terminals import messages as msg
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
@@ -41,7 +43,6 @@ from aegis.terminals.record import (
     lost_record,
     outcome_of,
     shell_exit_code,
-    writer_tag,
 )
 from aegis.terminals.recorder import Recorder
 from aegis.terminals.recovery import recovered_records
@@ -52,6 +53,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell import Shell
 from aegis.terminals.standing import PromptWaiters, Standing
 from aegis.terminals.submission import check_command
+from aegis.terminals.telling import Telling
 from aegis.terminals.waits import Waits
 from aegis.terminals.wakes import Wakes
 from aegis.terminals.writer import LedgerWriter
@@ -123,9 +125,14 @@ class Terminal(Front):
             self._standing, self._shell, self._files, self._flusher, self._info
         )
         await self._resizing.read_size()
+        self._telling = Telling(
+            self.context.system, self._standing, self._flight, self._wakes, self._info
+        )
         self._shell.tell(msg.Introduce())
         self._wakes.start(self.context.start_soon)
         announce(self.context.system, Ledger(self._settings.name))
+        if self.context.incarnation == 1:
+            self._telling.opened()
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
@@ -140,11 +147,15 @@ class Terminal(Front):
                 check_command(message.cmd)
                 self._check_serving()
                 self._runs.add(message, self._next_number(), self.defer(message))
-            case api.SendKeys() | control.SignalTerminal():
+            case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
-                self.pass_on(message, self._shell, _for_shell(message))
+                self.pass_on(message, self._shell, for_shell.action(message))
             case GetScreen():
                 self.pass_on(message, self._shell, msg.TakeScreen())
+            case FollowOutput():
+                self.pass_on(message, self._shell)
+            case DrawScreen():
+                self.pass_on(message, self._shell)
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -188,6 +199,7 @@ class Terminal(Front):
                 self._shell_news(message)
                 self._runs.advance()
         self._following.changed()
+        self._telling.look()
 
     def _shell_news(self, message: Any) -> None:
         match message:
@@ -270,6 +282,7 @@ class Terminal(Front):
         self._flight.begin(news)
         if self._flight.command is not None:
             self._waits.began(self._flight.command.seq)
+        self._telling.started(self._flight.command)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         ended = self._flight.end(news.raw_start, news.typed)
@@ -360,6 +373,7 @@ class Terminal(Front):
             self._history.end = news.end
             self._wakes.finished(record)
             announce(self.context.system, Ledger(self._settings.name))
+            self._telling.finished(record)
             self._waits.recorded(record)
             self._answer_early()
             self._check_ended()
@@ -382,17 +396,8 @@ class Terminal(Front):
         self.context.start_soon(self._history.answer, request, reply)
 
     def _fetch(self, request: out.ReadOutput) -> msg.FetchOutput:
-        """What the shell is asked; without a cursor from the start of the newest command on."""
-        cursor = request.cursor
-        if cursor is None:
-            newest = [*self._flight.unrecorded()[-1:], self._last_record]
-            cursor = 0 if newest[0] is None else newest[0].raw_start
-        return msg.FetchOutput(
-            cursor=cursor,
-            max_bytes=request.max_bytes,
-            wait_s=request.wait_s,
-            plain=request.plain,
-        )
+        newest = [*self._flight.unrecorded()[-1:], self._last_record]
+        return for_shell.fetch(request, 0 if newest[0] is None else newest[0].raw_start)
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())
@@ -432,6 +437,7 @@ class Terminal(Front):
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
+        self._telling.closed()
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:
@@ -441,10 +447,3 @@ class Terminal(Front):
         return self._standing.info(
             self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
         )
-
-
-def _for_shell(request: api.SendKeys | control.SignalTerminal) -> msg.TypeKeys | msg.SendSignal:
-    writer = writer_tag(request.from_handle)
-    if isinstance(request, api.SendKeys):
-        return msg.TypeKeys(keys=request.keys, writer=writer)
-    return msg.SendSignal(signal=request.signal.removeprefix("SIG"), writer=writer)

@@ -18,10 +18,13 @@ from actors import Reply
 from aegis.errors import StorageError
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.screens import Screen, ScreenCursor
+from aegis.protocol.streams import Redraw
 from aegis.terminals.screen.alternate import AlternateWatch
 from aegis.terminals.screen.choice import new_emulator
 from aegis.terminals.screen.emulator import Emulator, Screenshot
 from aegis.terminals.screen.feeding import SLICE_BYTES, Feed, Feeding, Resize, Skip, safe_start
+from aegis.terminals.screen.modes import ModeWatch
+from aegis.terminals.screen.redraw import UNFINISHED_BYTES, redrawn, unfinished_bytes
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -36,10 +39,10 @@ StartSoon = Callable[[Callable[[], Awaitable[object]]], None]
 
 @attrs.frozen
 class _Request:
-    """Somebody wants to see the screen as it is at offset ``target``."""
+    """Somebody wants to see the screen as it is at offset ``target``, told or drawn."""
 
     target: int
-    reply: Reply[Screen]
+    tell: Callable[[Screenshot], None]
 
 
 class LiveScreen:
@@ -62,13 +65,20 @@ class LiveScreen:
         """A fresh shell, on a PTY of its own: an empty screen."""
         self._feeding = Feeding(self._raw_log.position)
         self._watch = AlternateWatch()
+        self._modes = ModeWatch()
         self._emulator: Emulator | None = None
         self._first_size = (self._rows, self._cols)
         if self._requests:
             self._follow()
 
+    @property
+    def shows_alternate(self) -> bool:
+        """Whether a full-screen program shows its own screen, at the end of the output."""
+        return self._watch.shows
+
     def output(self, data: bytes, cursor: int) -> None:
         """``data`` was printed; its first byte has the offset ``cursor`` in the raw log."""
+        self._modes.feed(data)
         for offset, alternate in self._watch.feed(data, cursor):
             self._feeding.switched(offset, alternate=alternate)
         self._feeding.output(cursor + len(data))
@@ -82,7 +92,14 @@ class LiveScreen:
 
     def request(self, reply: Reply[Screen]) -> None:
         """Answer with the screen as it is now, once the emulator is there."""
-        self._requests.append(_Request(self._raw_log.position, reply))
+        self._add(lambda shot: reply.send(as_reply(shot)))
+
+    def request_redraw(self, reply: Reply[Redraw]) -> None:
+        """Likewise with text that draws it, and the cursor from which bytes go on."""
+        self._add(lambda shot: reply.send(self._redrawn(shot)))
+
+    def _add(self, tell: Callable[[Screenshot], None]) -> None:
+        self._requests.append(_Request(self._raw_log.position, tell))
         if self._asked is not None:
             self._asked.set()
         self._follow()
@@ -144,9 +161,19 @@ class LiveScreen:
         reached = [request for request in self._requests if request.target <= fed]
         if reached:
             self._requests = [request for request in self._requests if request.target > fed]
-            screen = as_reply(self._present().screen())
+            shot = self._present().screen()
             for request in reached:
-                request.reply.send(screen)
+                request.tell(shot)
+
+    def _redrawn(self, shot: Screenshot) -> Redraw:
+        """Modes may have been switched behind what was fed: the bytes that follow say so again."""
+        fed = self._feeding.fed
+        newest, _ = self._read(max(fed - UNFINISHED_BYTES, 0), fed)
+        return Redraw(
+            redraw=redrawn(shot, self._modes.sequences()),
+            cursor=fed - unfinished_bytes(newest),
+            partial=shot.partial,
+        )
 
     def _advance(self, target: int) -> bool:
         """One step towards ``target``; False if it was reached."""

@@ -29,6 +29,7 @@ from aegis.servers.lines import serve_lines
 from aegis.servers.mcp import McpFace
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.websocket import serve_websocket
+from tests.fakes.streams import ScriptedStreams
 
 GUARD_S = 60
 
@@ -291,7 +292,7 @@ async def _more(stream: trio.SocketStream) -> bytes:
 async def serve(
     daemon: Daemon, tmp_path: Path, options: dict[str, Any], *, task_status: trio.TaskStatus[None]
 ) -> None:
-    desk = Desk(daemon.port, daemon.keys, "aegis-actors/0")
+    desk = Desk(daemon.port, ScriptedStreams(), daemon.keys, "aegis-actors/0")
     hosts = allowed_hosts("127.0.0.1")
     face = McpFace(daemon.port, version="0", **options.pop("mcp", {}))
     routes = Routes(

@@ -12,16 +12,12 @@ import trio.testing
 from aegis.protocol.output import OutputChunk
 from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
+from aegis.servers.answering import MAX_ANSWERS, MAX_UNREAD_CHARS
 from aegis.servers.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller
-from aegis.servers.conversation import (
-    MAX_ANSWERS,
-    MAX_UNREAD_CHARS,
-    Desk,
-    End,
-    WireClosed,
-    converse,
-)
+from aegis.servers.conversation import Desk, End, converse
+from aegis.servers.wires import WireClosed
+from tests.fakes.streams import ScriptedStreams
 
 
 class CountingPort:
@@ -62,9 +58,9 @@ class DeafWire:
         self.left -= 1
         return json.dumps({"type": "request", "id": self.left, "command": "term_list"})
 
-    async def send(self, text: str) -> None:
+    async def send(self, message: str | bytes) -> None:
         await self.reads.wait()
-        frame = json.loads(text)
+        frame = json.loads(message)
         self.codes.append(frame.get("code", "reply"))
 
     def trust(self) -> None:
@@ -73,7 +69,7 @@ class DeafWire:
 
 async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_path: Path) -> None:
     port, wire = CountingPort(), DeafWire(3 * MAX_ANSWERS)
-    desk = Desk(port=port, keys=open_keys(tmp_path), server="test")
+    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
     ends: list[End] = []
 
     async def serve() -> None:
@@ -96,7 +92,7 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
 async def test_of_large_answers_fewer_may_wait(tmp_path: Path) -> None:
     large = OutputChunk(text="x" * 500_000, cursor=0, next_cursor=0, dropped=0, running=False)
     port, wire = CountingPort(large), DeafWire(20)
-    desk = Desk(port=port, keys=open_keys(tmp_path), server="test")
+    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
     most = MAX_UNREAD_CHARS // 500_000 + 1
     async with trio.open_nursery() as nursery:
         nursery.start_soon(converse, wire, desk, "line", OPERATOR, trio.Event())

@@ -9,8 +9,9 @@ import trio
 import trio.testing
 from structlog.testing import capture_logs
 
+from aegis.servers.answering import MAX_IN_FLIGHT
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.conversation import MAX_IN_FLIGHT, MAX_STRIKES
+from aegis.servers.conversation import MAX_STRIKES
 from aegis.servers.requests import MAX_FRAME_BYTES
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]

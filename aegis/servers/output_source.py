@@ -1,0 +1,164 @@
+"""The stream of a terminal's output: what was printed, as it comes, and the keys typed there.
+
+It holds a cursor and nothing else: bytes are asked for when the client can take some, and the
+terminal's shell reads them from its raw log, whoever else watches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
+from aegis.errors import AegisError, Unavailable
+from aegis.protocol.feeds import (
+    DrawScreen,
+    FollowOutput,
+    OutputNews,
+    ReadKept,
+    TypeBytes,
+    View,
+)
+from aegis.protocol.naming import name_key
+from aegis.protocol.streams import (
+    OutputStart,
+    ResizedItem,
+    ScreenItem,
+    StateItem,
+    StreamOutput,
+    WindowSize,
+)
+from aegis.servers.outlet import StreamOut
+
+T = TypeVar("T")
+
+
+async def follow_output(system: System, command: StreamOutput, out: StreamOut) -> str:
+    """Send ``out`` what is printed until the terminal is closed; gives a sentence that says so.
+
+    Raises ``AegisError`` or ``AskError``.
+    """
+    follower = _Follower(system, command, out)
+    await follower.begin()
+    await follower.send_all()
+    return f"terminal {command.name!r} was closed"
+
+
+class _Follower:
+    def __init__(self, system: System, command: StreamOutput, out: StreamOut) -> None:
+        self._system = system
+        self._command = command
+        self._name = command.name
+        self._out = out
+        self._cursor = 0
+        self._fell_behind = False
+
+    async def begin(self) -> None:
+        """Open the stream, and draw the screen if that was asked for."""
+        first = FollowOutput(name=self._name, cursor=self._command.cursor, max_bytes=0)
+        begun = await self._ask(self._front(), first)
+        self._source = self._system.ref(begun.source)
+        self._cursor, self._view = begun.cursor, begun.view
+        self._out.takes_keys(self._type)
+        await self._out.opened(
+            OutputStart(
+                cursor=begun.cursor,
+                cols=begun.view.cols,
+                rows=begun.view.rows,
+                state=begun.view.state,
+                alternate=begun.alternate,
+            )
+        )
+        if self._command.screen:
+            await self._out.room()
+            drawn = await self._ask(self._source, DrawScreen(name=self._name))
+            await self._out.item(ScreenItem(screen=drawn))
+            self._cursor = drawn.cursor
+
+    async def send_all(self) -> None:
+        """Until the last byte."""
+        while True:
+            size = await self._out.room_for_bytes()
+            try:
+                news = await self._ask(self._source, self._request(size))
+            except ActorStopped:
+                await self._send_kept()
+                return
+            await self._send_bytes(news)
+            if news.is_over and self._cursor == news.cursor + len(news.data):
+                return
+            await self._send_view(news.view)
+
+    def _request(self, size: int) -> FollowOutput:
+        return FollowOutput(
+            name=self._name,
+            cursor=self._cursor,
+            max_bytes=size,
+            seen=self._view,
+            newest=self._fell_behind,
+        )
+
+    async def _send_bytes(self, news: OutputNews) -> None:
+        if news.dropped:
+            await self._out.gap(news.dropped, news.cursor)
+            self._cursor = news.cursor
+        if len(news.data) > max(self._out.credit, 0):
+            return  # the gap took the room: they are asked for again
+        if news.data:
+            await self._out.output(news.cursor, news.data)
+            self._cursor = news.cursor + len(news.data)
+        self._fell_behind = True
+
+    async def _send_view(self, view: View) -> None:
+        seen, self._view = self._view, view
+        if (seen.cols, seen.rows) != (view.cols, view.rows):
+            await self._out.room()
+            size = WindowSize(cols=view.cols, rows=view.rows)
+            await self._out.item(ResizedItem(resized=size))
+        if seen.state != view.state:
+            await self._out.room()
+            await self._out.item(StateItem(state=view.state))
+
+    async def _send_kept(self) -> None:
+        """The terminal is gone: what of its output was not sent is read from what it left."""
+        directory = self._system.registry.find("service", "terminals")
+        while directory is not None:
+            size = await self._out.room_for_bytes()
+            request = ReadKept(name=self._name, cursor=self._cursor, max_bytes=size)
+            try:
+                kept = await self._ask(directory, request)
+            except (AegisError, AskError):
+                return  # it was purged, or the daemon stops
+            if kept.cursor > self._cursor:
+                await self._out.gap(kept.cursor - self._cursor, kept.cursor)
+                self._cursor = kept.cursor
+            elif kept.data:
+                await self._out.output(kept.cursor, kept.data)
+                self._cursor += len(kept.data)
+            else:
+                return
+
+    def _type(self, keys: bytes) -> Reply[Any]:
+        """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
+        handle = self._command.from_handle
+        request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
+        front = self._system.registry.find("terminal", name_key(self._name))
+        if front is None or front.is_stopped:
+            raise Unavailable(f"terminal {self._name!r} is closed; nothing can be typed there")
+        return front.send_request(request)
+
+    def _front(self) -> Ref[Any]:
+        registry = self._system.registry
+        front = registry.find("terminal", name_key(self._name))
+        if front is None or front.is_stopped:
+            front = registry.find("service", "terminals")
+        if front is None:
+            raise Unavailable("the daemon is starting or stopping; try again")
+        return front
+
+    async def _ask(self, whom: Ref[Any], request: Request[T]) -> T:
+        """Its answer, or that of its next life."""
+        while True:
+            try:
+                return await whom.send_request(request).wait()
+            except ActorCrashed:
+                continue

@@ -1,0 +1,84 @@
+"""A ``StreamPort`` that does what a test says, and a wire whose other end is the test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import trio
+import trio.testing
+
+from aegis.protocol.streams import StreamEntry
+from aegis.servers.calls import Caller
+from aegis.servers.outlet import StreamOut
+from aegis.servers.wires import Binary, WireClosed
+
+Source = Callable[[StreamOut, Mapping[str, object]], Awaitable[str]]
+
+
+class ScriptedStreams:
+    """Each stream runs ``sources[name]``; one that is not there opens and waits for ever."""
+
+    def __init__(self, **sources: Source) -> None:
+        self.sources = sources
+        self.callers: list[Caller] = []
+
+    async def stream(
+        self,
+        caller: Caller,
+        entry: StreamEntry,
+        arguments: Mapping[str, object],
+        out: StreamOut,
+    ) -> str:
+        self.callers.append(caller)
+        return await self.sources.get(entry.name, _idle)(out, arguments)
+
+
+async def _idle(out: StreamOut, _: Mapping[str, object]) -> str:
+    await out.opened(None)
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+class TestWire:
+    """The client's end: ``say`` sends a message, ``heard`` is what came, in order.
+
+    ``deaf_to`` is the type of frames that it never takes.
+    """
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._to_server, self._incoming = trio.open_memory_channel[str | bytes](1000)
+        self.heard: list[Any] = []
+        self.deaf_to = ""
+
+    async def receive(self) -> str | bytes | Binary:
+        try:
+            message = await self._incoming.receive()
+        except trio.EndOfChannel:
+            raise WireClosed from None
+        return Binary(message) if isinstance(message, bytes) else message
+
+    async def send(self, message: str | bytes) -> None:
+        heard = json.loads(message) if isinstance(message, str) else message
+        if isinstance(heard, dict) and heard["type"] == self.deaf_to:
+            await trio.sleep_forever()
+        self.heard.append(heard)
+
+    def trust(self) -> None:
+        pass
+
+    async def say(self, message: bytes | None = None, **frame: object) -> None:
+        """Send a binary message or a frame, and let the server do all it does about it."""
+        await self._to_server.send(json.dumps(frame) if message is None else message)
+        await trio.testing.wait_all_tasks_blocked()
+
+    def hang_up(self) -> None:
+        self._to_server.close()
+
+    def take(self) -> list[Any]:
+        """What was heard since the last time."""
+        heard, self.heard = self.heard, []
+        return heard
