@@ -95,13 +95,17 @@ def test_output_comes_as_it_is_printed_and_ends_when_the_terminal_closes(
         client.terminals.keys(handle, f"echo one; {gate.hold}; echo two\r")
         gate.wait_reached()
         seen, cursors = "", []
+        is_let_go = is_closed = False
         for chunk in client.terminals.watch(handle, cursor=0):
             seen += chunk.text
             cursors.append((chunk.cursor, chunk.next_cursor))
-            if "\none\n" in seen and "\ntwo\n" not in seen:
+            if "\none\n" in seen and not is_let_go:
+                is_let_go = True
                 gate.open()
-            elif "\ntwo\n" in seen:
+            if "\ntwo\n" in seen and not is_closed:
+                is_closed = True
                 other.terminals.close(handle)
+        assert "\none\ntwo\n" in seen
         assert [end for _, end in cursors[:-1]] == [begin for begin, _ in cursors[1:]]
         assert list(client.terminals.watch(handle, cursor=cursors[-1][1])) == []
 

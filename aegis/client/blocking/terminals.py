@@ -163,23 +163,26 @@ class Terminals(BlockingNoun):
         Without a cursor it begins where the command that runs, or else the last one, began. Made
         of calls of ``output`` that wait. ``dropped`` of a chunk is a gap.
         """
-        is_open = True
+        is_open, has_failed = True, False
         while True:
             try:
                 wait_s = POLL_S if is_open else 0.0
                 chunk = self.output(name, cursor=cursor, wait_s=wait_s, plain=plain)
             except CommandFailed as error:
-                if error.code != "unavailable" or not is_open or self._prints(name):
+                if error.code != "unavailable" or has_failed:
                     raise
-                is_open = False  # closed while we waited: what it printed last is still there
+                # It may have been closed while we waited: what it printed last is still there.
+                is_open, has_failed = False, True
                 continue
-            cursor = chunk.next_cursor
+            cursor, has_failed = chunk.next_cursor, False
             if chunk.text or chunk.dropped:
                 yield chunk
-            elif not is_open:
-                return
-            else:
+            elif is_open:
                 is_open = self._prints(name)
+            elif self._prints(name):
+                is_open = True
+            else:
+                return
 
     def _prints(self, name: str) -> bool:
         """Whether it is open and may print something yet."""
