@@ -24,7 +24,7 @@ Every command, made from the one command set in `aegis/protocol/table.py`. Do no
 run `python -m aegis.protocol.document > docs/reference/tools.md`.
 
 An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<name>`
-([protocol.md](protocol.md)). A failed call is one sentence with a stable code
+([protocol.md](../protocol.md)). A failed call is one sentence with a stable code
 ([errors.md](errors.md)); every command may answer `invalid_request`, `forbidden`, `unavailable` or
 `internal`. Unknown arguments are refused, no value is converted: `"5"` is not a number. In a reply
 every field is there; only `more` is left out unless it is true. The words under a tool's name are
@@ -46,24 +46,30 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
 }
 """Which codes each command may answer beside those that every command may."""
 
-_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+_PLAIN: Mapping[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Any: "anything",
+}
 
 
 def tools_page() -> str:
     """The whole page, ending in a newline."""
-    parts = [INTRODUCTION, *map(_tool, COMMANDS), "## Replies\n", *map(_class, _replies())]
+    parts = [INTRODUCTION, *map(_tool, COMMANDS), "## Replies\n", *map(class_section, _replies())]
     return "\n".join(parts).replace("``", "`")
 
 
 def _tool(entry: Entry) -> str:
     form: type = entry.command
     rows = [
-        f"| `{field.name}` | {_type(field.type)}{_range(field)} | {_default(field)} "
+        f"| `{field.name}` | {type_name(field.type)}{_range(field)} | {_default(field)} "
         f"| {field.metadata.get('doc', '')} |"
         for field in resolved_fields(form)
     ]
     codes = ", ".join(f"`{code}`" for code in ERRORS.get(entry.name, ())) or "none of its own"
-    answers = f"Replies with {_type(entry.reply)}. Errors: {codes}.\n"
+    answers = f"Replies with {type_name(entry.reply)}. Errors: {codes}.\n"
     head = ["| argument | type | default | what it is |", "|---|---|---|---|"]
     top = [f"## {entry.tool}\n", entry.doc, f"\n*{_hints(entry)}*\n"]
     return "\n".join([*top, *head, *rows, "", answers])
@@ -89,8 +95,9 @@ def _range(field: attrs.Attribute[Any]) -> str:
     return f", {low:.16g} or more" if high is None else f", {low:.16g} to {high:.16g}"
 
 
-def _class(form: type) -> str:
-    rows = [f"| `{field.name}` | {_type(field.type)} |" for field in resolved_fields(form)]
+def class_section(form: type) -> str:
+    """A class as a section: its heading, what it is, its fields."""
+    rows = [f"| `{field.name}` | {type_name(field.type)} |" for field in resolved_fields(form)]
     doc = inspect.cleandoc(form.__doc__ or "")
     return "\n".join([f"### {form.__name__}\n", doc, "\n| field | type |\n|---|---|", *rows, ""])
 
@@ -108,16 +115,17 @@ def _replies() -> list[type]:
     return found
 
 
-def _type(form: Any) -> str:
+def type_name(form: Any) -> str:
+    """The name of a type in words; a class leads to its section."""
     origin, members = get_origin(form), get_args(form)
     if origin in (Union, types.UnionType):
-        return " or ".join(map(_type, members))
+        return " or ".join(map(type_name, members))
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in members)
     if origin is list:
-        return f"list of {_type(members[0])}"
+        return f"list of {type_name(members[0])}"
     if origin is dict:
-        return f"object whose values are {_type(members[1])}"
+        return f"object whose values are {type_name(members[1])}"
     if is_attrs_class(form):
         return f"[{form.__name__}](#{form.__name__.lower()})"
     return "null" if form is type(None) else _PLAIN[form]

@@ -112,7 +112,7 @@ class Item:
 class Gap:
     """``dropped`` was left out: bytes of output, else items.
 
-    ``cursor`` is where output goes on; null for items.
+    ``cursor`` is where output goes on; a gap of items has none.
     """
 
     tag: ClassVar[str] = "gap"
@@ -445,6 +445,11 @@ class Pace:
         )
 
     @property
+    def is_flood(self) -> bool:
+        """Whether much was sent a moment ago: then there may be as much again."""
+        return self.sent > QUICK_BYTES
+
+    @property
     def next_at(self) -> float:
         """When the next message may go out."""
-        return self.began if self.sent <= QUICK_BYTES else self.began + FRAME_S
+        return self.began + FRAME_S if self.is_flood else self.began

@@ -18,6 +18,7 @@ from aegis.protocol.streams import Close, Credit, Open, RequestId
 from aegis.servers.answering import Answers
 from aegis.servers.auth import Keys
 from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence
+from aegis.servers.fan_out import FanOut
 from aegis.servers.open_streams import OpenStreams
 from aegis.servers.requests import (
     Cancel,
@@ -37,12 +38,16 @@ HELLO_LIMIT_S = 10.0
 
 @attrs.frozen
 class Desk:
-    """What every conversation needs: the ports, the keys, and the server's name and version."""
+    """What every conversation needs: the ports, the keys, the server's name and version.
+
+    ``fan_out`` is what the streams of all of them share.
+    """
 
     port: CallPort
     streams: StreamPort
     keys: Keys
     server: str
+    fan_out: FanOut = attrs.field(factory=FanOut)
 
 
 class End(enum.Enum):
@@ -174,7 +179,7 @@ class _Conversation:
         return _Client(
             caller,
             Answers(self._desk.port, caller, self._wire.send, nursery),
-            OpenStreams(self._desk.streams, caller, self._wire.send, nursery),
+            OpenStreams(self._desk.streams, caller, self._wire.send, self._desk.fan_out, nursery),
         )
 
     async def _complain(self, error: AegisError) -> None:

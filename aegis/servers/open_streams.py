@@ -24,6 +24,7 @@ from aegis.protocol.streams import (
     unpack_keys,
 )
 from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
+from aegis.servers.fan_out import FanOut
 from aegis.servers.outlet import Outlet, SendKeys
 from aegis.servers.requests import error_frame, stream_frame
 from aegis.servers.stream_port import StreamPort
@@ -54,7 +55,8 @@ class _Stream:
 class OpenStreams:
     """Those of ``caller``, made by ``port``.
 
-    ``send`` sends one message of any kind; ``nursery`` has their tasks.
+    ``send`` sends one message of any kind, ``fan_out`` gives turns to floods; ``nursery`` has the
+    tasks.
     """
 
     def __init__(
@@ -62,11 +64,13 @@ class OpenStreams:
         port: StreamPort,
         caller: Caller,
         send: Callable[[str | bytes], Awaitable[None]],
+        fan_out: FanOut,
         nursery: trio.Nursery,
     ) -> None:
         self._port = port
         self._caller = caller
         self._send = send
+        self._fan_out = fan_out
         self._nursery = nursery
         self._streams: dict[RequestId, _Stream] = {}
         self._channels: dict[int, _Stream] = {}
@@ -90,6 +94,7 @@ class OpenStreams:
             channel,
             frame.credit,
             self._send,
+            self._fan_out,
             lambda send: self._begin_typing(stream, send),
         )
         stream = _Stream(frame, channel, outlet)

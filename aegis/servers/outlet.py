@@ -25,6 +25,7 @@ from aegis.protocol.streams import (
     with_more,
 )
 from aegis.protocol.wire import to_plain
+from aegis.servers.fan_out import FanOut
 from aegis.servers.requests import stream_frame
 
 SendKeys = Callable[[bytes], Reply[Any]]
@@ -63,8 +64,8 @@ class StreamOut(Protocol):
 class Outlet:
     """A ``StreamOut`` for the stream ``number`` with that much ``credit``.
 
-    ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message.
-    ``on_keys`` is called with what takes the keys of its channel.
+    ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message,
+    ``fan_out`` gives turns to floods. ``on_keys`` is called with what takes the keys of the channel.
     """
 
     def __init__(
@@ -73,12 +74,14 @@ class Outlet:
         channel: int | None,
         credit: int,
         send: Callable[[str | bytes], Awaitable[None]],
+        fan_out: FanOut,
         on_keys: Callable[[SendKeys], None],
     ) -> None:
         self._id = number
         self._channel = channel
         self._credit = credit
         self._send_message = send
+        self._fan_out = fan_out
         self._on_keys = on_keys
         self._pace = Pace()
         self._more = trio.Event()
@@ -115,6 +118,8 @@ class Outlet:
         """Wait until output may be sent: how many bytes."""
         await trio.sleep_until(self._pace.next_at)
         await self.room()
+        if self._pace.is_flood:
+            await self._fan_out.turn()
         return chunk_size(self._credit)
 
     async def item(self, item: object) -> None:

@@ -39,6 +39,7 @@ NAMES = (
     "beside",
     "many",
     "peers",
+    "watchers",
 )
 
 

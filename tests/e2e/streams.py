@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import attrs
@@ -99,7 +99,8 @@ class Stream:
             return data, ended.frame
 
     async def give(self, amount: int) -> None:
-        await self.client.send(type="credit", id=self.number, amount=min(amount, MAX_CREDIT))
+        with suppress(ConnectionClosed):
+            await self.client.send(type="credit", id=self.number, amount=min(amount, MAX_CREDIT))
 
     async def type(self, keys: bytes) -> None:
         await self.client.connection.send_message(pack_keys(self.channel, keys))
@@ -111,8 +112,9 @@ class Stream:
 class StreamClient:
     """Several streams and requests on one connection; ``run`` takes what comes."""
 
-    def __init__(self, connection: WebSocketConnection) -> None:
+    def __init__(self, connection: WebSocketConnection, stream: trio.SocketStream) -> None:
         self.connection = connection
+        self._stream = stream
         self._answers: dict[int, trio.MemorySendChannel[dict[str, Any]]] = {}
         self._streams: dict[int, Stream] = {}
         self._channels: dict[int, Stream] = {}
@@ -121,6 +123,10 @@ class StreamClient:
 
     async def send(self, **frame: object) -> None:
         await self.connection.send_message(json.dumps(frame))
+
+    def cut(self) -> None:
+        """Lose the connection, without a word."""
+        self._stream.socket.close()
 
     async def run(self) -> None:
         """Until the connection ends."""
@@ -212,7 +218,7 @@ async def stream_client(
                 max_message_size=MAX_CREDIT,
                 receive_buffer_size=BUFFER_BYTES,
             )
-        client = StreamClient(connection)
+        client = StreamClient(connection, stream)
         if session is not None or over == "unix":
             key = {} if session is None else {"session": session}
             await client.send(type="hello", version=1, **key)

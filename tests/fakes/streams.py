@@ -52,7 +52,9 @@ class TestWire:
     def __init__(self) -> None:
         self._to_server, self._incoming = trio.open_memory_channel[str | bytes](1000)
         self.heard: list[Any] = []
+        self.heard_at: list[float] = []
         self.deaf_to = ""
+        self._hung_up = trio.Event()
 
     async def receive(self) -> str | bytes | Binary:
         try:
@@ -64,8 +66,10 @@ class TestWire:
     async def send(self, message: str | bytes) -> None:
         heard = json.loads(message) if isinstance(message, str) else message
         if isinstance(heard, dict) and heard["type"] == self.deaf_to:
-            await trio.sleep_forever()
+            await self._hung_up.wait()
+            raise WireClosed
         self.heard.append(heard)
+        self.heard_at.append(trio.current_time())
 
     def trust(self) -> None:
         pass
@@ -77,6 +81,7 @@ class TestWire:
 
     def hang_up(self) -> None:
         self._to_server.close()
+        self._hung_up.set()
 
     def take(self) -> list[Any]:
         """What was heard since the last time."""

@@ -7,10 +7,10 @@ import re
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.modes import KEPT
 
-_RESET = (
-    "\x18"  # whatever sequence was begun is given up
-    "\x1b[!p\x1b[0m\x1b(B\x0f\x1b[r\x1b[?6l\x1b[?7h\x1b[4l\x1b>"
-    + "".join(f"\x1b[?{mode}l" for mode in sorted(KEPT))
+_GIVE_UP = "\x18"  # whatever sequence was begun
+
+_RESET = "\x1b[!p\x1b[0m\x1b(B\x0f\x1b[r\x1b[?6l\x1b[?7h\x1b[4l\x1b>" + "".join(
+    f"\x1b[?{mode}l" for mode in sorted(KEPT)
 )
 
 _UNFINISHED = re.compile(
@@ -34,7 +34,9 @@ def redrawn(shot: Screenshot, modes: str) -> str:
     lines = "".join(f"\x1b[{row};1H{line}" for row, line in enumerate(shot.lines, 1) if line)
     row, col = shot.cursor
     cursor = f"\x1b[{row + 1};{col + 1}H\x1b[?25{'h' if shot.cursor_visible else 'l'}"
-    return f"{_RESET}{screen}\x1b[H\x1b[2J{lines}\x1b]2;{shot.title}\x1b\\{modes}{cursor}"
+    # The switch comes first: to leave the alternate screen brings back what was saved with it.
+    blank = f"{_GIVE_UP}{screen}{_RESET}\x1b[H\x1b[2J"
+    return f"{blank}{lines}\x1b]2;{shot.title}\x1b\\{modes}{cursor}"
 
 
 def unfinished_bytes(newest: bytes) -> int:

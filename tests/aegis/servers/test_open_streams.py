@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from aegis.protocol.streams import (
 from aegis.servers.auth import open_keys
 from aegis.servers.calls import OPERATOR, Face, Identity
 from aegis.servers.conversation import MAX_STRIKES, Desk, End, converse
+from aegis.servers.fan_out import BYTES_PER_S
 from aegis.servers.outlet import StreamOut
 from aegis.servers.typing_keys import MAX_UNANSWERED
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
@@ -63,7 +66,7 @@ class Talk:
 
 
 @pytest.fixture
-def talk(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> Any:
+def talk(tmp_path: Path) -> Any:
     @asynccontextmanager
     async def talking(
         *, face: Face = "websocket", identity: Identity = OPERATOR, **sources: Source
@@ -161,18 +164,49 @@ def _output(cursor: int, data: bytes) -> list[bytes]:
     return [(1).to_bytes(4, "big") + cursor.to_bytes(8, "big") + data]
 
 
-async def test_a_flood_comes_in_large_messages_one_in_each_stretch_of_time(talk: Any) -> None:
+async def test_a_flood_comes_in_large_messages_one_in_each_stretch_of_time(
+    talk: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     whole = bytes(range(256)) * 2048
     async with talk(terminal_output=chunks(whole)) as client:
         await client.open(credit=len(whole))
-        await trio.sleep(7 * FRAME_S - 0.001)
-        assert len(client.wire.heard) == 8, "opened, and seven of eight messages"
-        await trio.sleep(0.002)
+        await trio.sleep(1)
+        times = client.wire.heard_at[1:9]
+        assert min(after - before for before, after in pairwise(times)) >= 0.999 * FRAME_S
+        assert times[-1] - times[0] <= 7.001 * FRAME_S
         _, *messages, end = client.wire.take()
         assert end["code"] == "closed"
         parts = [unpack_output(message) for message in messages]
         assert b"".join(part.data for part in parts) == whole
         assert [len(part.data) for part in parts] == [MAX_CHUNK_BYTES] * 8
+
+
+async def test_floods_of_all_streams_share_a_rate_and_a_key_does_not_wait_for_them(
+    talk: Any, autojump_clock: trio.testing.MockClock
+) -> None:
+    number, each = 30, 16 * MAX_CHUNK_BYTES
+
+    async def flood(out: StreamOut, arguments: Mapping[str, object]) -> str:
+        return await chunks(bytes(each if arguments.get("flood") else 1))(out, arguments)
+
+    async with talk(terminal_output=flood) as client:
+        for index in range(number):
+            arguments = {"flood": True}
+            await client.wire.say(
+                type="open", id=index, stream="terminal_output", arguments=arguments, credit=each
+            )
+        await client.open(number=99, credit=100)
+        at_once = client.wire.take()[-1]  # the first message of each, and this
+        assert (at_once["id"], at_once["code"]) == (99, "closed")
+        await trio.sleep(0.5)
+        parts = [unpack_output(each) for each in client.wire.take() if isinstance(each, bytes)]
+        sent = sum(len(part.data) for part in parts)
+        assert 0.45 * BYTES_PER_S < sent < 0.55 * BYTES_PER_S
+        by_channel = Counter(part.channel for part in parts)
+        assert max(by_channel.values()) - min(by_channel.values()) <= 1
+        await trio.sleep(2)
+        ends = [frame for frame in client.wire.take() if isinstance(frame, dict)]
+        assert [end["code"] for end in ends] == ["closed"] * number
 
 
 async def test_a_stream_is_closed_by_its_client_once(talk: Any) -> None:
