@@ -59,7 +59,8 @@ class Stream(Generic[T]):
     """What comes on one stream, in order: ``async for value in stream``.
 
     It ends when what it tells of is over; ``CommandFailed`` is raised if it broke. One task reads
-    it; another that does so too gets what the first does not.
+    it; another that does so too gets what the first does not. ``unread`` is how much credit, in
+    bytes, what came and was not read has cost.
     """
 
     def __init__(self, keeper: Keeper, kind: Kind[T]) -> None:
@@ -68,7 +69,7 @@ class Stream(Generic[T]):
         self._link: Link | None = None
         self._number = 0
         self._values: deque[tuple[T, int]] = deque()
-        self._unread = 0
+        self.unread = 0
         self._owed = 0
         self._news = trio.lowlevel.ParkingLot()
         self._is_open = False
@@ -103,7 +104,7 @@ class Stream(Generic[T]):
     def open_on(self, link: Link) -> None:
         """Open it, or open it again, on this connection."""
         self._link, self._owed = link, 0
-        credit = max(0, WINDOW - self._unread)
+        credit = max(0, WINDOW - self.unread)
         self._number = link.open(self, self._kind.stream, self._kind.arguments(), credit)
 
     def close(self) -> None:
@@ -169,11 +170,11 @@ class Stream(Generic[T]):
             return
         for value in values:
             self._values.append((value, cost))
-            self._unread += cost
+            self.unread += cost
         self._news.unpark_all()
 
     def _give_back(self, cost: int) -> None:
-        self._unread -= cost
+        self.unread -= cost
         self._owed += cost
         if self._owed >= CREDIT_STEP and self._link is not None:
             self._link.give_credit(self._number, self._owed)
@@ -216,11 +217,11 @@ class OutputStream(Stream[OutputValue]):
 
     async def _open_channel(self) -> tuple[Link, int]:
         with trio.move_on_after(self._keeper.patience_s):
-            while self._link is None or self._channel is None:
-                if self._is_over:
-                    raise self._end or CommandFailed("unavailable", "this stream is over")
+            while not self._is_over:
+                if self._link is not None and self._channel is not None:
+                    return self._link, self._channel
                 await self._news.park()
-            return self._link, self._channel
+            raise self._end or CommandFailed("unavailable", "this stream is over")
         raise ConnectionLost("there is no connection to type keys over", maybe_done=False)
 
     def on_opened(self, opened: Opened) -> None:
