@@ -11,7 +11,7 @@ import trio
 
 from aegis.protocol.streams import MAX_CHUNK_BYTES
 
-BYTES_PER_S = 32 * 1024 * 1024
+BYTES_PER_S = 16 * 1024 * 1024
 """Output of floods that all streams of a daemon get together."""
 
 TURN_S = MAX_CHUNK_BYTES / BYTES_PER_S

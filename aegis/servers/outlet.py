@@ -65,7 +65,7 @@ class Outlet:
     """A ``StreamOut`` for the stream ``number`` with that much ``credit``.
 
     ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message,
-    ``fan_out`` gives turns to floods. ``on_keys`` is called with what takes the keys of the channel.
+    ``fan_out`` gives turns to floods. ``on_keys`` is called with what takes keys of the channel.
     """
 
     def __init__(

@@ -132,6 +132,28 @@ async def test_a_shell_that_dies_does_not_end_the_stream(
         await stream.bytes_until(b"two\r\n")
 
 
+async def test_a_shell_actor_that_crashes_while_it_is_watched_does_not_end_the_stream(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start(faults="mark.start.after@1=crash")
+    terminal = own_daemon.terminal("build")
+    async with stream_client(own_daemon) as client:
+        stream = await client.open("terminal_output", name="build", cursor=0)
+        tree = await client.open("tree")
+        await stream.type(b"echo lost\r")
+        path = "root/terminals/build/shell"
+        await tree.item_where(
+            lambda item: (
+                "delta" in item and (item["delta"]["path"], item["delta"]["restarts"]) == (path, 1)
+            )
+        )
+        await tree.close()
+        await client.call("term_run", name="build", cmd="echo t''wo")
+        data = await stream.bytes_until(b"two\r\n")
+        assert data == terminal.raw()[: len(data)]
+    own_daemon.kill()  # its log tells of the crash
+
+
 async def test_the_window_and_the_state_are_told_beside_the_bytes(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
