@@ -118,15 +118,16 @@ class Link:
 
     async def run(self) -> str:
         """Serve the connection until it ends; gives the reason. Calls in flight are then lost."""
+        reason = "the daemon does not answer any more"
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
                 nursery.start_soon(self._watch, nursery.cancel_scope)
-                self._over = await self._read()
+                reason = await self._read()
                 nursery.cancel_scope.cancel()
         finally:
-            self._lose(self._over or "the connection was given up")
-        return self._over or "the daemon does not answer any more"
+            self._lose(reason)
+        return reason
 
     async def request(
         self, command: str, arguments: dict[str, object], on_settled: Callable[[], None]

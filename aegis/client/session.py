@@ -115,7 +115,10 @@ class Session:
         self._streams[stream] = None
         try:
             self.reopen(stream)
-            await stream.wait_open()
+            with trio.move_on_after(self.patience_s):
+                await stream.wait_open()
+            if not stream.is_open:
+                raise self._gave_up()
             yield stream
         finally:
             del self._streams[stream]
@@ -153,8 +156,11 @@ class Session:
                     raise self._over
                 await self._changes.park()
             return self._link
+        raise self._gave_up()
+
+    def _gave_up(self) -> ConnectionLost:
         because = f" ({self._why})" if self._why is not None else ""
-        raise ConnectionLost(
+        return ConnectionLost(
             f"no connection to {self._place} came about within {self.patience_s:g} s{because}; "
             "the call was not made",
             maybe_done=False,

@@ -60,7 +60,7 @@ class Stream(Generic[T]):
 
     It ends when what it tells of is over; ``CommandFailed`` is raised if it broke. One task reads
     it; another that does so too gets what the first does not. ``unread`` is how much credit, in
-    bytes, what came and was not read has cost.
+    bytes, what came and was not read has cost; ``is_open``: the daemon has opened it once.
     """
 
     def __init__(self, keeper: Keeper, kind: Kind[T]) -> None:
@@ -72,7 +72,7 @@ class Stream(Generic[T]):
         self.unread = 0
         self._owed = 0
         self._news = trio.lowlevel.ParkingLot()
-        self._is_open = False
+        self.is_open = False
         self._end: ClientError | None = None
         self._is_over = False
 
@@ -93,7 +93,7 @@ class Stream(Generic[T]):
 
     async def wait_open(self) -> None:
         """Wait until the daemon has opened it. Raises ``ClientError`` if it does not."""
-        while not self._is_open:
+        while not self.is_open:
             if self._end is not None:
                 raise self._end
             await self._news.park()
@@ -122,7 +122,7 @@ class Stream(Generic[T]):
     def on_opened(self, opened: Opened) -> None:
         """It is open, or open again."""
         self._take(lambda: self._kind.opened(opened.start), 0)
-        self._is_open = True
+        self.is_open = True
         self._news.unpark_all()
 
     def on_refused(self, failure: Failure) -> None:

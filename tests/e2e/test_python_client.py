@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 from collections.abc import Callable
 
 import pytest
 import trio
+import trio.testing
 
 import aegis
+from aegis.client import transport
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
 from aegis.client.session import MAX_IN_FLIGHT
 from aegis.protocol.inboxes import MessageList
@@ -202,23 +203,26 @@ async def test_a_daemon_killed_in_mid_call_costs_the_call_and_not_the_client(
         assert (record.cmd, record.killed_by_restart) == (gate.hold, True)
 
 
-async def test_a_wait_goes_on_at_the_next_daemon(own_daemon: DaemonProcess) -> None:
+async def test_a_wait_is_made_again_at_the_next_daemon(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
     own_daemon.start()
     async with aegis.connect(own_daemon.root) as client:
         await client.terminals.spawn("build")
+        await client.terminals.keys("build", f"{gate.hold}\r")
+        await trio.to_thread.run_sync(gate.wait_reached)
         async with trio.open_nursery() as nursery:
 
             @nursery.start_soon
             async def wait() -> None:
-                found = await client.terminals.wait("build", pattern="the end", timeout=GUARD_S)
-                assert found.reason == "matched"
-                nursery.cancel_scope.cancel()
+                found = await client.terminals.wait("build", seq=0, timeout=GUARD_S)
+                assert found.reason == "ended"
+                assert found.record is not None
+                assert found.record.killed_by_restart
 
-            await client.terminals.run("build", "true")
+            await trio.testing.wait_all_tasks_blocked()
+            await client.terminals.list()  # the daemon has taken what was sent before
             await kill_and_start(own_daemon)
-            while True:  # the wait may not have come yet: what it looks for goes on coming
-                with contextlib.suppress(ConnectionLost):
-                    await client.terminals.run("build", "echo the''  end | tr -s ' '")
 
 
 async def test_a_call_while_the_daemon_is_away_waits_for_it(own_daemon: DaemonProcess) -> None:
@@ -255,3 +259,40 @@ async def test_a_frozen_daemon_does_not_freeze_the_client(own_daemon: DaemonProc
         finally:
             os.kill(own_daemon.process.pid, signal.SIGCONT)
         await client.terminals.list()
+
+
+async def test_over_tcp_a_daemon_that_says_nothing_any_more_counts_as_gone(
+    own_daemon: DaemonProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_daemon.start()
+    endpoint = own_daemon.endpoint
+    monkeypatch.setattr(transport, "BEAT_S", 0.05)
+    monkeypatch.setattr(transport, "BEAT_LIMIT_S", 0.5)
+    async with aegis.connect(endpoint.url, token=endpoint.token) as client:
+        await client.terminals.spawn("build")
+        os.kill(own_daemon.process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(ConnectionLost, match="does not answer any more") as caught:
+                await client.terminals.run("build", "true")
+            assert caught.value.maybe_done
+        finally:
+            os.kill(own_daemon.process.pid, signal.SIGCONT)
+        await client.terminals.list()
+
+
+async def test_streams_over_tcp_with_a_session(
+    daemon: DaemonProcess, terminal: LiveTerminal, handle: str
+) -> None:
+    async with aegis.connect(daemon.root) as operator:
+        url = (await operator.sessions.new(handle)).url
+    async with aegis.connect(url) as client, client.terminals.watch(terminal.name) as output:
+        await output.type("true\r")
+        with trio.fail_after(GUARD_S):
+            assert isinstance(await anext(output), aegis.Chunk)
+        waited = await client.terminals.wait(terminal.name, timeout=GUARD_S)
+        assert waited.record is not None
+        assert waited.record.writer == f"agent:{handle}"
+        with pytest.raises(CommandFailed) as caught:
+            async with client.tree.watch():
+                raise AssertionError("the tree is the operator's")
+        assert caught.value.code == "forbidden"

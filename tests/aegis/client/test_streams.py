@@ -259,6 +259,14 @@ async def test_keys_without_a_connection_are_given_up_in_time(autojump_clock: Mo
             assert not caught.value.maybe_done
 
 
+async def test_a_stream_that_is_never_opened_is_given_up_in_time(autojump_clock: MockClock) -> None:
+    daemon = MemoryDaemon()
+    async with connected(daemon, patience_s=3.0) as client:
+        with pytest.raises(ConnectionLost, match="within 3 s"):
+            async with client.terminals.watch("build"):
+                raise AssertionError("nobody opens it")
+
+
 async def test_an_inbox_begins_behind_its_newest_message_and_goes_on_behind_the_last(
     autojump_clock: MockClock,
 ) -> None:
