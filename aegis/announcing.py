@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from actors import Ref, System
 from aegis.protocol.resources import Resource, ResourceChanged
+from aegis.protocol.streams import TerminalItem
+from aegis.protocol.terminals import TerminalInfo
 
 
 def announce(system: System, resource: Resource) -> None:
@@ -18,3 +20,14 @@ def announce(system: System, resource: Resource) -> None:
 def events_hub(system: System) -> Ref[Any] | None:
     """Who is to be told of events, while there is any client that wants to know; else None."""
     return system.registry.find("service", "events")
+
+
+def tell_terminal(
+    system: System,
+    event: Literal["terminal_opened", "terminal_changed", "terminal_closed"],
+    terminal: TerminalInfo,
+) -> None:
+    """Say what became of a terminal, if anybody wants to know."""
+    hub = events_hub(system)
+    if hub is not None:
+        hub.tell(TerminalItem(event=event, terminal=terminal))

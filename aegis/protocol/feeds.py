@@ -63,10 +63,14 @@ class DrawScreen(Request[Redraw]):
 
 @attrs.frozen(kw_only=True)
 class KeptBytes:
-    """``data`` begins at ``cursor``; empty: nothing is kept from there on."""
+    """``data`` begins at ``cursor``; empty: nothing is kept from there on.
+
+    ``failure`` says why the terminal is gone, if nobody closed it.
+    """
 
     data: bytes
     cursor: int
+    failure: str | None
 
 
 @attrs.frozen(kw_only=True)

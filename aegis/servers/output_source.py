@@ -134,6 +134,8 @@ class _Follower:
             elif kept.data:
                 await self._out.output(kept.cursor, kept.data)
                 self._cursor += len(kept.data)
+            elif kept.failure is not None:
+                raise Unavailable(kept.failure)
             else:
                 return
 

@@ -36,9 +36,13 @@ async def answer_wait(
 
 
 def answer_kept(
-    disk: Disk, files: TerminalFiles, request: ReadKept, reply: Reply[KeptBytes]
+    disk: Disk,
+    files: TerminalFiles,
+    request: ReadKept,
+    reply: Reply[KeptBytes],
+    failure: str | None,
 ) -> None:
-    """Give the bytes that a stream has not sent yet."""
+    """Give the bytes that a stream has not sent yet. ``failure``: why, if nobody closed it."""
     try:
         log = RawLog.open(
             files.directory, disk=disk, at_least=History(files.ledger, disk=disk).last_cursor()
@@ -50,7 +54,7 @@ def answer_kept(
     except AegisError as error:
         reply.fail(error)
     else:
-        reply.send(KeptBytes(data=data, cursor=cursor))
+        reply.send(KeptBytes(data=data, cursor=cursor, failure=failure))
 
 
 async def _read(disk: Disk, files: TerminalFiles, request: ReadOutput) -> OutputChunk:

@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
-from aegis.announcing import announce
+from aegis.announcing import announce, tell_terminal
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
@@ -246,8 +246,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self.context.start_soon(self._close_and_answer, request, self.defer(request))
 
     async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
+        failed = self._lives.failed.get(name_key(request.name))
         try:
             leftover = await self._lives.end(request.name, "closed")
+            if failed is not None:  # of others their front has told it
+                info = attrs.evolve(failed.info(), state="closed")
+                tell_terminal(self.context.system, "terminal_closed", info)
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._lives.purge(request.name)
@@ -277,6 +281,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         is_expected = self._ending or name_key(down.path.rpartition("/")[2]) in self._busy
         if down.final and not is_expected:
             self._lives.gave_up(down.path, down.reason)
+            failed = self._lives.failed.get(name_key(down.path.rpartition("/")[2]))
+            if failed is not None:
+                tell_terminal(self.context.system, "terminal_changed", failed.info())
 
     # Terminals without a front.
 
@@ -324,7 +331,16 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case out.WaitTerminal():
                 await closed.answer_wait(disk, files, request, reply)
             case ReadKept():
-                closed.answer_kept(disk, files, request, reply)
+                closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+
+    def _failure(self, name: str) -> str | None:
+        """Why a terminal without a front is gone; None if somebody closes it, or did."""
+        key = name_key(name)
+        if key in self._lives.failed:
+            return str(self._lives.failed[key].refusal())
+        if key in self._lives.open and key not in self._busy and not self._ending:
+            return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
+        return None
 
     def _not_open(self, name: str) -> AegisError:
         if self._lives.known_name(name):

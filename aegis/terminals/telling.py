@@ -6,10 +6,9 @@ Nobody does until the first client asks: then a look costs one search in the reg
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from actors import System
-from aegis.announcing import events_hub
+from aegis.announcing import events_hub, tell_terminal
 from aegis.names import shorten
 from aegis.protocol.streams import MAX_EVENT_CMD_CHARS, CommandHeader, CommandItem, TerminalItem
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
@@ -37,14 +36,18 @@ class Telling:
         self._info = info
         self._looked: object = None
         self._told: TerminalInfo | None = None
+        self._is_closed = False
 
     def opened(self) -> None:
         """The terminal is there."""
-        self._tell("terminal_opened")
+        if events_hub(self._system) is not None:
+            tell_terminal(self._system, "terminal_opened", self._info())
 
-    def closed(self) -> None:
-        """It is gone."""
-        self._tell("terminal_closed")
+    def ended(self) -> None:
+        """It is gone. One that comes back with the next daemon is not closed."""
+        if self._standing.ending == "closed" and not self._is_closed:
+            self._is_closed = True
+            tell_terminal(self._system, "terminal_closed", self._info())
 
     def look(self) -> None:
         """Something may be different."""
@@ -103,8 +106,3 @@ class Telling:
             exit=exit_code,
             duration_s=duration_s,
         )
-
-    def _tell(self, event: Literal["terminal_opened", "terminal_closed"]) -> None:
-        hub = events_hub(self._system)
-        if hub is not None:
-            hub.tell(TerminalItem(event=event, terminal=self._info()))

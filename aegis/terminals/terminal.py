@@ -437,7 +437,7 @@ class Terminal(Front):
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
-        self._telling.closed()
+        self._telling.ended()
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:

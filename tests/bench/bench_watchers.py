@@ -221,7 +221,11 @@ def flood_rows(daemon: DaemonProcess, client: LineClient) -> list[Row]:
     many_s, many_rate = (statistics.median(column) for column in zip(*many, strict=True))
     number = LIVE + DEAD
     return [
-        (f"rate of each of {number} watchers / of one alone", many_rate / one_rate, "ratio"),
+        (
+            f"rate of each of {number} watchers / of one alone",
+            many_rate / one_rate,
+            "more is better",
+        ),
         (
             f"  each of {number} ({DEAD} of them dead), MB/s",
             many_rate,

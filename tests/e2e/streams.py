@@ -219,9 +219,8 @@ async def stream_client(
                 receive_buffer_size=BUFFER_BYTES,
             )
         client = StreamClient(connection, stream)
-        if session is not None or over == "unix":
-            key = {} if session is None else {"session": session}
-            await client.send(type="hello", version=1, **key)
+        if session is not None:
+            await client.send(type="hello", version=1, session=session)
             await connection.get_message()
         nursery.start_soon(client.run)
         try:

@@ -154,6 +154,34 @@ async def test_a_shell_actor_that_crashes_while_it_is_watched_does_not_end_the_s
     own_daemon.kill()  # its log tells of the crash
 
 
+async def test_a_terminal_that_fails_ends_its_streams_and_is_an_event(
+    own_daemon: DaemonProcess,
+) -> None:
+    first = 60  # the keys make one life of the front crash, and what comes first the next three
+    own_daemon.start(
+        faults=",".join(f"actor.receive.before[Terminal]@{first + n}=crash" for n in range(4))
+    )
+    terminal = await trio.to_thread.run_sync(own_daemon.terminal, "build")
+    await trio.to_thread.run_sync(terminal.run, "echo kept")
+    async with stream_client(own_daemon) as client:
+        events = await client.open("events")
+        stream = await client.open("terminal_output", name="build", cursor=0)
+        for _ in range(2 * first):
+            await stream.type(b" ")
+        data, end = await stream.all_bytes()
+        assert b"kept\r\n" in data
+        assert end["code"] == "unavailable"
+        assert "terminal 'build' has failed" in end["message"]
+        failed = await events.item_where(
+            lambda item: item.get("terminal", {}).get("state") == "failed"
+        )
+        assert failed["event"] == "terminal_changed"
+        await client.call("term_close", name="build")
+        closed = await events.item_where(lambda item: item["event"] == "terminal_closed")
+        assert closed["terminal"]["state"] == "closed"
+    own_daemon.kill()  # its log tells of the crashes
+
+
 async def test_the_window_and_the_state_are_told_beside_the_bytes(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:
