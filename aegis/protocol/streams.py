@@ -37,17 +37,8 @@ MAX_CHUNK_BYTES = 64 * 1024
 MAX_KEYS_BYTES = 64 * 1024
 """Bytes of keys in one binary message."""
 
-FRAME_S = 0.016
-"""A stream of output gets one message in so many seconds while there is much of it."""
-
-QUICK_BYTES = 512
-"""So many bytes within that time go out at once: what is typed is echoed without a wait."""
-
 MAX_EVENT_CMD_CHARS = 4096
 """What an event tells of a command's text at most."""
-
-QUICK_COST = 16
-"""What a message counts for at least, however short."""
 
 _OUTPUT_HEAD = struct.Struct(">IQ")
 _KEYS_HEAD = struct.Struct(">I")
@@ -412,7 +403,7 @@ def unpack_keys(message: bytes) -> tuple[int, bytes]:
     return channel, keys
 
 
-# The rule of credit, and of how often.
+# The rule of credit.
 
 
 def with_more(credit: int, amount: int) -> int:
@@ -428,28 +419,3 @@ def chunk_size(credit: int) -> int:
 def may_send_text(credit: int) -> bool:
     """Whether one frame of text may be sent now, however long it is."""
     return credit > 0
-
-
-@attrs.frozen
-class Pace:
-    """How often messages of output go out: ``sent`` counts since ``began``, in seconds."""
-
-    began: float = float("-inf")
-    sent: int = 0
-
-    def after(self, size: int, now: float) -> Pace:
-        """The pace once a message of ``size`` bytes was sent."""
-        cost = max(size, QUICK_COST)
-        return (
-            Pace(now, cost) if now - self.began >= FRAME_S else Pace(self.began, self.sent + cost)
-        )
-
-    @property
-    def is_flood(self) -> bool:
-        """Whether much was sent a moment ago: then there may be as much again."""
-        return self.sent > QUICK_BYTES
-
-    @property
-    def next_at(self) -> float:
-        """When the next message may go out."""
-        return self.began + FRAME_S if self.is_flood else self.began

@@ -17,7 +17,6 @@ from aegis.protocol.streams import (
     Item,
     Opened,
     OutputBytes,
-    Pace,
     RequestId,
     chunk_size,
     may_send_text,
@@ -26,6 +25,7 @@ from aegis.protocol.streams import (
 )
 from aegis.protocol.wire import to_plain
 from aegis.servers.fan_out import FanOut
+from aegis.servers.pace import Pace
 from aegis.servers.requests import stream_frame
 
 SendKeys = Callable[[bytes], Reply[Any]]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -14,16 +13,12 @@ from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.streams import (
     BY_STREAM,
     CLIENT_FRAMES,
-    FRAME_S,
     MAX_CHUNK_BYTES,
     MAX_CREDIT,
     MAX_KEYS_BYTES,
-    QUICK_BYTES,
-    QUICK_COST,
     SERVER_FRAMES,
     STREAMS,
     OutputBytes,
-    Pace,
     StreamEntry,
     StreamOutput,
     chunk_size,
@@ -69,31 +64,6 @@ def test_bytes_are_cut_to_the_credit(credit: int, size: int) -> None:
 @pytest.mark.parametrize(("credit", "may"), [(-1, False), (0, False), (1, True), (5000, True)])
 def test_an_item_may_overdraw_but_not_follow_one_that_did(credit: int, may: bool) -> None:
     assert may_send_text(credit) is may
-
-
-def test_a_key_is_echoed_at_once_however_often_one_is_typed_by_hand() -> None:
-    pace, now = Pace(), 100.0
-    for _ in range(100):
-        assert pace.next_at <= now
-        pace = pace.after(3, now)
-        now += 0.02
-
-
-def test_a_flood_gets_one_message_in_each_stretch_of_time() -> None:
-    pace = Pace().after(MAX_CHUNK_BYTES, 100.0)
-    assert pace.next_at == 100.0 + FRAME_S
-    assert pace.after(MAX_CHUNK_BYTES, pace.next_at).next_at == 100.0 + FRAME_S + FRAME_S
-
-
-def test_messages_without_a_pause_are_held_up_once_there_were_many() -> None:
-    pace = Pace()
-    sent = next(count for count in itertools.count(1) if _is_held(pace := pace.after(1, 5.0)))
-    assert sent == QUICK_BYTES // QUICK_COST + 1
-    assert pace.next_at == 5.0 + FRAME_S
-
-
-def _is_held(pace: Pace) -> bool:
-    return pace.next_at > 5.0
 
 
 @given(channel=st.integers(0, 2**32 - 1), cursor=st.integers(0, 2**53), data=st.binary())

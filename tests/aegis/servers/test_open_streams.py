@@ -17,7 +17,6 @@ from structlog.testing import capture_logs
 from actors import Reply
 from aegis.errors import Busy, NotFound
 from aegis.protocol.streams import (
-    FRAME_S,
     MAX_CHUNK_BYTES,
     MAX_STREAMS,
     OutputBytes,
@@ -30,6 +29,7 @@ from aegis.servers.calls import OPERATOR, Face, Identity
 from aegis.servers.conversation import MAX_STRIKES, Desk, End, converse
 from aegis.servers.fan_out import BYTES_PER_S
 from aegis.servers.outlet import StreamOut
+from aegis.servers.pace import FRAME_S
 from aegis.servers.typing_keys import MAX_UNANSWERED
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
 
