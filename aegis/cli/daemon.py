@@ -9,7 +9,7 @@ import click
 
 from aegis.cli.show import cell, duration, print_lines, table, tree_rows
 from aegis.cli.verb import Daemon, verb
-from aegis.client.line import LineError, NoDaemon
+from aegis.client.line import ClientError, NoDaemon
 
 DOWN_TIMEOUT_S = 10.0
 
@@ -42,7 +42,7 @@ def _wait_gone(process: int, pid: int) -> None:
     gone = select.poll()
     gone.register(process, select.POLLIN)
     if not gone.poll(DOWN_TIMEOUT_S * 1000):
-        raise LineError(f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after 'down'")
+        raise ClientError(f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after 'down'")
 
 
 @click.command()

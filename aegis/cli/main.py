@@ -19,7 +19,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from aegis.cli.show import say
 from aegis.cli.verb import Globals, handle_option, root_option
-from aegis.client.line import LineError
+from aegis.client.line import ClientError
 
 PROGRAM = "aegis-actors"
 INTERRUPTED = 130
@@ -68,7 +68,7 @@ class Program(click.Group):
             sys.exit(error.exit_code)
         except click.ClickException as error:
             _fail(_sentence(error), error.exit_code)
-        except LineError as error:
+        except ClientError as error:
             _fail(str(error), 1)
         except BrokenPipeError:
             _silence_stdout()

@@ -26,7 +26,7 @@ from aegis.cli.show import (
 )
 from aegis.cli.verb import Daemon, verb
 from aegis.cli.words import command_text
-from aegis.client.line import LineError
+from aegis.client.line import ClientError
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 _OPTIONS_FIRST = {"allow_interspersed_args": False}
@@ -113,7 +113,7 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
     text = command_text(command)
     try:
         record = daemon.call("term_run", name=name, cmd=text, timeout=timeout)
-    except LineError as error:
+    except ClientError as error:
         say(f"aegis-actors: {error}")
         return EXIT_UNKNOWN
     if daemon.as_json:

@@ -29,13 +29,13 @@ class Daemon(NamedTuple):
     as_json: bool
 
     def connect(self) -> LineClient:
-        """A new connection; raises ``LineError``."""
+        """A new connection; raises ``ClientError``."""
         return connect(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own; arguments that are None are left out.
 
-        Raises ``LineError``.
+        Raises ``ClientError``.
         """
         with self.connect() as client:
             return client.call(command, self.with_handle(arguments))

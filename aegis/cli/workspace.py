@@ -20,7 +20,7 @@ from aegis.cli.show import (
 )
 from aegis.cli.verb import Daemon, verb
 from aegis.cli.words import command_text
-from aegis.client.line import LineError
+from aegis.client.line import ClientError
 
 _HEAD = ["workspace", "shell", "state", "size", "directory"]
 
@@ -105,7 +105,7 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     text = command_text(command)
     try:
         result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
-    except LineError as error:
+    except ClientError as error:
         say(f"aegis-actors: {error}")
         return EXIT_UNKNOWN
     if daemon.as_json:

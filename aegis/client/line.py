@@ -6,49 +6,30 @@ One JSON object per line on the daemon's Unix socket, as the server's ``requests
     {"type": "reply", "id": 1, "result": {…}}
     {"type": "error", "id": 1, "code": "busy", "message": "…"}
 
-LineError
-├─ NoDaemon          nobody serves this root (any more)
-├─ ConnectionLost    the daemon went away during a call, or does not speak the protocol
-└─ CommandFailed     the daemon refused or failed; ``code`` is stable
+It raises ``ClientError``: ``NoDaemon``, ``ConnectionLost``, ``CommandFailed``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
 from aegis.root import BadEndpoint, Endpoint, State, read_endpoint
+
+__all__ = ["ClientError", "CommandFailed", "ConnectionLost", "LineClient", "NoDaemon", "connect"]
 
 CONNECT_TIMEOUT_S = 5.0
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Far above what any reply may be: a bound on what a confused peer can make us hold."""
 
 _START = "start one with: aegis-actors up"
-
-
-class LineError(Exception):
-    """Base of what goes wrong here; the text is one sentence for people."""
-
-
-class NoDaemon(LineError):
-    """No daemon runs for this root, or it is gone; the sentence names the command to start one."""
-
-
-class ConnectionLost(LineError):
-    """The connection ended, or what came was not the protocol. The request may be carried out."""
-
-
-class CommandFailed(LineError):
-    """The daemon's error: ``code`` as in ``aegis.errors``, and its sentence."""
-
-    def __init__(self, code: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code = code
 
 
 class LineClient:
@@ -103,8 +84,16 @@ class LineClient:
 
     def _lost(self, command: str, reason: str) -> ConnectionLost:
         return ConnectionLost(
-            f"the connection to the daemon of {self._root} was lost during {command}: {reason}"
+            f"the connection to the daemon of {self._root} was lost during {command}: {reason}",
+            command=command,
+            reason=reason,
         )
+
+    def is_over(self) -> bool:
+        """Whether the daemon has closed the connection, as far as is known between two calls."""
+        looking = select.poll()
+        looking.register(self._socket, 0)
+        return bool(looking.poll(0))
 
     def close(self) -> None:
         """Close the connection; what is in flight is cancelled by the daemon."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aegis.client.line import CommandFailed, LineError
+from aegis.client.line import ClientError, CommandFailed
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
 pytestmark = pytest.mark.real
@@ -102,7 +102,7 @@ class Client(threading.Thread):
                         self.is_busy.set()
         except CommandFailed as error:
             self.refused.append(error)
-        except LineError:
+        except ClientError:
             return
         finally:
             self.is_busy.set()

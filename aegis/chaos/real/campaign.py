@@ -33,7 +33,7 @@ from aegis.chaos.real.processes import Process, holders_of, is_locked, processes
 from aegis.chaos.real.reading import Kept, life_id, read_all
 from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from aegis.chaos.real.tracing import tracer_of
-from aegis.client.line import CommandFailed, LineError
+from aegis.client.line import ClientError, CommandFailed
 
 SHARED, TYPED = ("t0", "t1"), ("t2",)
 TERMINALS = (*SHARED, *TYPED)
@@ -177,7 +177,7 @@ class Campaign:
                 self._complain(broken)
         except CommandFailed as error:
             self.notebook.was_refused("who looked around", error)
-        except LineError:  # it is dead already
+        except ClientError:  # it is dead already
             pass
         self._alive = frozenset()
         life = Life(

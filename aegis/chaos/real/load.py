@@ -15,7 +15,7 @@ from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
 from aegis.chaos.real.commands import KINDS, RUN, Kind, make_command
 from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from aegis.chaos.real.sessions import Session, ToolFailed, open_session
-from aegis.client.line import CommandFailed, LineClient, LineError
+from aegis.client.line import ClientError, CommandFailed, LineClient
 
 NEVER_TYPED = ("not typed", "has no shell right now", "nothing of yours was sent")
 """What an error says whose command the shell has not seen."""
@@ -74,7 +74,7 @@ class Worker:
             with daemon.connect() as client:
                 while True:
                     self._try_step(client)
-        except LineError:
+        except ClientError:
             return
 
     def _try_step(self, client: LineClient) -> None:
@@ -170,7 +170,7 @@ class Reader:
             with daemon.connect() as client:
                 while True:
                     self._try_wait(client)
-        except LineError:
+        except ClientError:
             return
 
     def _try_wait(self, client: LineClient) -> None:
@@ -232,5 +232,5 @@ def answers(daemon: ScratchDaemon) -> bool:
     """Whether the daemon is there."""
     try:
         return bool(daemon.call("status"))
-    except (LineError, ScratchError):
+    except (ClientError, ScratchError):
         return False

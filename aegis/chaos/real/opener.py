@@ -10,7 +10,7 @@ import attrs
 
 from aegis.chaos.checking.happenings import Record
 from aegis.chaos.real.scratch import ScratchDaemon
-from aegis.client.line import CommandFailed, LineClient, LineError
+from aegis.client.line import ClientError, CommandFailed, LineClient
 
 Standing = Literal["in doubt", "open", "closed", "purged"]
 
@@ -40,7 +40,7 @@ class Opener:
         try:
             while True:
                 self._step(daemon)
-        except LineError:
+        except ClientError:
             return
 
     def _step(self, daemon: ScratchDaemon) -> None:

@@ -162,11 +162,11 @@ class ScratchDaemon:
         return code
 
     def connect(self) -> LineClient:
-        """A connection of the line protocol. Raises ``LineError``."""
+        """A connection of the line protocol. Raises ``ClientError``."""
         return connect(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
-        """One command over a connection of its own. Raises ``LineError``."""
+        """One command over a connection of its own. Raises ``ClientError``."""
         with self.connect() as client:
             return client.call(command, arguments)
 

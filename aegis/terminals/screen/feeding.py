@@ -108,6 +108,11 @@ class Feeding:
         switches = (offset for offset, event in self._events if isinstance(event, _Switch))
         return max(switches, default=self.fed)
 
+    @property
+    def is_in_between(self) -> bool:
+        """Whether something has changed just where the emulator is, and it was not told yet."""
+        return self._jumps or any(offset <= self.fed for offset, _ in self._events[:1])
+
     def behind(self, target: int) -> int:
         """How many bytes are missing until ``target``."""
         return max(target - self.fed, 0)

@@ -157,6 +157,8 @@ class LiveScreen:
 
     def _answer(self) -> None:
         """Everybody whose moment was reached."""
+        if self._feeding.is_in_between:
+            return  # the window's size, say: the next step
         fed = self._feeding.fed
         reached = [request for request in self._requests if request.target <= fed]
         if reached:

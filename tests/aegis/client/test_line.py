@@ -179,3 +179,12 @@ def test_an_endpoint_file_that_is_none_is_told(server: LineServer) -> None:
     State(server.root).endpoint.write_text("{")
     with pytest.raises(NoDaemon, match="does not hold the address of a daemon"):
         connect(server.root)
+
+
+def test_a_connection_that_the_daemon_closed_is_known_as_over(server: LineServer) -> None:
+    server.answers["term_list"] = b""
+    with connect(server.root) as client:
+        assert not client.is_over()
+        with pytest.raises(ConnectionLost):
+            client.call("term_list", {})
+        assert client.is_over()

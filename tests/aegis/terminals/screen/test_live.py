@@ -140,6 +140,16 @@ async def test_a_new_size_takes_effect_at_its_place(terminal: Terminal) -> None:
     assert (shown.rows, shown.cols) == (4, 40)
 
 
+async def test_a_new_size_shows_at_once_though_nothing_was_printed_since(
+    terminal: Terminal,
+) -> None:
+    await terminal.shown()
+    terminal.prints(b"x" * 30)
+    terminal.screen.resize(4, 40)
+    shown = await terminal.shown()
+    assert (shown.rows, shown.cols, len(shown.lines)) == (4, 40, 4)
+
+
 async def test_a_fresh_shell_begins_on_an_empty_screen_of_the_present_size(
     terminal: Terminal,
 ) -> None:

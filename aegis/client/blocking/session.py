@@ -1,0 +1,100 @@
+"""A blocking client's way to its daemon: one call after the other over the Unix socket."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aegis.client.calling import Arguments, arguments_of, entry_of, refusal, reply_of
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
+from aegis.client.line import LineClient, connect
+from aegis.client.retrying import delay_s, is_repeated, lost
+from aegis.protocol.command import Command
+from aegis.protocol.table import Entry
+
+T = TypeVar("T")
+
+
+class BlockingSession:
+    """Has commands of ``handle`` carried out by the daemon of ``root``. For one thread at a time.
+
+    ``patience_s`` is how long a call waits for a connection when that was lost.
+    """
+
+    def __init__(self, root: Path, *, handle: str | None, patience_s: float) -> None:
+        self._root = root
+        self._handle = handle
+        self._patience_s = patience_s
+        self._line: LineClient | None = None
+        self._is_closed = False
+
+    def connect(self) -> None:
+        """Connect, with one try. Raises ``NoDaemon``, ``ConnectionLost``."""
+        self._line = connect(self._root)
+
+    def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
+        """Have ``command`` carried out and give its reply. Raises ``ClientError``."""
+        entry = entry_of(command)
+        sent = arguments_of(command, arguments, self._handle)
+        for tries in itertools.count(1):
+            line = self._connected()
+            try:
+                return reply_of(command, self._ask(line, entry, sent))
+            except ConnectionLost as error:
+                if not is_repeated(entry, tries, was_sent=True):
+                    raise lost(entry, error.reason) from None
+        raise AssertionError
+
+    def close(self) -> None:
+        """Close the connection for good."""
+        self._is_closed = True
+        self._drop()
+
+    def _ask(self, line: LineClient, entry: Entry, sent: Arguments) -> dict[str, Any]:
+        try:
+            return line.call(entry.name, sent)
+        except CommandFailed as error:
+            raise refusal(entry, error.code, str(error)) from None
+        except BaseException:
+            # Interrupted, an answer would be left over: the daemon is told by the end of it all.
+            self._drop()
+            raise
+
+    def _connected(self) -> LineClient:
+        if self._is_closed:
+            raise ConnectionLost("this client is closed", maybe_done=False)
+        if self._line is not None and self._line.is_over():
+            self._drop()  # before anything is sent: so nothing can be lost on it
+        if self._line is None:
+            self._reconnect()
+        assert self._line is not None
+        return self._line
+
+    def _reconnect(self) -> None:
+        until = time.monotonic() + self._patience_s
+        for failures in itertools.count(1):
+            try:
+                self.connect()
+            except ClientError as error:
+                wait_s = delay_s(failures, random.random())  # noqa: S311 -- no secret
+                if time.monotonic() + wait_s > until:
+                    raise self._gave_up(error) from None
+                time.sleep(wait_s)
+            else:
+                return
+
+    def _gave_up(self, error: ClientError) -> ConnectionLost:
+        return ConnectionLost(
+            f"no connection to the daemon of {self._root} came about within "
+            f"{self._patience_s:g} s ({error}); the call was not made",
+            maybe_done=False,
+            may_repeat=True,
+        )
+
+    def _drop(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None

@@ -1,0 +1,193 @@
+"""Terminals of the daemon, one call after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aegis.client.blocking.noun import BlockingNoun
+from aegis.client.errors import CommandFailed
+from aegis.protocol.broadcast import Broadcast, BroadcastOutcomes
+from aegis.protocol.control import ResizeTerminal, SignalTerminal
+from aegis.protocol.output import (
+    DEFAULT_OUTPUT_BYTES,
+    OutputChunk,
+    ReadOutput,
+    WaitOutcome,
+    WaitTerminal,
+)
+from aegis.protocol.screens import GetScreen, Screen
+from aegis.protocol.terminals import (
+    DEFAULT_COLS,
+    DEFAULT_ROWS,
+    DEFAULT_RUN_TIMEOUT_S,
+    Closed,
+    CloseTerminal,
+    CommandRecord,
+    Done,
+    ListTerminals,
+    ReadRecords,
+    RecordList,
+    RunCommand,
+    SendKeys,
+    SpawnTerminal,
+    StandardError,
+    Subscribe,
+    Subscribed,
+    TerminalInfo,
+    TerminalList,
+    Unsubscribe,
+)
+
+Names = list[str]
+
+POLL_S = 25.0
+"""Seconds that one call of a watch waits for output."""
+
+
+class Terminals(BlockingNoun):
+    """Terminals of the daemon."""
+
+    def spawn(
+        self,
+        name: str,
+        *,
+        shell: str | None = None,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        cols: int = DEFAULT_COLS,
+        rows: int = DEFAULT_ROWS,
+        stderr: StandardError = "merged",
+    ) -> TerminalInfo:
+        """Start a shared terminal: a real shell on a real PTY."""
+        return self._call(
+            SpawnTerminal,
+            name=name,
+            shell=shell,
+            cwd=cwd,
+            env=env,
+            cols=cols,
+            rows=rows,
+            stderr=stderr,
+        )
+
+    def list(self) -> TerminalList:
+        """List the open terminals."""
+        return self._call(ListTerminals)
+
+    def run(self, name: str, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S) -> CommandRecord:
+        """Run a command and wait until it ends, at most ``timeout`` seconds; gives its record."""
+        return self._call(RunCommand, name=name, cmd=cmd, timeout=timeout)
+
+    def broadcast(
+        self, names: Names, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
+    ) -> BroadcastOutcomes:
+        """Run one command on several terminals at once, each within ``timeout`` seconds."""
+        return self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
+
+    def keys(self, name: str, keys: str) -> Done:
+        """Type ``keys`` exactly as given: Enter is a carriage return, Ctrl-C is U+0003."""
+        return self._call(SendKeys, name=name, keys=keys)
+
+    def read(
+        self, name: str, *, last_n: int | None = None, since_seq: int | None = None
+    ) -> RecordList:
+        """Read finished commands: the newest ``last_n``, or all behind ``since_seq``."""
+        return self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
+
+    def screen(self, name: str) -> Screen:
+        """Look at the screen: what a person in front of it would see now."""
+        return self._call(GetScreen, name=name)
+
+    def output(
+        self,
+        name: str,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = DEFAULT_OUTPUT_BYTES,
+        wait_s: float = 0.0,
+        plain: bool = True,
+    ) -> OutputChunk:
+        """Read output from the byte ``cursor`` on; waits ``wait_s`` seconds."""
+        return self._call(
+            ReadOutput, name=name, cursor=cursor, max_bytes=max_bytes, wait_s=wait_s, plain=plain
+        )
+
+    def wait(
+        self,
+        name: str,
+        *,
+        seq: int | None = None,
+        pattern: str | None = None,
+        idle_s: float | None = None,
+        cursor: int | None = None,
+        timeout: float = DEFAULT_RUN_TIMEOUT_S,
+    ) -> WaitOutcome:
+        """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
+        return self._call(
+            WaitTerminal,
+            name=name,
+            seq=seq,
+            pattern=pattern,
+            idle_s=idle_s,
+            cursor=cursor,
+            timeout=timeout,
+        )
+
+    def subscribe(
+        self, name: str, *, pattern: str | None = None, only_failures: bool = False
+    ) -> Subscribed:
+        """Be woken through the inbox when commands of others finish here."""
+        return self._call(Subscribe, name=name, pattern=pattern, only_failures=only_failures)
+
+    def unsubscribe(self, name: str) -> Done:
+        """Be woken by this terminal no more."""
+        return self._call(Unsubscribe, name=name)
+
+    def signal(self, name: str, signal: str) -> Done:
+        """Send a signal to the program in front, such as ``INT`` or ``TERM``."""
+        return self._call(SignalTerminal, name=name, signal=signal)
+
+    def resize(self, name: str, cols: int, rows: int) -> TerminalInfo:
+        """Give the window another size, in characters."""
+        return self._call(ResizeTerminal, name=name, cols=cols, rows=rows)
+
+    def close(self, name: str, *, purge: bool = False) -> Closed:
+        """Close a terminal; its history stays readable unless ``purge``."""
+        return self._call(CloseTerminal, name=name, purge=purge)
+
+    def watch(
+        self, name: str, *, cursor: int | None = None, plain: bool = True
+    ) -> Iterator[OutputChunk]:
+        """What the terminal prints, from the byte ``cursor`` on, as it comes; ends at its close.
+
+        Without a cursor it begins where the command that runs, or else the last one, began. Made
+        of calls of ``output`` that wait. ``dropped`` of a chunk is a gap.
+        """
+        is_open, has_failed = True, False
+        while True:
+            try:
+                wait_s = POLL_S if is_open else 0.0
+                chunk = self.output(name, cursor=cursor, wait_s=wait_s, plain=plain)
+            except CommandFailed as error:
+                if error.code != "unavailable" or has_failed:
+                    raise
+                # It may have been closed while we waited: what it printed last is still there.
+                is_open, has_failed = False, True
+                continue
+            cursor, has_failed = chunk.next_cursor, False
+            if chunk.text or chunk.dropped:
+                yield chunk
+            elif is_open:
+                is_open = self._prints(name)
+            elif self._prints(name):
+                is_open = True
+            else:
+                return
+
+    def _prints(self, name: str) -> bool:
+        """Whether it is open and may print something yet."""
+        found = self.list().result
+        return any(
+            each.name.lower() == name.lower() and each.state not in ("failed", "closed")
+            for each in found
+        )

@@ -1,0 +1,86 @@
+"""The Python client: ``async with connect() as client``, on Trio over the WebSocket."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from aegis.client.address import Remote, address_of
+from aegis.client.kinds import EventKind, EventValue
+from aegis.client.nouns.daemon import Daemon
+from aegis.client.nouns.inboxes import Inboxes
+from aegis.client.nouns.sessions import Sessions
+from aegis.client.nouns.shells import Shells
+from aegis.client.nouns.terminals import Terminals
+from aegis.client.nouns.tree import Tree
+from aegis.client.nouns.workspaces import Workspaces
+from aegis.client.session import DEFAULT_PATIENCE_S, Session
+from aegis.client.streams import Stream
+from aegis.client.transport import dial, place_of
+
+
+class Client:
+    """A connected client: every command of the daemon, by noun. Its tasks may call at once.
+
+    At most 64 calls are in flight; one more waits its turn. Every method raises ``ClientError``.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.terminals = Terminals(session)
+        self.shells = Shells(session)
+        self.workspaces = Workspaces(session)
+        self.inboxes = Inboxes(session)
+        self.sessions = Sessions(session)
+        self.daemon = Daemon(session)
+        self.tree = Tree(session)
+        self.open_shell = self.shells.open
+
+    def events(self) -> AbstractAsyncContextManager[Stream[EventValue]]:
+        """``async with`` it: terminals that open, change and close, commands that start and end."""
+        return self._session.watch(Stream(self._session, EventKind(self._session.handle)))
+
+
+@asynccontextmanager
+async def connect(
+    root_or_url: str | Path | None = None,
+    *,
+    handle: str | None = None,
+    token: str | None = None,
+    session: str | None = None,
+    patience_s: float = DEFAULT_PATIENCE_S,
+) -> AsyncIterator[Client]:
+    """Connect to a daemon, and connect again whenever the connection is lost.
+
+    ``root_or_url``: a directory, whose nearest root is taken (default: the current one), or an
+    address: a session URL, or ``http``, ``https``, ``ws``, ``wss`` with the operator's ``token`` or
+    a ``session``'s secret. ``handle`` is under whom the operator acts; a session has its own.
+    ``patience_s``: seconds that a call waits for a connection while there is none.
+
+    Raises ``NoDaemon``, ``ConnectionLost``, ``BadAddress``, or ``CommandFailed`` for a bad key.
+    """
+    address = address_of(root_or_url, token=token, session=session)
+    way = Session(
+        functools.partial(dial, address),
+        place_of(address),
+        token=address.token if isinstance(address, Remote) else None,
+        session=address.session,
+        handle=handle,
+        patience_s=patience_s,
+    )
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(way.run)
+        try:
+            await way.first()
+            yield Client(way)
+        except Exception as error:
+            # Raised behind the nursery: it would come out of it in a group.
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

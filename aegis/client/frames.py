@@ -1,0 +1,138 @@
+"""The frames of the WebSocket as a client sees them: what it sends, and what comes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from actors.codec import structure
+from actors.errors import CodecError
+from aegis.client.errors import ProtocolMismatch
+from aegis.protocol.streams import Ended, Gap, Item
+
+PROTOCOL_VERSION = 1
+MAX_FRAME_BYTES = 4 * 1024 * 1024
+"""What the daemon takes as one message."""
+
+
+@attrs.frozen
+class Welcome:
+    """The daemon's hello: its name and version, and the handle that this connection is bound to."""
+
+    server: str
+    handle: str | None
+
+
+@attrs.frozen
+class Reply:
+    """The result of request ``id``."""
+
+    id: int
+    result: dict[str, Any]
+
+
+@attrs.frozen
+class Failure:
+    """The failure of a request or of an open; ``id`` is null for a frame that was none."""
+
+    id: int | None
+    code: str
+    message: str
+
+
+@attrs.frozen
+class Opened:
+    """Stream ``id`` is open; ``start`` is what it says of its beginning."""
+
+    id: int
+    channel: int | None
+    start: dict[str, Any]
+
+
+Incoming = Welcome | Reply | Failure | Opened | Item | Gap | Ended
+
+
+def parse_incoming(text: str) -> Incoming:
+    """The frame that ``text`` is. Raises ``ProtocolMismatch``."""
+    try:
+        document = json.loads(text)
+        return _frame(document)
+    except (ValueError, KeyError, TypeError, RecursionError, CodecError):
+        shown = text if len(text) <= 80 else f"{text[:79]}…"
+        raise ProtocolMismatch(f"what came is no frame of the protocol: {shown!r}") from None
+
+
+def _frame(document: Any) -> Incoming:
+    match document["type"]:
+        case "reply":
+            return Reply(_number(document["id"]), dict(document["result"]))
+        case "error":
+            number = None if document["id"] is None else _number(document["id"])
+            return Failure(number, str(document["code"]), str(document["message"]))
+        case "opened":
+            return _opened(document)
+        case "item":
+            return structure(Item, document)
+        case "gap":
+            return structure(Gap, document)
+        case "ended":
+            return structure(Ended, document)
+        case "hello":
+            return Welcome(str(document["server"]), document["handle"])
+        case _:
+            raise ValueError(document["type"])
+
+
+def _opened(document: Mapping[str, Any]) -> Opened:
+    start = {
+        name: value for name, value in document.items() if name not in ("type", "id", "channel")
+    }
+    channel = document.get("channel")
+    return Opened(_number(document["id"]), None if channel is None else _number(channel), start)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("an id is a number here")
+    return value
+
+
+def hello_frame(*, token: str | None, session: str | None) -> str:
+    """What a client says first."""
+    key = {"token": token, "session": session}
+    given = {name: value for name, value in key.items() if value is not None}
+    return _text({"type": "hello", "version": PROTOCOL_VERSION, **given})
+
+
+def request_frame(number: int, command: str, arguments: Mapping[str, object]) -> str:
+    """Have a command carried out."""
+    return _text({"type": "request", "id": number, "command": command, "arguments": arguments})
+
+
+def cancel_frame(number: int) -> str:
+    """Give a request up."""
+    return _text({"type": "cancel", "id": number})
+
+
+def open_frame(number: int, stream: str, arguments: Mapping[str, object], credit: int) -> str:
+    """Open a stream, with some credit."""
+    return _text(
+        {"type": "open", "id": number, "stream": stream, "arguments": arguments, "credit": credit}
+    )
+
+
+def credit_frame(number: int, amount: int) -> str:
+    """More may be sent."""
+    return _text({"type": "credit", "id": number, "amount": amount})
+
+
+def close_frame(number: int) -> str:
+    """End a stream."""
+    return _text({"type": "close", "id": number})
+
+
+def _text(frame: Mapping[str, object]) -> str:
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

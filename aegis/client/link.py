@@ -1,0 +1,295 @@
+"""One connection to a daemon, for as long as it lasts: calls in flight, and open streams."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from aegis.client.errors import CommandFailed, ProtocolMismatch
+from aegis.client.frames import (
+    MAX_FRAME_BYTES,
+    Failure,
+    Opened,
+    Reply,
+    Welcome,
+    cancel_frame,
+    close_frame,
+    credit_frame,
+    hello_frame,
+    open_frame,
+    parse_incoming,
+    request_frame,
+)
+from aegis.client.transport import Wire, WireClosed
+from aegis.errors import InvalidRequest
+from aegis.protocol.streams import Ended, Gap, Item, OutputBytes, pack_keys, unpack_output
+
+HELLO_LIMIT_S = 10.0
+
+
+class LinkLost(Exception):
+    """The connection ended before the answer came; the text says why.
+
+    ``was_sent``: the request had left, or was about to.
+    """
+
+    def __init__(self, reason: str, *, was_sent: bool) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
+
+class Receiver(Protocol):
+    """What an open stream is to its connection."""
+
+    def on_opened(self, opened: Opened) -> None:
+        """It is open."""
+        ...
+
+    def on_refused(self, failure: Failure) -> None:
+        """It was not opened."""
+        ...
+
+    def on_item(self, item: Item, cost: int) -> None:
+        """An item came, for so much credit."""
+        ...
+
+    def on_bytes(self, output: OutputBytes) -> None:
+        """Bytes came."""
+        ...
+
+    def on_gap(self, gap: Gap, cost: int) -> None:
+        """Something was left out."""
+        ...
+
+    def on_ended(self, ended: Ended) -> None:
+        """It is over."""
+        ...
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
+        ...
+
+
+@attrs.define(eq=False)
+class _Call:
+    on_settled: Callable[[], None]
+    settled: trio.Event = attrs.field(factory=trio.Event)
+    answer: Reply | Failure | None = None
+    is_sent: bool = False
+
+
+@attrs.define(eq=False)
+class _Outgoing:
+    message: str | bytes
+    call: _Call | None = None
+    written: trio.Event | None = None
+
+
+class Link:
+    """Speaks the frames over one ``wire``. ``numbers`` gives the ids of requests and streams."""
+
+    def __init__(self, wire: Wire, numbers: Iterator[int] | None = None) -> None:
+        self._wire = wire
+        self._numbers = itertools.count(1) if numbers is None else numbers
+        self._calls: dict[int, _Call] = {}
+        self._streams: dict[int, Receiver] = {}
+        self._channels: dict[int, Receiver] = {}
+        self._outbox: deque[_Outgoing] = deque()
+        self._news = trio.Event()
+        self._over: str | None = None
+
+    async def greet(self, *, token: str | None, session: str | None) -> Welcome:
+        """Say hello. Raises ``CommandFailed`` if the key is not valid, ``WireClosed``."""
+        with trio.move_on_after(HELLO_LIMIT_S):
+            await self._wire.send(hello_frame(token=token, session=session))
+            message = await self._wire.receive()
+            frame = parse_incoming(message) if isinstance(message, str) else None
+            if isinstance(frame, Failure):
+                raise CommandFailed(frame.code, frame.message)
+            if isinstance(frame, Welcome):
+                return frame
+            raise ProtocolMismatch("the daemon did not answer the hello: it is of another version")
+        raise WireClosed(f"no answer to the hello within {HELLO_LIMIT_S:g} s")
+
+    async def run(self) -> str:
+        """Serve the connection until it ends; gives the reason. Calls in flight are then lost."""
+        reason = "the daemon does not answer any more"
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write)
+                nursery.start_soon(self._watch, nursery.cancel_scope)
+                reason = await self._read()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._lose(reason)
+        return reason
+
+    async def request(
+        self, command: str, arguments: dict[str, object], on_settled: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Have a command carried out and give its result.
+
+        ``on_settled`` is called once the daemon is done with it, which may be later if the caller
+        gives up. Raises ``CommandFailed``, ``LinkLost``.
+        """
+        number = next(self._numbers)
+        call = _Call(on_settled)
+        try:
+            frame = request_frame(number, command, arguments)
+            if len(frame.encode()) > MAX_FRAME_BYTES:
+                raise CommandFailed(
+                    "invalid_request", f"the arguments take more than {MAX_FRAME_BYTES} bytes"
+                )
+            if self._over is not None:
+                raise LinkLost(self._over, was_sent=False)
+            self._calls[number] = call
+            self._post(_Outgoing(frame, call))
+            await call.settled.wait()
+        finally:
+            if not call.settled.is_set():
+                self._give_up(number, call)
+        return self._result(call)
+
+    def open(
+        self, receiver: Receiver, stream: str, arguments: dict[str, object], credit: int
+    ) -> int:
+        """Open a stream; what comes of it goes to ``receiver``. Gives its id."""
+        number = next(self._numbers)
+        if self._over is None:
+            self._streams[number] = receiver
+            self._post(_Outgoing(open_frame(number, stream, arguments, credit)))
+        return number
+
+    def give_credit(self, number: int, amount: int) -> None:
+        """More of the stream may be sent."""
+        if number in self._streams:
+            self._post(_Outgoing(credit_frame(number, amount)))
+
+    def close(self, number: int) -> None:
+        """End a stream: nothing of it is handed on any more."""
+        if self._forget(number) is not None:
+            self._post(_Outgoing(close_frame(number)))
+
+    async def type_keys(self, channel: int, keys: bytes) -> None:
+        """Send keys, and wait until they have left. Raises ``LinkLost``."""
+        outgoing = _Outgoing(pack_keys(channel, keys), written=trio.Event())
+        if self._over is None:
+            self._post(outgoing)
+            assert outgoing.written is not None
+            await outgoing.written.wait()
+        if self._over is not None:
+            raise LinkLost(self._over, was_sent=outgoing not in self._outbox)
+
+    async def _read(self) -> str:
+        try:
+            while True:
+                message = await self._wire.receive()
+                if isinstance(message, bytes):
+                    self._take_bytes(message)
+                else:
+                    self._take(message)
+        except (WireClosed, ProtocolMismatch) as error:
+            return str(error)
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                while not self._outbox:
+                    self._news = trio.Event()
+                    await self._news.wait()
+                outgoing = self._outbox.popleft()
+                if outgoing.call is not None:
+                    outgoing.call.is_sent = True
+                await self._wire.send(outgoing.message)
+                if outgoing.written is not None:
+                    outgoing.written.set()
+        except WireClosed:
+            pass  # who reads is told as well, and what came before it is still read
+
+    async def _watch(self, all_of_it: trio.CancelScope) -> None:
+        await self._wire.watch()
+        all_of_it.cancel()
+
+    def _take(self, message: str) -> None:
+        frame, cost = parse_incoming(message), len(message)
+        match frame:
+            case Reply(number) | Failure(int(number)) if number in self._calls:
+                self._calls[number].answer = frame
+                self._settle(number)
+            case Failure(int(number)) if number in self._streams:
+                self._streams.pop(number).on_refused(frame)
+            case Opened(number, channel) if number in self._streams:
+                if channel is not None:
+                    self._channels[channel] = self._streams[number]
+                self._streams[number].on_opened(frame)
+            case Item(id=int(number)) if number in self._streams:
+                self._streams[number].on_item(frame, cost)
+            case Gap(id=int(number)) if number in self._streams:
+                self._streams[number].on_gap(frame, cost)
+            case Ended(id=int(number)) if number in self._streams:
+                receiver = self._forget(number)
+                assert receiver is not None
+                receiver.on_ended(frame)
+            case Failure(None):
+                raise ProtocolMismatch(
+                    f"the daemon did not understand this client: {frame.message}"
+                )
+
+    def _take_bytes(self, message: bytes) -> None:
+        try:
+            output = unpack_output(message)
+        except InvalidRequest as error:
+            raise ProtocolMismatch(str(error)) from None
+        receiver = self._channels.get(output.channel)
+        if receiver is not None:
+            receiver.on_bytes(output)
+
+    def _post(self, outgoing: _Outgoing) -> None:
+        self._outbox.append(outgoing)
+        self._news.set()
+
+    def _settle(self, number: int) -> None:
+        call = self._calls.pop(number)
+        call.settled.set()
+        call.on_settled()
+
+    def _give_up(self, number: int, call: _Call) -> None:
+        if number not in self._calls:
+            call.on_settled()  # it was never begun
+        elif call.is_sent:
+            self._post(_Outgoing(cancel_frame(number)))
+        else:
+            self._outbox = deque(each for each in self._outbox if each.call is not call)
+            self._settle(number)
+
+    def _result(self, call: _Call) -> dict[str, Any]:
+        match call.answer:
+            case Reply():
+                return call.answer.result
+            case Failure():
+                raise CommandFailed(call.answer.code, call.answer.message)
+            case None:
+                raise LinkLost(self._over or "", was_sent=call.is_sent)
+
+    def _forget(self, number: int) -> Receiver | None:
+        receiver = self._streams.pop(number, None)
+        self._channels = {
+            channel: each for channel, each in self._channels.items() if each is not receiver
+        }
+        return receiver
+
+    def _lose(self, reason: str) -> None:
+        self._over = reason
+        for number in list(self._calls):
+            self._settle(number)
+        lost, self._streams, self._channels = list(self._streams.values()), {}, {}
+        for receiver in lost:
+            receiver.on_lost()
+        for outgoing in self._outbox:
+            if outgoing.written is not None:
+                outgoing.written.set()

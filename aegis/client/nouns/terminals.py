@@ -1,0 +1,168 @@
+"""Terminals of the daemon."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+
+from aegis.client.kinds import OutputKind
+from aegis.client.nouns.noun import Noun
+from aegis.client.streams import OutputStream
+from aegis.protocol.broadcast import Broadcast, BroadcastOutcomes
+from aegis.protocol.control import ResizeTerminal, SignalTerminal
+from aegis.protocol.output import (
+    DEFAULT_OUTPUT_BYTES,
+    OutputChunk,
+    ReadOutput,
+    WaitOutcome,
+    WaitTerminal,
+)
+from aegis.protocol.screens import GetScreen, Screen
+from aegis.protocol.terminals import (
+    DEFAULT_COLS,
+    DEFAULT_ROWS,
+    DEFAULT_RUN_TIMEOUT_S,
+    Closed,
+    CloseTerminal,
+    CommandRecord,
+    Done,
+    ListTerminals,
+    ReadRecords,
+    RecordList,
+    RunCommand,
+    SendKeys,
+    SpawnTerminal,
+    StandardError,
+    Subscribe,
+    Subscribed,
+    TerminalInfo,
+    TerminalList,
+    Unsubscribe,
+)
+
+Names = list[str]
+
+
+class Terminals(Noun):
+    """Terminals of the daemon."""
+
+    async def spawn(
+        self,
+        name: str,
+        *,
+        shell: str | None = None,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        cols: int = DEFAULT_COLS,
+        rows: int = DEFAULT_ROWS,
+        stderr: StandardError = "merged",
+    ) -> TerminalInfo:
+        """Start a shared terminal: a real shell on a real PTY."""
+        return await self._call(
+            SpawnTerminal,
+            name=name,
+            shell=shell,
+            cwd=cwd,
+            env=env,
+            cols=cols,
+            rows=rows,
+            stderr=stderr,
+        )
+
+    async def list(self) -> TerminalList:
+        """List the open terminals."""
+        return await self._call(ListTerminals)
+
+    async def run(
+        self, name: str, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
+    ) -> CommandRecord:
+        """Run a command and wait until it ends, at most ``timeout`` seconds; gives its record."""
+        return await self._call(RunCommand, name=name, cmd=cmd, timeout=timeout)
+
+    async def broadcast(
+        self, names: Names, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
+    ) -> BroadcastOutcomes:
+        """Run one command on several terminals at once, each within ``timeout`` seconds."""
+        return await self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
+
+    async def keys(self, name: str, keys: str) -> Done:
+        """Type ``keys`` exactly as given: Enter is a carriage return, Ctrl-C is U+0003."""
+        return await self._call(SendKeys, name=name, keys=keys)
+
+    async def read(
+        self, name: str, *, last_n: int | None = None, since_seq: int | None = None
+    ) -> RecordList:
+        """Read finished commands: the newest ``last_n``, or all behind ``since_seq``."""
+        return await self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
+
+    async def screen(self, name: str) -> Screen:
+        """Look at the screen: what a person in front of it would see now."""
+        return await self._call(GetScreen, name=name)
+
+    async def output(
+        self,
+        name: str,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = DEFAULT_OUTPUT_BYTES,
+        wait_s: float = 0.0,
+        plain: bool = True,
+    ) -> OutputChunk:
+        """Read output from the byte ``cursor`` on; waits ``wait_s`` seconds."""
+        return await self._call(
+            ReadOutput, name=name, cursor=cursor, max_bytes=max_bytes, wait_s=wait_s, plain=plain
+        )
+
+    async def wait(
+        self,
+        name: str,
+        *,
+        seq: int | None = None,
+        pattern: str | None = None,
+        idle_s: float | None = None,
+        cursor: int | None = None,
+        timeout: float = DEFAULT_RUN_TIMEOUT_S,
+    ) -> WaitOutcome:
+        """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
+        return await self._call(
+            WaitTerminal,
+            name=name,
+            seq=seq,
+            pattern=pattern,
+            idle_s=idle_s,
+            cursor=cursor,
+            timeout=timeout,
+        )
+
+    async def subscribe(
+        self, name: str, *, pattern: str | None = None, only_failures: bool = False
+    ) -> Subscribed:
+        """Be woken through the inbox when commands of others finish here."""
+        return await self._call(Subscribe, name=name, pattern=pattern, only_failures=only_failures)
+
+    async def unsubscribe(self, name: str) -> Done:
+        """Be woken by this terminal no more."""
+        return await self._call(Unsubscribe, name=name)
+
+    async def signal(self, name: str, signal: str) -> Done:
+        """Send a signal to the program in front, such as ``INT`` or ``TERM``."""
+        return await self._call(SignalTerminal, name=name, signal=signal)
+
+    async def resize(self, name: str, cols: int, rows: int) -> TerminalInfo:
+        """Give the window another size, in characters."""
+        return await self._call(ResizeTerminal, name=name, cols=cols, rows=rows)
+
+    async def close(self, name: str, *, purge: bool = False) -> Closed:
+        """Close a terminal; its history stays readable unless ``purge``."""
+        return await self._call(CloseTerminal, name=name, purge=purge)
+
+    def watch(
+        self, name: str, *, cursor: int | None = None, screen: bool = False
+    ) -> AbstractAsyncContextManager[OutputStream]:
+        """``async with`` it: what the terminal prints from now on, or from the byte ``cursor`` on.
+
+        With ``screen`` a ``Redraw`` of the screen as it is comes first. The stream outlives
+        restarts of the shell and lost connections; it ends when the terminal is closed.
+        """
+        session = self._session
+        kind = OutputKind(session.handle, name, cursor=cursor, screen=screen)
+        return session.watch(OutputStream(session, kind))

@@ -1,0 +1,205 @@
+"""A client's way to its daemon: one connection after the other, as if it were one.
+
+What is in flight when a connection is lost fails, unless it only reads: that is asked again. A call
+that comes while there is none waits for the next, a bounded time. Streams are opened again, each
+where it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import trio
+
+from aegis.client.calling import arguments_of, entry_of, refusal, reply_of
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
+from aegis.client.link import Link, LinkLost
+from aegis.client.retrying import delay_s, failures_after, is_repeated, lost
+from aegis.client.streams import Stream
+from aegis.client.transport import Wire, WireClosed
+from aegis.protocol.command import Command
+from aegis.protocol.table import Entry
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Stream[Any])
+
+DEFAULT_PATIENCE_S = 30.0
+MAX_IN_FLIGHT = 64
+"""Calls of one connection that the daemon takes at once; a further one waits its turn here."""
+
+Dial = Callable[[trio.Nursery], Awaitable[Wire]]
+
+
+class Session:
+    """Has commands carried out, and keeps streams open, for as long as ``run`` runs.
+
+    ``dial`` makes a connection, ``place`` is what a sentence calls its other end. ``patience_s``
+    is how long a call waits for a connection. ``chance`` gives numbers from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        dial: Dial,
+        place: str,
+        *,
+        token: str | None = None,
+        session: str | None = None,
+        handle: str | None = None,
+        patience_s: float = DEFAULT_PATIENCE_S,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._dial = dial
+        self._place = place
+        self._token = token
+        self._session = session
+        self.handle = handle
+        self.patience_s = patience_s
+        self._chance = chance
+        self._numbers = itertools.count(1)
+        self._slots = trio.Semaphore(MAX_IN_FLIGHT)
+        self._link: Link | None = None
+        self._nursery: trio.Nursery | None = None
+        self._streams: dict[Stream[Any], None] = {}
+        self._changes = trio.lowlevel.ParkingLot()
+        self._over: ClientError | None = None
+        self._why: ClientError | None = None
+
+    async def run(self) -> None:
+        """Connect, and connect again, until cancelled or turned away."""
+        failures = 0
+        try:
+            while self._over is None:
+                began = trio.current_time()
+                self._why = await self._one_connection()
+                if isinstance(self._why, CommandFailed):
+                    self._end(self._why)
+                    return
+                self._changes.unpark_all()
+                failures = failures_after(failures, trio.current_time() - began)
+                await trio.sleep(delay_s(failures, self._chance()))
+        finally:
+            self._end(ConnectionLost("this client is closed", maybe_done=False))
+
+    async def first(self) -> None:
+        """Wait for the first connection. Raises ``ClientError`` if the first try failed."""
+        while self._link is None:
+            if self._why is not None:
+                raise self._why
+            await self._changes.park()
+
+    async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
+        """Have ``command`` carried out and give its reply.
+
+        Cancelled, it is given up at the daemon too. Raises ``ClientError``.
+        """
+        entry = entry_of(command)
+        sent = arguments_of(command, arguments, self.handle)
+        for tries in itertools.count(1):
+            try:
+                return reply_of(command, await self._try(entry, sent))
+            except LinkLost as error:
+                if not is_repeated(entry, tries, was_sent=error.was_sent):
+                    raise lost(entry, str(error)) from None
+            except CommandFailed as error:
+                raise refusal(entry, error.code, str(error)) from None
+        raise AssertionError
+
+    @asynccontextmanager
+    async def watch(self, stream: S) -> AsyncIterator[S]:
+        """Keep ``stream`` open, from one connection to the next. Raises ``ClientError``."""
+        await self._connected()
+        self._streams[stream] = None
+        try:
+            self.reopen(stream)
+            with trio.move_on_after(self.patience_s):
+                await stream.wait_open()
+            if not stream.is_open:
+                raise self._gave_up()
+            yield stream
+        finally:
+            del self._streams[stream]
+            stream.close()
+
+    def reopen(self, stream: Stream[Any]) -> None:
+        """Open the stream on the present connection; without one, the next does that."""
+        if self._link is not None and self._nursery is not None and stream in self._streams:
+            self._nursery.start_soon(self._open, stream, self._link)
+
+    async def _open(self, stream: Stream[Any], link: Link) -> None:
+        try:
+            await stream.prepare()
+        except ConnectionLost:
+            return  # the next connection opens it
+        except ClientError as error:
+            stream.fail(error)
+            return
+        if link is self._link and stream in self._streams:
+            stream.open_on(link)
+
+    async def _try(self, entry: Entry, arguments: dict[str, object]) -> dict[str, Any]:
+        await self._slots.acquire()
+        try:
+            link = await self._connected()
+        except BaseException:
+            self._slots.release()
+            raise
+        return await link.request(entry.name, arguments, self._slots.release)
+
+    async def _connected(self) -> Link:
+        with trio.move_on_after(self.patience_s):
+            while self._link is None:
+                if self._over is not None:
+                    raise self._over
+                await self._changes.park()
+            return self._link
+        raise self._gave_up()
+
+    def _gave_up(self) -> ConnectionLost:
+        because = f" ({self._why})" if self._why is not None else ""
+        return ConnectionLost(
+            f"no connection to {self._place} came about within {self.patience_s:g} s{because}; "
+            "the call was not made",
+            maybe_done=False,
+            may_repeat=True,
+        )
+
+    async def _one_connection(self) -> ClientError:
+        """Connect and serve until it ends; why it did."""
+        why: ClientError = ConnectionLost(f"the connection to {self._place} was lost")
+        async with trio.open_nursery() as nursery:
+            wire: Wire | None = None
+            try:
+                wire = await self._dial(nursery)
+                link = Link(wire, self._numbers)
+                await link.greet(token=self._token, session=self._session)
+                why = await self._serve(link, nursery)
+            except WireClosed as error:
+                why = ConnectionLost(f"{self._place} closed the connection: {error}")
+            except ClientError as error:
+                why = error
+            finally:
+                if wire is not None:
+                    await wire.close()
+            nursery.cancel_scope.cancel()
+        return why
+
+    async def _serve(self, link: Link, nursery: trio.Nursery) -> ClientError:
+        self._link, self._nursery = link, nursery
+        for stream in self._streams:
+            self.reopen(stream)
+        self._changes.unpark_all()
+        try:
+            return ConnectionLost(await link.run())
+        finally:
+            self._link = self._nursery = None
+
+    def _end(self, error: ClientError) -> None:
+        if self._over is None:
+            self._over = error
+        for stream in self._streams:
+            stream.fail(self._over)
+        self._changes.unpark_all()

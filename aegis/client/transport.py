@@ -1,0 +1,196 @@
+"""A WebSocket to a daemon, as messages: over the Unix socket of a root, or over TCP or TLS."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import trio
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    HandshakeError,
+    WebSocketConnection,
+    wrap_client_stream,
+)
+
+from aegis.client.address import START, WEBSOCKET_PATH, Address, Local, Remote
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
+
+CONNECT_LIMIT_S = 10.0
+RECEIVE_BUFFER_BYTES = 65_536
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Far above what any answer may be: a bound on what a confused peer can make us hold."""
+
+BEAT_S = 20.0
+"""Over TCP the daemon is asked so often whether it is there: a cut network says nothing."""
+
+BEAT_LIMIT_S = 20.0
+
+_Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+_PORTS = {"ws": 80, "wss": 443}
+_REFUSALS = {401: "forbidden", 403: "forbidden"}
+
+
+class WireClosed(Exception):
+    """The connection is over; the text says why."""
+
+
+class Wire(Protocol):
+    """A connection of messages. One task receives, one sends."""
+
+    async def receive(self) -> str | bytes:
+        """The next message. Raises ``WireClosed``."""
+        ...
+
+    async def send(self, message: str | bytes) -> None:
+        """Send one message. Raises ``WireClosed``."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection at once, whatever else is going on."""
+        ...
+
+    async def watch(self) -> None:
+        """Return when the peer does not answer any more; for ever where the kernel tells that."""
+        ...
+
+
+async def dial(address: Address, nursery: trio.Nursery) -> Wire:
+    """Connect; the connection lives in ``nursery``.
+
+    Raises ``NoDaemon``, ``ConnectionLost``, or ``CommandFailed`` if the daemon turns us away.
+    """
+    with trio.move_on_after(CONNECT_LIMIT_S):
+        if isinstance(address, Local):
+            return await _dial_local(address, nursery)
+        return await _dial_remote(address, nursery)
+    raise ConnectionLost(f"{place_of(address)} did not answer within {CONNECT_LIMIT_S:g} s")
+
+
+def place_of(address: Address) -> str:
+    """What a sentence calls the daemon at ``address``."""
+    if isinstance(address, Local):
+        return f"the daemon of {address.root}"
+    return f"the daemon at {urlsplit(address.url).netloc}"
+
+
+async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
+    endpoint = address.endpoint()
+    try:
+        stream = await trio.open_unix_socket(endpoint.socket)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise NoDaemon(
+            f"{place_of(address)} (pid {endpoint.pid}) is gone without a goodbye: {START}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None
+    key = [(b"authorization", f"Bearer {endpoint.token}".encode())]
+    connection = await _upgrade(nursery, stream, "localhost", address, key)
+    return _WebSocketWire(connection, stream, beats=False)
+
+
+async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
+    parts = urlsplit(address.url)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    try:
+        plain = await trio.open_tcp_stream(host, port)
+    except OSError as error:
+        raise NoDaemon(f"nobody serves at {parts.netloc}: {_reason(error)}") from None
+    stream = _in_tls(plain, host) if parts.scheme == "wss" else plain
+    connection = await _upgrade(nursery, stream, parts.netloc, address)
+    return _WebSocketWire(connection, stream, beats=True)
+
+
+def _in_tls(plain: trio.SocketStream, host: str) -> trio.SSLStream[trio.SocketStream]:
+    context = ssl.create_default_context()
+    return trio.SSLStream(plain, context, server_hostname=host, https_compatible=True)
+
+
+async def _upgrade(
+    nursery: trio.Nursery,
+    stream: _Stream,
+    host: str,
+    address: Address,
+    key: list[tuple[bytes, bytes]] | None = None,
+) -> WebSocketConnection:
+    try:
+        return await _handshake(nursery, stream, host, key)
+    except ConnectionRejected as error:
+        raise _rejected(error, address) from None
+    except (HandshakeError, ConnectionClosed, OSError, trio.BrokenResourceError) as error:
+        raise ConnectionLost(
+            f"{place_of(address)} did not open a WebSocket: {_reason(error)}"
+        ) from None
+
+
+async def _handshake(
+    nursery: trio.Nursery, stream: _Stream, host: str, key: list[tuple[bytes, bytes]] | None
+) -> WebSocketConnection:
+    try:
+        return await wrap_client_stream(
+            nursery,
+            stream,
+            host,
+            WEBSOCKET_PATH,
+            extra_headers=key,
+            max_message_size=MAX_MESSAGE_BYTES,
+            receive_buffer_size=RECEIVE_BUFFER_BYTES,
+        )
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+
+
+def _rejected(error: ConnectionRejected, address: Address) -> ClientError:
+    sentence = (error.body or b"").decode(errors="replace").strip() or f"HTTP {error.status_code}"
+    code = _REFUSALS.get(error.status_code)
+    if code is not None or error.status_code in (400, 404, 421, 426):
+        return CommandFailed(code or "invalid_request", sentence)
+    return ConnectionLost(f"{place_of(address)} did not open a WebSocket: {sentence}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+class _WebSocketWire:
+    def __init__(self, connection: WebSocketConnection, stream: _Stream, *, beats: bool) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._beats = beats
+
+    async def receive(self) -> str | bytes:
+        try:
+            return await self._connection.get_message()
+        except ConnectionClosed:
+            raise WireClosed(self._why()) from None
+
+    async def send(self, message: str | bytes) -> None:
+        try:
+            await self._connection.send_message(message)
+        except ConnectionClosed:
+            raise WireClosed(self._why()) from None
+
+    async def close(self) -> None:
+        await trio.aclose_forcefully(self._stream)
+
+    async def watch(self) -> None:
+        if not self._beats:
+            await trio.sleep_forever()
+        while True:
+            await trio.sleep(BEAT_S)
+            with trio.move_on_after(BEAT_LIMIT_S) as beat:
+                try:
+                    await self._connection.ping()
+                except ConnectionClosed:
+                    return
+            if beat.cancelled_caught:
+                return
+
+    def _why(self) -> str:
+        closed = self._connection.closed
+        return (closed.reason if closed else None) or "the daemon closed it"
