@@ -94,9 +94,12 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.servers"),
     ),
     ("aegis.client.line", ("aegis.root",)),
+    ("aegis.client.pending", ()),
+    ("aegis.client.bridge", ("aegis.client.line", "aegis.client.pending", "aegis.root")),
     ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
+    ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (
@@ -166,6 +169,7 @@ IMPURE = (
 MCP_FILES = (
     "aegis.servers.mcp",
     "aegis.servers.mcp_context",
+    "aegis.servers.mcp_pipe",
     "aegis.servers.mcp_resources",
     "aegis.chaos.real.sessions",
 )

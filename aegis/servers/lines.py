@@ -18,10 +18,12 @@ from aegis.servers.streams import ClientStream
 
 async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
     """Serve one connection until the client goes, is sent away, or ``stopping``."""
-    await converse(_LineWire(stream), desk, "line", OPERATOR, stopping)
+    await converse(LineWire(stream), desk, "line", OPERATOR, stopping)
 
 
-class _LineWire:
+class LineWire:
+    """A connection of lines, each one message; empty lines are passed over."""
+
     def __init__(self, stream: ClientStream) -> None:
         self._stream = stream
         self._lines = LineBuffer(MAX_FRAME_BYTES)
@@ -29,6 +31,7 @@ class _LineWire:
         self._lost = False
 
     async def receive(self) -> bytes:
+        """The next line. Raises ``WireClosed``, or once ``InvalidRequest`` for a too long one."""
         while not self._lost:
             line = self._next_line()
             if line is None:
@@ -38,6 +41,7 @@ class _LineWire:
         raise WireClosed
 
     async def send(self, text: str) -> None:
+        """Send one line; several tasks may call it. Raises ``WireClosed``."""
         async with self._sending:
             try:
                 await self._stream.send_all(text.encode() + b"\n")

@@ -1,8 +1,9 @@
 """Ledgers and inboxes as MCP resources, and the notifications that they have changed.
 
 A client with a session subscribes to one resource after the other, and is told on the stream of
-its own that it opens by GET; what changes while there is none is told when one opens. A client
-without a session sends one request that lists what it watches, whose response is the stream.
+its own that it opens by GET; what changes while there is none is told when one opens. Over a
+connection of lines that connection is the stream. A client without a session sends one request that
+lists what it watches, whose response is the stream.
 """
 
 from __future__ import annotations
@@ -197,6 +198,15 @@ class McpResources:
         finally:
             if opened:
                 self._open.pop(number, None)
+
+    @contextmanager
+    def stream_of(self, number: str) -> Iterator[None]:
+        """A session that has its stream from its begin to its end: its connection is the stream."""
+        self._stream_opened(number)
+        try:
+            yield
+        finally:
+            self._open.pop(number, None)
 
     def _stream_opened(self, number: str) -> None:
         """What was sent on the stream before may not have arrived: it is told again."""
