@@ -168,6 +168,7 @@ IMPURE = (
 
 MCP_FILES = (
     "aegis.servers.mcp",
+    "aegis.servers.mcp_completion",
     "aegis.servers.mcp_context",
     "aegis.servers.mcp_pipe",
     "aegis.servers.mcp_resources",

@@ -43,6 +43,7 @@ from aegis.servers.calls import (
 from aegis.servers.conversation import Wire
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
     STOPPING,
     Context,
@@ -108,6 +109,7 @@ class McpFace:
             on_subscribe_resource=self._resources.subscribe,
             on_unsubscribe_resource=self._resources.unsubscribe,
             on_subscriptions_listen=self._resources.listen,
+            on_completion=McpCompletion(port, self._in_flight).complete,
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]

@@ -15,8 +15,8 @@ connect_mcp_to = connect_mcp
 
 def command_of(daemon: DaemonProcess, handle: str) -> StdioServerParameters:
     """What a client that starts its servers is configured with."""
-    program, *words = [*daemon.program, "mcp", "--handle", handle, "--root", str(daemon.root)]
-    return StdioServerParameters(command=program, args=words, env=daemon.environment)
+    words = [*daemon.program, "mcp", "--handle", handle, "--root", str(daemon.root)]
+    return StdioServerParameters(command=words[0], args=words[1:], env=daemon.environment)
 
 
 @asynccontextmanager
