@@ -99,6 +99,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.client*", ("aegis.protocol", "aegis.errors", "aegis.client", "aegis.root")),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
+    ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
@@ -116,6 +117,19 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     (
         "aegis.chaos*",
         ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "aegis.chaos"),
+    ),
+    (
+        "aegis.doctor*",
+        (
+            "aegis.__version__",
+            "aegis.client.line",
+            "aegis.doctor",
+            "aegis.errors",
+            "aegis.journal",
+            "aegis.process",
+            "aegis.root",
+            "aegis.servers.auth",
+        ),
     ),
     ("aegis.app", ("actors", "aegis")),
 ]
@@ -201,6 +215,7 @@ ONLY_LAZILY = {
     "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.chaos": ("aegis.cli*",),
+    "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.errors": ("aegis.cli*",),
 }
 """Imported inside functions only, by these."""

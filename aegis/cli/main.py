@@ -35,6 +35,7 @@ _VERBS = {
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
     "mcp": "aegis.cli.mcp:mcp",
+    "doctor": "aegis.cli.doctor:doctor",
     "chaos": "aegis.cli.chaos:chaos",
 }
 
