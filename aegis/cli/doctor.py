@@ -18,7 +18,7 @@ from aegis.root import State, find_root
 @click.option("--repair", is_flag=True, help="Mend what can be mended; what is taken is kept.")
 @json_option
 def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
-    """Look whether everything works, and say what to do where it does not.
+    """Look whether everything works, and say what to do.
 
     Exits with 1 if something does not work. It needs no daemon; with --repair none may run.
     """
