@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 
@@ -85,6 +86,7 @@ aegis-actors is ready for {root}
   at               {url}
   a new session    aegis-actors session new --handle NAME     prints the MCP URL of an agent
   Claude Code      claude mcp add --transport http aegis "$(aegis-actors session new --handle NAME)"
+  or by a command  claude mcp add aegis -- aegis-actors mcp --handle NAME --root {quoted}
   from a shell     aegis-actors term spawn build && aegis-actors term run build 'echo hello'
   stop it with     Ctrl-C, or aegis-actors down"""
 
@@ -315,7 +317,7 @@ def _announce(state: State, keys: Keys, address: Address) -> None:
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
-    text = READY.format(url=address.url, root=state.root)
+    text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
     print(text, flush=True)  # noqa: T201

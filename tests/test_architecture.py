@@ -95,6 +95,11 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.root")),
+    ("aegis.client.pending", ()),
+    (
+        "aegis.client.bridge",
+        ("aegis.client.errors", "aegis.client.line", "aegis.client.pending", "aegis.root"),
+    ),
     (
         "aegis.client*",
         (
@@ -108,6 +113,8 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
+    ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
+    ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (
@@ -124,6 +131,19 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     (
         "aegis.chaos*",
         ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "aegis.chaos"),
+    ),
+    (
+        "aegis.doctor*",
+        (
+            "aegis.__version__",
+            "aegis.client.line",
+            "aegis.doctor",
+            "aegis.errors",
+            "aegis.journal",
+            "aegis.process",
+            "aegis.root",
+            "aegis.servers.auth",
+        ),
     ),
     ("aegis.app", ("actors", "aegis")),
 ]
@@ -176,7 +196,9 @@ IMPURE = (
 
 MCP_FILES = (
     "aegis.servers.mcp",
+    "aegis.servers.mcp_completion",
     "aegis.servers.mcp_context",
+    "aegis.servers.mcp_pipe",
     "aegis.servers.mcp_resources",
     "aegis.chaos.real.sessions",
 )
@@ -207,6 +229,7 @@ ONLY_LAZILY = {
     "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.chaos": ("aegis.cli*",),
+    "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.errors": ("aegis.cli*",),
 }
 """Imported inside functions only, by these."""

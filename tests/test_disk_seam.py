@@ -49,6 +49,7 @@ METHODS = {
 TAKE_A_DISK = ("History", "LedgerReader", "RawLog.open")
 KNOW_THE_REAL_ONE = {
     "aegis/app.py",
+    "aegis/doctor/ledgers.py",
     "aegis/journal/disk.py",
     "aegis/journal/flusher.py",
     "aegis/journal/raw_log.py",

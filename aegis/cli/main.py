@@ -24,6 +24,9 @@ from aegis.client.line import ClientError
 PROGRAM = "aegis-actors"
 INTERRUPTED = 130
 
+COMPLETING = "_AEGIS_ACTORS_COMPLETE"
+"""Set where a shell asks what may stand behind TAB."""
+
 _VERBS = {
     "up": "aegis.cli.up:up",
     "down": "aegis.cli.daemon:down",
@@ -34,6 +37,9 @@ _VERBS = {
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
+    "mcp": "aegis.cli.mcp:mcp",
+    "doctor": "aegis.cli.doctor:doctor",
+    "completion": "aegis.cli.completion:completion",
     "chaos": "aegis.cli.chaos:chaos",
 }
 
@@ -58,6 +64,8 @@ class Program(click.Group):
     ) -> NoReturn:
         """Run, and exit with the verb's exit code. The program has one name, however called."""
         extra["standalone_mode"] = False
+        if COMPLETING in os.environ:
+            importlib.import_module("aegis.cli.completing").register()
         try:
             code = super().main(args, PROGRAM, **extra)
             sys.stdout.flush()

@@ -27,7 +27,7 @@ _HEAD = ["workspace", "shell", "state", "size", "directory"]
 
 @click.group()
 def workspace() -> None:
-    """Named directories with shells, and commands without a terminal.
+    """Named directories with shells, and commands in them.
 
     A shell keeps its state between calls (`aegis-actors shell`); `workspace exec` runs one command
     in a process of its own and separates its two streams.

@@ -121,7 +121,13 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def connect(root: Path) -> LineClient:
-    """Connect to the daemon of ``root``.
+    """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
+    connected, endpoint = open_connection(root)
+    return LineClient(connected, endpoint, root)
+
+
+def open_connection(root: Path) -> tuple[socket.socket, Endpoint]:
+    """A connection to the daemon of ``root`` on which nothing was said yet, and where it leads.
 
     Raises ``NoDaemon`` if there is none, ``ConnectionLost`` if it does not take the connection.
     """
@@ -145,4 +151,4 @@ def connect(root: Path) -> LineClient:
         connected.close()
         reason = error.strerror or str(error)
         raise ConnectionLost(f"the daemon of {root} cannot be reached: {reason}") from None
-    return LineClient(connected, endpoint, root)
+    return connected, endpoint

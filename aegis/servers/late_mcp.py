@@ -14,6 +14,7 @@ import trio
 
 from aegis.errors import Unavailable
 from aegis.servers.calls import CallPort, Identity
+from aegis.servers.wires import TextWire
 
 if TYPE_CHECKING:
     from aegis.servers.mcp import McpFace
@@ -58,16 +59,23 @@ class LateMcp:
 
         Raises ``Unavailable`` if the SDK cannot be imported any more.
         """
-        self._wanted.set()
-        await self._settled.wait()
-        if self._face is None:
-            raise Unavailable("MCP cannot be served: look into the log, and restart the daemon")
-        await self._face.handle(identity, scope, receive, send)
+        await (await self._ready()).handle(identity, scope, receive, send)
+
+    async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
+        """As ``McpFace.converse``; raises as ``handle`` does."""
+        await (await self._ready()).converse(identity, wire, stopping)
 
     def changed(self, key: str) -> None:
         """As ``McpFace.changed``: before the first request nobody watches anything."""
         if self._face is not None:
             self._face.changed(key)
+
+    async def _ready(self) -> McpFace:
+        self._wanted.set()
+        await self._settled.wait()
+        if self._face is None:
+            raise Unavailable("MCP cannot be served: look into the log, and restart the daemon")
+        return self._face
 
 
 def _import_face() -> type[McpFace]:

@@ -19,10 +19,12 @@ from aegis.servers.wires import WireClosed
 
 async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
     """Serve one connection until the client goes, is sent away, or ``stopping``."""
-    await converse(_LineWire(stream), desk, "line", OPERATOR, stopping)
+    await converse(LineWire(stream), desk, "line", OPERATOR, stopping)
 
 
-class _LineWire:
+class LineWire:
+    """A connection of lines, each one message; empty lines are passed over."""
+
     def __init__(self, stream: ClientStream) -> None:
         self._stream = stream
         self._lines = LineBuffer(MAX_FRAME_BYTES)
@@ -30,6 +32,7 @@ class _LineWire:
         self._lost = False
 
     async def receive(self) -> bytes:
+        """The next line. Raises ``WireClosed``, or once ``InvalidRequest`` for a too long one."""
         while not self._lost:
             line = self._next_line()
             if line is None:
@@ -39,6 +42,7 @@ class _LineWire:
         raise WireClosed
 
     async def send(self, message: str | bytes) -> None:
+        """Send one line; several tasks may call it. Raises ``WireClosed``."""
         line = message.encode() if isinstance(message, str) else message
         async with self._sending:
             try:

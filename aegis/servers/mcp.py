@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP: the command set as tools; ``mcp_resources.py`` has the resources.
+"""MCP over HTTP and over lines: the command set as tools; ``mcp_resources.py`` has the resources.
 
 Both eras of the protocol are served: the ``initialize`` handshake with sessions (up to 2025-11-25)
 and the sessionless one (2026-07-28). Importing the SDK takes about two seconds of CPU: only the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -41,18 +42,22 @@ from aegis.servers.calls import (
 )
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
     STOPPING,
     Context,
     caller_of,
     connection_of,
     identity_of,
+    is_from_pipe,
     is_modern,
     user_name,
 )
+from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
 from aegis.servers.presence import Presence
 from aegis.servers.resources import json_text
+from aegis.servers.wires import TextWire
 
 SERVER_NAME = "aegis-actors"
 SESSION_IDLE_S = 1800.0
@@ -92,7 +97,7 @@ class McpFace:
         self._in_flight = InFlight()
         self._resources = McpResources(port, self._in_flight)
         self._holding = trio.CancelScope(shield=True)
-        server = Server(
+        self._server = server = Server(
             SERVER_NAME,
             version=version,
             instructions=PRIMER,
@@ -104,6 +109,7 @@ class McpFace:
             on_subscribe_resource=self._resources.subscribe,
             on_unsubscribe_resource=self._resources.unsubscribe,
             on_subscriptions_listen=self._resources.listen,
+            on_completion=McpCompletion(port, self._in_flight).complete,
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]
@@ -144,6 +150,19 @@ class McpFace:
         with self._resources.noticed(scope, send) as noticing:
             await self._manager.handle_request(scope, receive, noticing)
 
+    async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
+        """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
+
+        It is one caller, whichever era the client speaks.
+        """
+        caller = Caller(identity, "mcp", f"stdio-{secrets.token_hex(8)}")
+        self._port.opened(caller)
+        try:
+            with self._resources.stream_of(caller.connection):
+                await serve_pipe(self._server, wire, caller, stopping)
+        finally:
+            self._port.closed(caller)
+
     def changed(self, key: str) -> None:
         """The resource of this key has changed: clients that watch it are told."""
         self._resources.changed(key)
@@ -157,7 +176,9 @@ class McpFace:
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: tell the port who comes and goes, and the client who it is."""
-        if is_modern(ctx):
+        if is_from_pipe(ctx):
+            result = await call_next(ctx)
+        elif is_modern(ctx):
             with self._presence.during(caller_of(ctx)):
                 result = await call_next(ctx)
         else:

@@ -1,8 +1,9 @@
 """Ledgers and inboxes as MCP resources, and the notifications that they have changed.
 
 A client with a session subscribes to one resource after the other, and is told on the stream of
-its own that it opens by GET; what changes while there is none is told when one opens. A client
-without a session sends one request that lists what it watches, whose response is the stream.
+its own that it opens by GET; what changes while there is none is told when one opens. Over a
+connection of lines that connection is the stream. A client without a session sends one request that
+lists what it watches, whose response is the stream.
 """
 
 from __future__ import annotations
@@ -90,13 +91,13 @@ class McpResources:
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """The open terminals, and the caller's own inbox."""
-        with self._in_flight.call(), _refusals("resources"):
+        with self._in_flight.call(), refusals("resources"):
             reply = await self._port.call(caller_of(ctx), BY_NAME["term_list"], {})
             infos: Any = to_plain(reply)["result"]
             found: list[Resource] = [Ledger(info["name"]) for info in infos]
             found.append(Inbox(identity_of(ctx).handle or "human"))
             return types.ListResourcesResult(resources=[_described(each) for each in found])
-        raise _mcp_error(STOPPING, "resources")
+        raise mcp_error(STOPPING, "resources")
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -108,11 +109,11 @@ class McpResources:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """The resource as JSON."""
-        with self._in_flight.call(), _refusals(params.uri):
+        with self._in_flight.call(), refusals(params.uri):
             text = await self._read(caller_of(ctx), _permitted(identity_of(ctx), params.uri))
             content = types.TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text)
             return types.ReadResourceResult(contents=[content])
-        raise _mcp_error(STOPPING, params.uri)
+        raise mcp_error(STOPPING, params.uri)
 
     async def _read(self, caller: Caller, resource: Resource) -> str:
         entry, arguments = reading_of(caller.identity, resource)
@@ -130,20 +131,20 @@ class McpResources:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell the session of changes from now on."""
-        with self._in_flight.call(), _refusals(params.uri):
+        with self._in_flight.call(), refusals(params.uri):
             resource = _permitted(identity_of(ctx), params.uri)
             await self._check_exists(caller_of(ctx), resource)
             session = self._session(connection_of(ctx))
             _check_room(len(session.watch) + 1)
             self._watches.add(session.watch, resource, params.uri)
             return types.EmptyResult()
-        raise _mcp_error(STOPPING, params.uri)
+        raise mcp_error(STOPPING, params.uri)
 
     async def unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell it no more; what it never watched it need not be told."""
-        with _refusals(params.uri):
+        with refusals(params.uri):
             session = self._sessions.get(connection_of(ctx).session_id or "")
             if session is not None:
                 self._watches.remove(session.watch, params.uri)
@@ -198,6 +199,15 @@ class McpResources:
             if opened:
                 self._open.pop(number, None)
 
+    @contextmanager
+    def stream_of(self, number: str) -> Iterator[None]:
+        """A session that has its stream from its begin to its end: its connection is the stream."""
+        self._stream_opened(number)
+        try:
+            yield
+        finally:
+            self._open.pop(number, None)
+
     def _stream_opened(self, number: str) -> None:
         """What was sent on the stream before may not have arrived: it is told again."""
         self._open[number] = None
@@ -218,11 +228,11 @@ class McpResources:
         return types.SubscriptionsListenResult(_meta=_mark(ctx))
 
     async def _listen(self, ctx: Context, uris: list[str]) -> None:
-        with _refusals("subscriptions/listen"):
+        with refusals("subscriptions/listen"):
             _check_room(len(uris), self._streams)
         resources: dict[str, Resource] = {}
         for uri in uris:
-            with _refusals(uri):
+            with refusals(uri):
                 resources[uri] = _permitted(identity_of(ctx), uri)
                 await self._check_exists(caller_of(ctx), resources[uri])
         watch = Watch()
@@ -279,7 +289,7 @@ def _check_room(watched: int, streams: int = 0) -> None:
 
 
 @contextmanager
-def _refusals(subject: str) -> Iterator[None]:
+def refusals(subject: str) -> Iterator[None]:
     """Errors as MCP tells them."""
     try:
         yield
@@ -288,13 +298,14 @@ def _refusals(subject: str) -> Iterator[None]:
         if failure is None:
             log.exception("a resource request failed", subject=subject)
             failure = internal_failure("the resource")
-        raise _mcp_error(failure, subject) from None
+        raise mcp_error(failure, subject) from None
 
 
 _CALLERS_FAULT = ("not_found", "invalid_request", "forbidden")
 
 
-def _mcp_error(failure: Failure, subject: str) -> MCPError:
+def mcp_error(failure: Failure, subject: str) -> MCPError:
+    """``failure`` as MCP tells it; ``subject`` is the address or the method that it is about."""
     code = types.INVALID_PARAMS if failure.code in _CALLERS_FAULT else types.INTERNAL_ERROR
     return MCPError(code, failure.sentence, {"code": failure.code, "uri": subject})
 

@@ -22,10 +22,10 @@ from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
 from aegis.servers.happenings import Happenings
 from aegis.servers.http import HttpApp
 from aegis.servers.late_mcp import LateMcp
-from aegis.servers.lines import serve_lines
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.sources import Sources
 from aegis.servers.switchboard import Switchboard, connection_spec
+from aegis.servers.unix import serve_unix
 from aegis.servers.websocket import serve_websocket
 
 log = structlog.get_logger("aegis.servers")
@@ -98,7 +98,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         routes = Routes(
             http=HttpApp(self._keys, hosts, mcp.handle),
             websocket=partial(serve_websocket, desk=desk, hosts=hosts),
-            lines=partial(serve_lines, desk=desk),
+            lines=partial(serve_unix, desk=desk, mcp=mcp.converse),
         )
         await self.context.start(self._serve, await self._listen(), routes)
 

@@ -32,3 +32,11 @@ class Wire(Protocol):
     def trust(self) -> None:
         """The client has shown who it is: lift the limits meant for strangers."""
         ...
+
+
+class TextWire(Wire, Protocol):
+    """A connection of messages that are all text."""
+
+    async def receive(self) -> str | bytes:
+        """The next message. Raises as ``Wire.receive`` does."""
+        ...

@@ -350,3 +350,29 @@ async def test_one_who_watches_holds_up_no_stop(own_daemon: DaemonProcess, era: 
             pass
     assert not own_daemon.is_running
     own_daemon.check_left_nothing()
+
+
+@each_era
+async def test_the_names_of_an_address_are_completed(
+    daemon: DaemonProcess, new_terminal: NewTerminal, connect_mcp: Connect, handle: str, era: str
+) -> None:
+    one, other = await trio.to_thread.run_sync(lambda: (new_terminal(), new_terminal()))
+    ledgers = types.ResourceTemplateReference(uri="aegis://terminals/{name}/ledger")
+    inboxes = types.ResourceTemplateReference(uri="aegis://inbox/{handle}")
+
+    async def completed(client: Client, ref: Any, name: str, value: str) -> list[str]:
+        found = (await client.complete(ref, {"name": name, "value": value})).completion
+        assert (found.total, found.has_more) == (len(found.values), False)
+        return found.values
+
+    async with connect_mcp(daemon, era, handle) as client:
+        await client.call_tool("aegis_term_list", {})
+        assert {one.name, other.name} <= set(await completed(client, ledgers, "name", ""))
+        assert await completed(client, ledgers, "name", one.name.upper()) == [one.name]
+        assert await completed(client, inboxes, "handle", handle[:3]) == [handle]
+        assert await completed(client, inboxes, "handle", "human") == []
+        assert await completed(client, ledgers, "handle", "") == []
+        assert await completed(client, types.PromptReference(name="any"), "x", "") == []
+    async with connect_mcp(daemon, era) as operator:
+        assert await completed(operator, inboxes, "handle", "HUM") == ["human"]
+        assert handle in await completed(operator, inboxes, "handle", "")

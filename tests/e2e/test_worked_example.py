@@ -14,6 +14,7 @@ from mcp import Client
 
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess
+from tests.e2e.mcp_client import CONNECTIONS
 
 pytestmark = [
     pytest.mark.real,
@@ -86,10 +87,12 @@ def check_tests_passed(record: dict[str, Any], writer: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("by", CONNECTIONS)
 async def test_pm_is_woken_when_builder_has_run_the_tests(
-    daemon: DaemonProcess, connect_mcp: Connect, project: Path, mode: str
+    daemon: DaemonProcess, project: Path, mode: str, by: str
 ) -> None:
-    pm, builder, build = f"pm-{mode}", f"builder-{mode}", f"build-{mode}"
+    connect_mcp: Connect = CONNECTIONS[by]
+    pm, builder, build = f"pm-{by}-{mode}", f"builder-{by}-{mode}", f"build-{by}-{mode}"
     records = []
 
     async def build_when_told(client: Client, *, task_status: trio.TaskStatus[None]) -> None:

@@ -61,6 +61,16 @@ async def watching_at(
     url: str, era: str, uris: list[str], headers: dict[str, str]
 ) -> AsyncIterator[Watcher]:
     """Likewise, by the address of a session."""
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
+        watching_over(streamable_http_client(url, http_client=http), era, uris) as watcher,
+    ):
+        yield watcher
+
+
+@asynccontextmanager
+async def watching_over(server: Any, era: str, uris: list[str]) -> AsyncIterator[Watcher]:
+    """Likewise, by whatever a client connects to."""
     send, told = trio.open_memory_channel[str](1000)
 
     async def on_message(message: Any) -> None:
@@ -71,14 +81,8 @@ async def watching_at(
         async for event in subscription:
             send.send_nowait(event.uri)  # type: ignore[union-attr]
 
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
-        Client(
-            streamable_http_client(url, http_client=http),
-            mode=era,
-            message_handler=on_message if era == "legacy" else None,
-        ) as client,
-    ):
+    handler = on_message if era == "legacy" else None
+    async with Client(server, mode=era, message_handler=handler) as client:
         if era == "legacy":
             for uri in uris:
                 await client.session.subscribe_resource(uri)

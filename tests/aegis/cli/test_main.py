@@ -63,6 +63,7 @@ EVERY_VERB = [
     *(["term", verb] for verb in TERM_VERBS),
     *(["inbox", verb] for verb in ("read", "wait", "send")),
     ["session", "new"],
+    *([verb] for verb in ("mcp", "doctor", "completion")),
 ]
 
 

@@ -25,9 +25,9 @@ from aegis.servers.calls import Caller
 from aegis.servers.conversation import Desk
 from aegis.servers.gateway import Routes, serve_gateway
 from aegis.servers.http import HttpApp
-from aegis.servers.lines import serve_lines
 from aegis.servers.mcp import McpFace
 from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.unix import serve_unix
 from aegis.servers.websocket import serve_websocket
 from tests.fakes.streams import ScriptedStreams
 
@@ -298,7 +298,7 @@ async def serve(
     routes = Routes(
         http=HttpApp(daemon.keys, hosts, face.handle),
         websocket=partial(serve_websocket, desk=desk, hosts=hosts),
-        lines=partial(serve_lines, desk=desk),
+        lines=partial(serve_unix, desk=desk, mcp=face.converse),
     )
     listeners = [*await tcp_listeners("127.0.0.1", 0), unix_listener(daemon.socket)]
     daemon.tcp = port_of(listeners[0])

@@ -108,5 +108,7 @@ async def test_an_sdk_that_cannot_be_imported_any_more_costs_its_requests_alone(
         for _ in range(2):
             with pytest.raises(Unavailable, match="restart the daemon"):
                 await late.handle(OPERATOR, {}, no_body, no_answer)
+        with pytest.raises(Unavailable, match="restart the daemon"):
+            await late.converse(OPERATOR, None, trio.Event())  # type: ignore[arg-type]
     assert [each["event"] for each in logs] == ["MCP cannot be served"]
     late.changed("nobody watches")

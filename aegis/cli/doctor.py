@@ -1,0 +1,57 @@
+"""``doctor``: looks at the machine, the state of a root and its shells, and mends what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aegis.cli.show import escaped_line, print_json, print_lines
+from aegis.cli.verb import globals_now, here, json_option, root_option
+from aegis.root import State, find_root
+
+
+@click.command()
+@root_option
+@click.option("--repair", is_flag=True, help="Mend what can be mended; what is taken is kept.")
+@json_option
+def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
+    """Look whether everything works, and say what to do.
+
+    Exits with 1 if something does not work. It needs no daemon; with --repair none may run.
+    """
+    from aegis.doctor import finding
+
+    state = State(find_root(root or globals_now().root or here()))
+    found = []
+    for each in _findings(state, repair=repair):
+        found.append(each)
+        if not as_json:
+            print_lines(_line(each))
+    if as_json:
+        print_json({"root": str(state.root), "findings": [_plain(each) for each in found]})
+    return 1 if finding.has_problem(found) else 0
+
+
+def _findings(state: State, *, repair: bool) -> Iterator[Any]:
+    from aegis.doctor import examination
+
+    if repair:
+        yield from examination.repair(state)
+    yield from examination.examine(state)
+
+
+def _line(found: Any) -> str:
+    text = f"{found.level.value:<8} {found.subject}: {found.sentence}"
+    return escaped_line(f"{text} → {found.remedy}" if found.remedy else text)
+
+
+def _plain(found: Any) -> dict[str, str]:
+    return {
+        "subject": found.subject,
+        "level": found.level.value,
+        "sentence": found.sentence,
+        "remedy": found.remedy,
+    }

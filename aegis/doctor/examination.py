@@ -1,0 +1,71 @@
+"""The whole examination, and the repairs that go before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from aegis import __version__
+from aegis.doctor.daemon import examine_daemon, is_held
+from aegis.doctor.files import (
+    examine_keys,
+    examine_leftovers,
+    examine_modes,
+    examine_version,
+    repair_files,
+    repair_modes,
+)
+from aegis.doctor.finding import Finding, problem
+from aegis.doctor.ledgers import examine_ledgers, repair_ledgers
+from aegis.doctor.machine import examine_machine
+from aegis.doctor.shells import examine_shells
+from aegis.errors import StartupError
+from aegis.process import hold_root
+from aegis.root import State
+
+
+def examine(state: State) -> Iterator[Finding]:
+    """Look at everything; nothing is changed. Each finding comes as soon as it is made."""
+    is_in_use = is_held(state)
+    checks: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
+        ("machine", partial(examine_machine, state)),
+        ("modes", partial(examine_modes, state)),
+        ("version", partial(examine_version, state)),
+        ("keys", partial(examine_keys, state)),
+        ("ledgers", partial(examine_ledgers, state, is_in_use=is_in_use)),
+        ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
+        ("daemon", partial(examine_daemon, state, __version__)),
+        ("shells", examine_shells),
+    )
+    for subject, check in checks:
+        yield from _guarded(subject, check)
+
+
+def repair(state: State) -> Iterator[Finding]:
+    """Mend what can be mended without losing a byte; what was done, one finding each.
+
+    Refuses, with a problem, where a daemon runs or the state is of a newer version. The root is
+    held meanwhile, so that none starts.
+    """
+    if not state.directory.is_dir():
+        return
+    try:
+        with hold_root(state):
+            for subject, mend in (
+                ("modes", repair_modes),
+                ("ledgers", repair_ledgers),
+                ("leftovers", repair_files),
+            ):
+                yield from _guarded(subject, partial(mend, state))
+    except StartupError as error:
+        yield problem("repair", f"nothing was repaired: {error}", "then try again")
+
+
+def _guarded(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """What a check finds, and where the system refuses it, that it does."""
+    try:
+        yield from check()
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        sentence = f"cannot be examined:{where} {error.strerror or error}"
+        yield problem(subject, sentence, "look at the disk and at who owns the file")

@@ -1,0 +1,82 @@
+"""The ledgers of terminals and inboxes: every line is read and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from aegis.doctor.finding import Finding, ok
+from aegis.doctor.ledger_rules import Survey, judge_ledger
+from aegis.errors import StorageError
+from aegis.journal.disk import OsDisk
+from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
+from aegis.journal.opening import open_ledger
+from aegis.root import State
+
+CHUNK_BYTES = 1 << 20
+LEDGER = "ledger.jsonl"
+
+
+def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
+    """What is wrong with each of them, or that all check. Raises ``OSError``."""
+    lines = count = 0
+    for path in ledgers(state):
+        survey = survey_of(path)
+        found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
+        yield from (each for each in found if each.remedy)
+        count, lines = count + 1, lines + survey.lines
+    yield ok("ledgers", f"{count} read, {lines} good lines")
+
+
+def repair_ledgers(state: State) -> Iterator[Finding]:
+    """Keep aside the torn tail of each ledger, as a start of the daemon would.
+
+    Damaged lines are left: each stands for a number that is not free.
+    """
+    disk = OsDisk()
+    for path in ledgers(state):
+        try:
+            if not survey_of(path).torn:
+                continue
+            opened = open_ledger(disk, path)
+        except (StorageError, OSError):
+            continue  # the examination after this one says why
+        disk.close(opened.fd)
+        if opened.torn is not None:
+            yield ok(_subject(state, path), f"the torn tail was moved to {opened.torn.name}")
+
+
+def ledgers(state: State) -> list[Path]:
+    """Their files, those of terminals first."""
+    inboxes = state.inboxes.glob("*.jsonl")
+    return sorted(state.terminals.glob(f"*/{LEDGER}")) + sorted(inboxes)
+
+
+def survey_of(path: Path) -> Survey:
+    """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``."""
+    survey = Survey()
+    rest, base = b"", 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            data = rest + chunk
+            found = scan(data, base=base)
+            judged: list[Line | Damaged] = [*found.lines, *found.damaged]
+            for each in sorted(judged, key=_start):
+                survey.see(each)
+            rest, base = data[found.whole - base :], found.whole
+            if len(rest) > MAX_LINE_BYTES:  # no line: what ends it is judged as damaged
+                rest, base = rest[-1:], base + len(rest) - 1
+    survey.torn = len(rest)
+    return survey
+
+
+def _start(judged: Line | Damaged) -> int:
+    return judged.start
+
+
+def _subject(state: State, path: Path) -> str:
+    """``terminal build`` or ``inbox pm``."""
+    if path.is_relative_to(state.terminals):
+        return f"terminal {path.parent.name}"
+    return f"inbox {re.sub(r'[.]jsonl$', '', path.name)}"

@@ -1,0 +1,60 @@
+"""The machine: kernel, Python, packages, limits, space, clock."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from aegis.doctor.finding import Finding
+from aegis.doctor.machine_rules import (
+    judge_clock,
+    judge_files,
+    judge_kernel,
+    judge_packages,
+    judge_python,
+    judge_space,
+    judge_watches,
+)
+from aegis.root import State
+
+DISTRIBUTION = "aegis-actors"
+WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")
+
+
+def examine_machine(state: State) -> Iterator[Finding]:
+    """One finding for each of them. Raises ``OSError``."""
+    uname = os.uname()
+    yield judge_kernel(uname.sysname, uname.release)
+    yield judge_python(sys.version_info[:3])
+    yield judge_packages(dict(_packages()))
+    yield judge_files(*resource.getrlimit(resource.RLIMIT_NOFILE))
+    yield judge_watches(int(WATCHES.read_text()) if WATCHES.exists() else None)
+    yield judge_space(shutil.disk_usage(state.root).free, str(state.root))
+    yield judge_clock(time.time(), _newest(state.directory))
+
+
+def _packages() -> Iterator[tuple[str, str | None]]:
+    """What this program needs at any rate, and in which version it is there."""
+    for requirement in metadata.requires(DISTRIBUTION) or []:
+        if ";" in requirement:
+            continue  # for an extra
+        found = re.match(r"[\w.-]+", requirement)
+        assert found is not None
+        try:
+            yield found[0], metadata.version(found[0])
+        except metadata.PackageNotFoundError:
+            yield found[0], None
+
+
+def _newest(directory: Path) -> float | None:
+    """When the newest of the files right in it was written."""
+    if not directory.is_dir():
+        return None
+    return max((each.lstat().st_mtime for each in directory.iterdir()), default=None)

@@ -1,0 +1,110 @@
+"""The shells of this machine: a daemon of our own, for a moment, runs a command on each."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aegis.client.line import ClientError, LineClient, connect
+from aegis.doctor.finding import Finding, ok, problem, warning
+
+SHELLS = ("bash", "zsh", "fish")
+START_LIMIT_S = 30.0
+COMMAND_LIMIT_S = 30.0
+STOP_LIMIT_S = 15.0
+VERSION_LIMIT_S = 10.0
+
+PROGRAM = (sys.executable, "-P", "-c", "from aegis.cli.main import main; main()")
+READY = b"aegis-actors down"
+
+
+def examine_shells() -> Iterator[Finding]:
+    """One finding for each shell that has an integration, with the start-up files of the user."""
+    found = {name: path for name in SHELLS if (path := shutil.which(name)) is not None}
+    if "bash" not in found:
+        yield problem("shell bash", "it is not installed", "install bash 4.4 or newer")
+    try:
+        with _daemon() as client:
+            for name, path in found.items():
+                yield _examine(client, name, path)
+    except (ClientError, OSError, subprocess.SubprocessError) as error:
+        yield problem("shells", f"a daemon to try them cannot be started: {error}", "see above")
+
+
+def _examine(client: LineClient, name: str, path: str) -> Finding:
+    subject, sentence = f"shell {name}", _version(path)
+    try:
+        info = client.call("term_spawn", {"name": name, "shell": path})
+        arguments = {"name": name, "cmd": "true", "timeout": COMMAND_LIMIT_S}
+        record = client.call("term_run", arguments)
+    except ClientError as error:
+        return problem(subject, f"{sentence}: {error}", "look into its start-up files")
+    if record["exit"] != 0:
+        remedy = "look into its start-up files"
+        return problem(subject, f"{sentence}: 'true' ended with {record['exit']}", remedy)
+    if info["integration"] != "osc133":
+        remedy = "upgrade it, or look whether its start-up files start another shell"
+        return warning(subject, f"{sentence}: boundaries of commands are best effort", remedy)
+    return ok(subject, f"{sentence}: runs commands with exact boundaries")
+
+
+def _version(path: str) -> str:
+    done = subprocess.run(
+        [path, "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=VERSION_LIMIT_S,
+        check=False,
+    )
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return f"{lines[0] if lines else 'of unknown version'} ({path})"
+
+
+@contextmanager
+def _daemon() -> Iterator[LineClient]:
+    """A daemon of a root of its own, which is removed with all that it held."""
+    with tempfile.TemporaryDirectory(prefix="aegis-doctor-") as directory:
+        root = Path(directory).resolve()
+        words = [*PROGRAM, "up", "--root", str(root), "--port", "0", "--log-level", "error"]
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        try:
+            _wait_ready(process)
+            with connect(root) as client:
+                yield client
+        finally:
+            _end(process)
+
+
+def _wait_ready(process: subprocess.Popen[bytes]) -> None:
+    """Return once it serves. Raises ``OSError`` if it ends or takes too long."""
+    assert process.stdout is not None
+    said = b""
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    while READY not in said:
+        if not poll.poll(START_LIMIT_S * 1000):
+            raise TimeoutError(f"it is not ready after {START_LIMIT_S:g} s")
+        more = os.read(process.stdout.fileno(), 65_536)
+        if not more:
+            raise OSError("it ended while it was starting")
+        said += more
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdout is not None
+    process.stdout.close()

@@ -1,0 +1,146 @@
+"""Ledgers that were damaged in every way, examined and repaired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aegis.doctor import ledgers as module
+from aegis.doctor.finding import Finding, Level
+from aegis.doctor.ledger_rules import judge_ledger
+from aegis.doctor.ledgers import examine_ledgers, repair_ledgers, survey_of
+from aegis.journal.ledger import encode_line
+from aegis.root import State, make_directory
+
+
+def line(seq: int) -> bytes:
+    return encode_line({"seq": seq, "cmd": f"echo {seq}"})
+
+
+DAMAGED = line(99).replace(b"echo", b"ECHO")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    made = State(tmp_path)
+    make_directory(made)
+    return made
+
+
+def terminal(state: State, content: bytes, name: str = "build") -> Path:
+    directory = state.terminals / name
+    directory.mkdir(parents=True)
+    path = directory / "ledger.jsonl"
+    path.write_bytes(content)
+    return path
+
+
+def examined(state: State, *, is_in_use: bool = False) -> list[Finding]:
+    return list(examine_ledgers(state, is_in_use=is_in_use))
+
+
+def test_a_state_without_ledgers_has_nothing_to_tell(state: State) -> None:
+    [found] = examined(state)
+    assert (found.level, found.sentence) == (Level.OK, "0 read, 0 good lines")
+
+
+def test_good_ledgers_are_counted(state: State) -> None:
+    terminal(state, line(0) + line(1))
+    terminal(state, b"", "empty")
+    state.inboxes.mkdir()
+    (state.inboxes / "pm.jsonl").write_bytes(encode_line({"kind": "message", "id": "x"}))
+    [found] = examined(state)
+    assert (found.level, found.sentence) == (Level.OK, "3 read, 3 good lines")
+
+
+@pytest.mark.parametrize(
+    ("content", "level", "words"),
+    [
+        (line(0) + b'{"seq":1,"cm', Level.WARNING, "last 12 bytes are an append"),
+        (b"\0" * 100, Level.WARNING, "last 100 bytes"),
+        (line(0) + DAMAGED + line(2), Level.WARNING, "1 lines do not check"),
+        (line(0) + b"\n" + line(1), Level.WARNING, "1 lines do not check"),
+        (line(0) + line(1)[1:], Level.WARNING, "1 lines do not check"),
+        (line(0) + line(2), Level.PROBLEM, "1 missing"),
+        (line(3), Level.PROBLEM, "0 to 2 missing"),
+        (line(0) + DAMAGED + line(3), Level.PROBLEM, "1 to 2 missing"),
+        (line(0) + line(1) + line(1), Level.PROBLEM, "1 comes again after 1"),
+        (line(0) + line(1) + line(0) + line(2), Level.PROBLEM, "0 comes again after 1"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_terminal(
+    state: State, content: bytes, level: Level, words: str
+) -> None:
+    path = terminal(state, content)
+    found = examined(state)
+    assert path.read_bytes() == content
+    [worst] = [each for each in found if each.level is level]
+    assert worst.subject == "terminal build"
+    assert words in worst.sentence
+    assert worst.remedy
+
+
+def test_damaged_lines_excuse_as_many_numbers(state: State) -> None:
+    terminal(state, line(0) + DAMAGED + DAMAGED + line(3))
+    assert {each.level for each in examined(state)} == {Level.OK, Level.WARNING}
+
+
+def test_a_tail_is_no_fault_while_a_daemon_may_be_writing(state: State) -> None:
+    terminal(state, line(0) + b"half")
+    assert [each.level for each in examined(state, is_in_use=True)] == [Level.OK]
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 50, 1 << 20])
+def test_a_ledger_reads_the_same_in_chunks_of_any_size(
+    state: State, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    content = line(0) + DAMAGED + line(2) + line(5) + b"half"
+    path = terminal(state, content)
+    monkeypatch.setattr(module, "CHUNK_BYTES", chunk)
+    survey = survey_of(path)
+    assert (survey.lines, survey.damaged_count, survey.torn) == (3, 1, 4)
+    assert survey.faults == ["3 to 4 missing"]
+
+
+def test_what_is_longer_than_any_line_is_not_held(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 256)
+    path = terminal(state, line(0) + b"x" * 10_000 + b"\n" + line(2))
+    survey = survey_of(path)
+    assert (survey.lines, survey.damaged_count, survey.torn, survey.faults) == (2, 1, 0, [])
+
+
+def test_of_many_faults_the_first_are_named_and_all_counted(state: State) -> None:
+    terminal(state, b"".join(line(2 * number) for number in range(100)))
+    [problem] = [each for each in examined(state) if each.level is Level.PROBLEM]
+    assert problem.sentence.startswith("its numbers have 99 faults: 1 missing, 3 missing, ")
+    assert problem.sentence.count("missing") == 5
+
+
+def test_a_repair_keeps_the_torn_tail_aside_and_leaves_the_rest(state: State) -> None:
+    good = line(0) + DAMAGED + line(2)
+    path = terminal(state, good + b"half a line")
+    whole = terminal(state, line(0), "whole")
+    [done] = repair_ledgers(state)
+    assert (done.subject, done.level) == ("terminal build", Level.OK)
+    assert path.read_bytes() == good
+    [aside] = path.parent.glob("ledger.jsonl.torn-*")
+    assert aside.read_bytes() == b"half a line"
+    assert aside.name in done.sentence
+    assert [each.name for each in whole.parent.iterdir()] == ["ledger.jsonl"]
+    assert list(repair_ledgers(state)) == []
+
+
+def test_a_ledger_that_cannot_be_read_does_not_keep_the_others_from_repair(state: State) -> None:
+    (state.terminals / "a" / "ledger.jsonl").mkdir(parents=True)
+    terminal(state, line(0) + b"half", "b")
+    assert [each.subject for each in repair_ledgers(state)] == ["terminal b"]
+
+
+def test_the_rules_say_nothing_of_a_good_ledger_but_its_size(state: State) -> None:
+    survey = survey_of(terminal(state, line(0)))
+    [found] = judge_ledger("terminal build", survey, is_in_use=False)
+    assert (found.level, found.sentence) == (Level.OK, "1 lines check")
