@@ -34,6 +34,7 @@ _VERBS = {
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
+    "token": "aegis.cli.session:token",
     "chaos": "aegis.cli.chaos:chaos",
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import secrets
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import attrs
@@ -76,8 +77,15 @@ class Wire(Protocol):
         """Send one message; several tasks may call it. Raises ``WireClosed``."""
         ...
 
-    def trust(self) -> None:
-        """The client has shown who it is: lift the limits meant for strangers."""
+    def trust(self, identity: Identity | None) -> None:
+        """The client has shown who it is: lift the limits meant for strangers.
+
+        ``identity`` is whose key it showed; None: it is known by its connection.
+        """
+        ...
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """So many bytes wait for the client during the block; too many end the connection."""
         ...
 
 
@@ -187,7 +195,7 @@ class _Conversation:
         identity = identity_of(shown, self._desk.keys, self._identity)
         caller = Caller(identity, self._face, secrets.token_hex(8))
         self._desk.port.opened(caller)
-        self._wire.trust()
+        self._wire.trust(identity if shown.shows_key else None)
         self._hello_by = math.inf
         return caller
 
@@ -219,7 +227,8 @@ class _Conversation:
         finally:
             del self._in_flight[request.id]
         self._unread_chars += len(answer)
-        await self._wire.send(answer)
+        with self._wire.holding(len(answer)):
+            await self._wire.send(answer)
         self._unread_chars -= len(answer)
         self._answers -= 1
 

@@ -13,9 +13,10 @@ import attrs
 import structlog
 import trio
 
-from aegis.servers.admission import Answer, bearer_token, turned_away
+from aegis.servers.admission import Answer, bearer_token, body_refusal, turned_away
 from aegis.servers.auth import Keys
 from aegis.servers.calls import Identity
+from aegis.servers.http_server import CLIENT
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -58,6 +59,8 @@ class HttpApp:
         if isinstance(admitted, Answer):
             await answer(admitted, receive, send)
             return
+        if CLIENT in scope:
+            scope.pop(CLIENT).trust(admitted)
         body = await read_body(receive)
         if isinstance(body, Answer):
             await answer(body, receive, send)
@@ -65,7 +68,8 @@ class HttpApp:
             await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
 
     def _admit(self, scope: Scope) -> Identity | Answer:
-        refusal = turned_away(scope["headers"], scope["query_string"], self.hosts)
+        headers = scope["headers"]
+        refusal = turned_away(headers, scope["query_string"], self.hosts) or body_refusal(headers)
         if refusal is not None:
             return refusal
         path: str = scope["path"]
@@ -121,6 +125,8 @@ async def answer(reply: Answer, receive: Receive, send: Send) -> None:
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(text)).encode()),
         (b"cache-control", b"no-store"),
+        # Whoever is turned away may try again on a connection of its own.
+        *([(b"connection", b"close")] if reply.status >= 400 else []),
         *([(b"www-authenticate", b"Bearer")] if reply.status == 401 else []),
     ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

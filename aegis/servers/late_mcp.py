@@ -64,6 +64,11 @@ class LateMcp:
             raise Unavailable("MCP cannot be served: look into the log, and restart the daemon")
         await self._face.handle(identity, scope, receive, send)
 
+    async def end_sessions(self, voided: frozenset[Identity]) -> None:
+        """As ``McpFace.end_sessions``: before the first request there is none."""
+        if self._face is not None:
+            await self._face.end_sessions(voided)
+
     def changed(self, key: str) -> None:
         """As ``McpFace.changed``: before the first request nobody watches anything."""
         if self._face is not None:

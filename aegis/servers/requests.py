@@ -39,6 +39,11 @@ class Hello:
     token: str | None = attrs.field(default=None, repr=False)
     session: str | None = attrs.field(default=None, repr=False)
 
+    @property
+    def shows_key(self) -> bool:
+        """Whether it says who the client is."""
+        return self.token is not None or self.session is not None
+
 
 @attrs.frozen
 class Request:

@@ -17,7 +17,8 @@ from aegis.protocol.resources import ResourceChanged
 from aegis.servers.admission import allowed_hosts
 from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
-from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
+from aegis.servers.crowd import MAX_CONNECTIONS, Crowd, Limits
+from aegis.servers.gateway import Routes, serve_gateway
 from aegis.servers.http import HttpApp
 from aegis.servers.late_mcp import LateMcp
 from aegis.servers.lines import serve_lines
@@ -56,6 +57,7 @@ class Gateway(Actor[ResourceChanged]):
         *,
         address: Address,
         keys: Keys,
+        crowd: Crowd,
         version: str,
         connections: str,
         handles: str,
@@ -63,6 +65,7 @@ class Gateway(Actor[ResourceChanged]):
     ) -> None:
         self._address = address
         self._keys = keys
+        self._crowd = crowd
         self._version = version
         self._connections = connections
         self._handles = handles
@@ -90,6 +93,7 @@ class Gateway(Actor[ResourceChanged]):
             http=HttpApp(self._keys, hosts, mcp.handle),
             websocket=partial(serve_websocket, desk=desk, hosts=hosts),
             lines=partial(serve_lines, desk=desk),
+            end_sessions=mcp.end_sessions,
         )
         await self.context.start(self._serve, await self._listen(), routes)
 
@@ -131,14 +135,15 @@ class Gateway(Actor[ResourceChanged]):
                 listeners,
                 routes,
                 stop=self._stop,
-                max_connections=most_connections(),
+                crowd=self._crowd,
                 task_status=task_status,
             )
         finally:
             self._stopped.set()
 
 
-def most_connections() -> int:
-    """How many clients may be connected: they take an eighth of the open files at most."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(MAX_CONNECTIONS, limit // 8))
+def limits_here() -> Limits:
+    """How much room there is for clients: over each way in an eighth of the open files at most."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = max(1, min(MAX_CONNECTIONS, files // 8))
+    return Limits(connections=connections, strangers=max(1, connections // 4))

@@ -6,6 +6,8 @@ cannot set headers. Host, Origin and key are checked before the handshake.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
@@ -47,11 +49,14 @@ async def serve_websocket(
         return
     if admitted is None:
         stream.allowance = STRANGER_BYTES
+    else:
+        stream.trust(admitted)
     async with trio.open_nursery() as nursery:
         connection = await _handshake(nursery, stream)
         if connection is not None:
             wire = _WebSocketWire(connection, stream)
-            await _close(connection, await converse(wire, desk, "websocket", admitted, stopping))
+            end = await converse(wire, desk, "websocket", admitted, stopping)
+            await _close(connection, End.FORBIDDEN if stream.is_voided else end)
         nursery.cancel_scope.cancel()
 
 
@@ -113,5 +118,8 @@ class _WebSocketWire:
         except ConnectionClosed:
             raise WireClosed from None
 
-    def trust(self) -> None:
-        self._stream.allowance = None
+    def trust(self, identity: Identity | None) -> None:
+        self._stream.trust(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return self._stream.holding(size)

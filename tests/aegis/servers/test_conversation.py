@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import trio
@@ -13,7 +14,7 @@ from aegis.protocol.output import OutputChunk
 from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
 from aegis.servers.auth import open_keys
-from aegis.servers.calls import OPERATOR, Caller
+from aegis.servers.calls import OPERATOR, Caller, Identity
 from aegis.servers.conversation import (
     MAX_ANSWERS,
     MAX_UNREAD_CHARS,
@@ -67,8 +68,11 @@ class DeafWire:
         frame = json.loads(text)
         self.codes.append(frame.get("code", "reply"))
 
-    def trust(self) -> None:
-        pass
+    def trust(self, identity: Identity | None) -> None:
+        assert identity is None, "it has shown no key"
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_path: Path) -> None:
