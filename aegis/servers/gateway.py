@@ -28,6 +28,8 @@ from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
 DEFAULT_GRACE_S = 0.5
+HTTP_STRANGER_BYTES = 5 * 1024 * 1024
+"""What a connection of HTTP may send before it has shown a key: the largest body, and a head."""
 
 _NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
 
@@ -176,6 +178,8 @@ class _Gateway:
         elif head is not None and head.wants_websocket:
             await self._routes.websocket(stream, head, stream.ending)
         elif _may_be_http(data):
+            if stream.is_stranger:
+                stream.allowance = HTTP_STRANGER_BYTES
             await serve_http(stream, self._routes.http, self._http_context)
         else:
             await stream.send_all(_NOT_HTTP)

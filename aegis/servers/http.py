@@ -116,7 +116,8 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def answer(reply: Answer, receive: Receive, send: Send) -> None:
-    """Answer with one sentence, and swallow what the client still sends, at most ``LINGER_S``.
+    """Answer with one sentence, and swallow what the client still sends: for ``LINGER_S`` seconds
+    at most, and no more than a body may hold.
 
     A connection closed with unread data is reset, and the client might lose the answer.
     """
@@ -132,9 +133,17 @@ async def answer(reply: Answer, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": text, "more_body": True})
     with trio.move_on_after(LINGER_S):
-        while (await receive()).get("more_body", False):
-            pass
+        await _swallow(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _swallow(receive: Receive) -> None:
+    left = MAX_BODY_BYTES
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body", False):
+            return
+        left -= len(message.get("body", b""))
 
 
 def _without_key(scope: Scope) -> Scope:

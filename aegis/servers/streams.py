@@ -45,6 +45,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.is_local = inner.socket.family == socket.AF_UNIX
         self.is_stranger = True
         self.is_voided = False
+        self._is_ended = False
         self.identities: set[Identity] = set()
         self.ending = trio.Event()
 
@@ -90,8 +91,11 @@ class ClientStream(trio.abc.HalfCloseableStream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send ``data``. Raises ``BrokenResourceError`` if the client did not take it in time.
 
-        The connection is aborted then: nobody can know how much of ``data`` arrived.
+        The connection is aborted then: nobody can know how much of ``data`` arrived. Raises it too
+        where the end was sent already: the HTTP server does that from another task.
         """
+        if self._is_ended:
+            raise trio.BrokenResourceError("the connection is being closed")
         with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(data)):
             await self._inner.send_all(data)
         if limit.cancelled_caught:
@@ -104,6 +108,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
 
     async def send_eof(self) -> None:
         """Tell the client that nothing more will come."""
+        self._is_ended = True
         await self._inner.send_eof()
 
     async def aclose(self) -> None:
