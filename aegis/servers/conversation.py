@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import secrets
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Protocol
 
 import attrs
@@ -17,6 +17,7 @@ import structlog
 import trio
 
 from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.protocol.table import BY_NAME
 from aegis.protocol.wire import to_plain
 from aegis.servers.auth import Keys
 from aegis.servers.calls import (
@@ -45,6 +46,10 @@ from aegis.servers.requests import (
 MAX_IN_FLIGHT = 64
 MAX_ANSWERS = 2 * MAX_IN_FLIGHT
 """Requests in flight and answers that the client has not taken yet, together."""
+
+MAX_LOOKUPS = 8
+"""Requests that only look something up, together with their answers: these can be a thousand times
+as large as what asks for them. More wait their turn."""
 
 MAX_UNREAD_CHARS = 4 * 1024 * 1024
 """Of answers that the client has not taken yet: beyond it no request is begun."""
@@ -131,6 +136,7 @@ class _Conversation:
         self._identity = identity
         self._caller: Caller | None = None
         self._in_flight: dict[RequestId, trio.CancelScope] = {}
+        self._lookups = trio.Semaphore(MAX_LOOKUPS)
         self._answers = 0
         self._unread_chars = 0
         self._strikes = 0
@@ -220,15 +226,18 @@ class _Conversation:
 
     async def _answer(self, request: Request, caller: Caller, scope: trio.CancelScope) -> None:
         answer = error_frame(request.id, CANCELLED)
-        try:
-            # Only the call is cancelled, never a send: half a message would end the connection.
-            with scope:
-                answer = await self._outcome(request, caller)
-        finally:
-            del self._in_flight[request.id]
-        self._unread_chars += len(answer)
-        with self._wire.holding(len(answer)):
-            await self._wire.send(answer)
+        async with AsyncExitStack() as turn:
+            try:
+                # Only the call is cancelled, never a send: half a message would end the connection.
+                with scope:
+                    if is_lookup(request):
+                        await turn.enter_async_context(self._lookups)
+                    answer = await self._outcome(request, caller)
+            finally:
+                del self._in_flight[request.id]
+            self._unread_chars += len(answer)
+            with self._wire.holding(len(answer)):
+                await self._wire.send(answer)
         self._unread_chars -= len(answer)
         self._answers -= 1
 
@@ -247,6 +256,14 @@ class _Conversation:
     async def _complain(self, error: AegisError) -> None:
         failure = Failure(error.code, one_sentence(str(error)))
         await self._wire.send(error_frame(None, failure))
+
+
+def is_lookup(request: Request) -> bool:
+    """Whether ``request`` is answered at once from what is there, and changes nothing."""
+    entry = BY_NAME.get(request.command)
+    if entry is None or entry.tells_progress or request.arguments.get("wait_s"):
+        return False
+    return entry.read_only or entry.name == "inbox_read"
 
 
 def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:

@@ -31,6 +31,7 @@ class Unsent:
     def __init__(self, most: int = MAX_UNSENT_BYTES) -> None:
         self._most = most
         self._owed: dict[Debtor, int] = {}
+        self._cut_off: set[Debtor] = set()
         self.total = 0
 
     @contextmanager
@@ -55,9 +56,13 @@ class Unsent:
             self._owed[debtor] = owed
         else:
             self._owed.pop(debtor, None)
+            self._cut_off.discard(debtor)
 
     def _cut_off_the_worst(self) -> None:
         # What it owes stays counted until its tasks have noticed, so nobody else is cut off for it.
         worst = max(self._owed, key=lambda each: self._owed[each])
+        if worst in self._cut_off:
+            return
+        self._cut_off.add(worst)
         log.warning("cut off a client that does not read", unsent=self._owed[worst], all=self.total)
         worst.abort()

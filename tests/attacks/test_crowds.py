@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from aegis.root import Endpoint
 from tests.attacks.conftest import Watch
 from tests.attacks.raw import Raw, bearer, frame, local, mcp, tcp, until
 from tests.e2e.harness import DaemonProcess
@@ -45,12 +46,11 @@ def silence(raw: Raw) -> None:
 
 @pytest.mark.parametrize("what", [silence, half_a_head, a_websocket_without_a_hello])
 def test_a_thousand_strangers_do_not_shut_the_operator_out(
-    own_daemon: DaemonProcess, watched: Watch, many_files: None, what: object
+    own_daemon: DaemonProcess, watched: Watch, many_files: None, what: Callable[[Raw], None]
 ) -> None:
     own_daemon.start()
     terminal = spawned(own_daemon, "calm")
     keys = bearer(own_daemon)
-    assert callable(what)
     with contextlib.ExitStack() as crowd:
         early = crowd.enter_context(tcp(own_daemon))
         assert early.upgrade(**keys) == 101
@@ -87,13 +87,12 @@ def test_a_thousand_silent_connections_leave_room_on_the_unix_socket(
 
 @pytest.mark.parametrize("connect", [deaf_websocket, deaf_line])
 def test_fifty_clients_that_never_read_under_a_flood_cost_bounded_memory(
-    own_daemon: DaemonProcess, watched: Watch, many_files: None, connect: object
+    own_daemon: DaemonProcess, watched: Watch, many_files: None, connect: Callable[[Endpoint], Deaf]
 ) -> None:
     """Each asks for a large record again and again; two hundred more do nothing."""
     own_daemon.start()
     terminal = spawned(own_daemon, "busy")
     terminal.run("seq 1 30000")
-    assert callable(connect)
     with contextlib.ExitStack() as crowd, watched(own_daemon, f"50 of {connect.__name__}") as other:
         for _ in range(200):
             idle = crowd.enter_context(tcp(own_daemon))

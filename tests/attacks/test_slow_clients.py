@@ -1,4 +1,4 @@
-"""Clients that send next to nothing, for ever: each of their requests has a time, whatever comes."""
+"""Clients that send next to nothing, for ever: each request has its time, whatever comes."""
 
 from __future__ import annotations
 
