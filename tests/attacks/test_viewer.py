@@ -144,7 +144,8 @@ def test_no_verb_hands_on_what_a_terminal_would_obey(
         assert "Traceback" not in text, verb
         if verb in ("term run", "term read", "term output"):
             assert r"\u202eesrever" in text, verb
-        check(bytes_of(daemon, *given, "--json"))
+        depth = len(verb.split())
+        check(bytes_of(daemon, *given[:depth], "--json", *given[depth:]))
 
 
 def test_a_stream_that_is_followed_is_escaped_too(

@@ -77,7 +77,15 @@ class HttpSocket:
 
     def exchange(self, request: bytes) -> tuple[bytes, bytes]:
         """Send a request; gives the head and the body of the response, chunks left as they are."""
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: bytes) -> None:
+        """Send a request, and do not wait."""
         self._socket.sendall(request)
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """The head and the body of the next response."""
         data = b""
         while not (end := _end_of_response(data)):
             received = self._socket.recv(65_536)
