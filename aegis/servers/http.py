@@ -17,6 +17,7 @@ from aegis.servers.admission import Answer, bearer_token, body_refusal, turned_a
 from aegis.servers.auth import Keys
 from aegis.servers.calls import Identity
 from aegis.servers.http_server import CLIENT
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -62,6 +63,8 @@ class HttpApp:
         if CLIENT in scope:
             scope.pop(CLIENT).trust(admitted)
         body = await read_body(receive)
+        if isinstance(body, bytes) and has_too_many_keys(body):
+            body = _TOO_MANY_KEYS
         if isinstance(body, Answer):
             await answer(body, receive, send)
         elif body is not None:
@@ -160,4 +163,5 @@ _NO_SESSION = Answer(
 )
 _NOT_FOUND = Answer(404, "nothing here; MCP clients use /mcp, others /ws or the Unix socket")
 _TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+_TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
 _TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")

@@ -22,6 +22,7 @@ import attrs
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
 from aegis.servers.calls import Failure
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 4 * 1024 * 1024
@@ -138,6 +139,8 @@ def _no_others(document: dict[str, Any], allowed: set[str], kind: str) -> None:
 
 
 def _parse_object(text: str | bytes) -> dict[str, Any]:
+    if has_too_many_keys(text.encode(errors="replace") if isinstance(text, str) else text):
+        raise InvalidRequest(f"the JSON has more than {MAX_KEYS} keys")
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:

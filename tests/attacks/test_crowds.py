@@ -10,7 +10,7 @@ import pytest
 
 from aegis.root import Endpoint
 from tests.attacks.conftest import Watch
-from tests.attacks.raw import Raw, bearer, frame, local, mcp, tcp, until
+from tests.attacks.raw import Raw, bearer, frame, local, mcp, opened_session, tcp, until
 from tests.e2e.harness import DaemonProcess
 from tests.resources.conftest import spawned
 from tests.resources.deaf_clients import Deaf, deaf_line, deaf_websocket
@@ -51,6 +51,7 @@ def test_a_thousand_strangers_do_not_shut_the_operator_out(
     own_daemon.start()
     terminal = spawned(own_daemon, "calm")
     keys = bearer(own_daemon)
+    opened_session(own_daemon, "/mcp", **keys)  # from now on the SDK is imported
     with contextlib.ExitStack() as crowd:
         early = crowd.enter_context(tcp(own_daemon))
         assert early.upgrade(**keys) == 101
@@ -115,6 +116,7 @@ def test_streams_of_mcp_that_are_never_read_cost_bounded_memory(
     terminal = spawned(own_daemon, "busy")
     for _ in range(6):
         terminal.run("seq 1 30000")
+    opened_session(own_daemon, "/mcp", **bearer(own_daemon))  # from now on the SDK is imported
     with contextlib.ExitStack() as crowd, watched(own_daemon, "100 deaf HTTP clients") as other:
         for _ in range(100):
             raw = crowd.enter_context(tcp(own_daemon, buffer=4096))
