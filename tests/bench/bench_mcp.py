@@ -54,8 +54,17 @@ class HttpSocket:
         assert parts.hostname is not None
         self._path = parts.path
         self._host = parts.netloc
-        self._socket = socket.create_connection((parts.hostname, parts.port or 80))
+        self._address = (parts.hostname, parts.port or 80)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection(self._address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def reconnect(self) -> None:
+        """Begin a new connection in the place of this one, which may have been idle for long."""
+        self._socket.close()
+        self._connect()
 
     def __enter__(self) -> HttpSocket:
         return self
