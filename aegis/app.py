@@ -44,9 +44,10 @@ from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
-from aegis.journal.disk import Disk, OsDisk, storage_error, sync_directory
+from aegis.journal.disk import Disk, OsDisk, sync_directory
 from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
+from aegis.keyring import Keyring
 from aegis.process import (
     cannot_start,
     configure_logs,
@@ -57,12 +58,12 @@ from aegis.process import (
     remember_port,
     remembered_port,
 )
-from aegis.root import Endpoint, State, remove_endpoint, write_endpoint
+from aegis.root import State, remove_endpoint, write_endpoint
 from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
+from aegis.servers.crowd import Crowd
 from aegis.servers.faults import SERVERS
-from aegis.servers.http import SESSION_PREFIX
-from aegis.servers.serving import Address, Gateway
+from aegis.servers.serving import Address, Gateway, limits_here
 from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.terminals.asking import ask_again
@@ -163,8 +164,7 @@ def choose_address(settings: DaemonSettings, state: State) -> Address:
 def daemon_tree(
     settings: DaemonSettings,
     state: State,
-    keys: Keys,
-    address: Address,
+    keyring: Keyring,
     stop: trio.Event,
     shell_file_limit: int,
     host: ProcessHost | None = None,
@@ -219,8 +219,7 @@ def daemon_tree(
                     "root": settings.root,
                     "version": __version__,
                     "stop": stop,
-                    "url": lambda: address.url,
-                    "session_url": lambda handle: _session_url(address, keys, handle),
+                    "keyring": keyring,
                     "handles": "root/inbox-router",
                     "handle_seen": HandleSeen,
                 },
@@ -229,8 +228,9 @@ def daemon_tree(
                 name="gateway",
                 actor=Gateway,
                 arguments={
-                    "address": address,
-                    "keys": keys,
+                    "address": keyring.address,
+                    "keys": keyring.keys,
+                    "crowd": keyring.crowd,
                     "version": __version__,
                     "connections": "root/connections",
                     "handles": "root/inbox-router",
@@ -249,11 +249,12 @@ async def _serve(
     stop = trio.Event()
     let_shells_heed_signals()
     _stop_on_signals(stop)
-    tree = daemon_tree(settings, state, keys, address, stop, shell_file_limit)
+    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
+    tree = daemon_tree(settings, state, keyring, stop, shell_file_limit)
     async with open_system(
         tree, observer=_log_life, on_slow_step=_log_slow_step, debug=settings.debug
     ) as system:
-        _announce(state, keys, address)
+        _announce(state, keyring)
         try:
             await stop.wait()
         finally:
@@ -299,21 +300,14 @@ async def _end_terminals(system: System) -> None:
             log.warning("terminals did not end in time", error=str(error))
 
 
-def _announce(state: State, keys: Keys, address: Address) -> None:
+def _announce(state: State, keyring: Keyring) -> None:
     """Say where the daemon is: in the endpoint file for programs, on standard output for people.
 
     Raises ``StartupError`` if the disk refuses.
     """
-    endpoint = Endpoint(
-        pid=os.getpid(),
-        url=address.url,
-        mcp=f"{address.url}/mcp",
-        ws=f"ws{address.url.removeprefix('http')}/ws",
-        socket=str(address.socket),
-        token=keys.operator_token,
-    )
+    address = keyring.address
     try:
-        write_endpoint(state, endpoint)
+        write_endpoint(state, keyring.endpoint())
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
@@ -329,14 +323,6 @@ def _withdraw(state: State) -> None:
         remove_endpoint(state)
     except OSError as error:
         log.warning("endpoint not removed", file=str(state.endpoint), error=describe(error))
-
-
-def _session_url(address: Address, keys: Keys, handle: str) -> str:
-    """The address of the handle's session; may write and sync. Raises ``AegisError``."""
-    try:
-        return f"{address.url}{SESSION_PREFIX}{keys.session_secret(handle)}"
-    except OSError as error:
-        raise storage_error("write", keys.path, error) from error
 
 
 def _log_life(event: LifeEvent) -> None:

@@ -1,11 +1,10 @@
-"""``Daemon``: the actor that speaks for the daemon as a whole: status, tree, sessions, its end."""
+"""``Daemon``: the actor that speaks for the daemon as a whole: status, tree, keys, its end."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
@@ -16,18 +15,53 @@ from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
+    ListSessions,
     NewSession,
+    RevokeSession,
+    RotateToken,
     Session,
+    SessionList,
     StopDaemon,
     Stopping,
+    Voided,
     tree_node,
 )
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
-    """Answers for the daemon. ``url`` and ``session_url`` are asked when they are needed.
+Asked = GetStatus | GetTree | NewSession | ListSessions | RevokeSession | RotateToken | StopDaemon
+ChangesKeys = NewSession | RevokeSession | RotateToken
+
+
+class Keyring(Protocol):
+    """The keys of the daemon; what changes them is over when it is on the disk."""
+
+    @property
+    def url(self) -> str:
+        """Where the daemon is reached."""
+        ...
+
+    @property
+    def handles(self) -> list[str]:
+        """Who has a session."""
+        ...
+
+    async def session_url(self, handle: str) -> str:
+        """The address of the handle's session. Raises ``AegisError``."""
+        ...
+
+    async def revoke(self, handle: str) -> Voided:
+        """Void the handle's session. Raises ``AegisError``."""
+        ...
+
+    async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
+        """Void these keys, and make new ones. Raises ``AegisError``."""
+        ...
+
+
+class Daemon(Actor[Asked]):
+    """Answers for the daemon.
 
     The actor at ``handles`` (a path) is told with ``handle_seen`` who was given a session.
     """
@@ -38,16 +72,14 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
         root: Path,
         version: str,
         stop: trio.Event,
-        url: Callable[[], str],
-        session_url: Callable[[str], str],
+        keyring: Keyring,
         handles: str,
         handle_seen: type[Any],
     ) -> None:
         self._root = root
         self._version = version
         self._stop = stop
-        self._url = url
-        self._session_url = session_url
+        self._keyring = keyring
         self._handles_path = handles
         self._handle_seen = handle_seen
         self._began = trio.current_time()
@@ -57,29 +89,41 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
         self.context.register("service", "daemon")
         self._handles: Ref[Any] = self.context.system.ref(self._handles_path)
 
-    async def receive(self, message: GetStatus | GetTree | NewSession | StopDaemon) -> None:
+    async def receive(self, message: Asked) -> None:
         """Answer one of the daemon's own commands."""
         match message:
             case GetStatus():
                 self.reply(message, self._status())
             case GetTree():
                 self.reply(message, tree_node(self.context.system.tree()))
-            case NewSession(handle=handle):
-                check_handle(handle)
-                self.context.start_soon(self._answer_session, handle, self.defer(message))
+            case ListSessions():
+                self.reply(message, SessionList(handles=self._keyring.handles))
+            case NewSession() | RevokeSession() | RotateToken():
+                self.context.start_soon(self._change_keys, message, self.defer(message))
             case StopDaemon():
                 self.reply(message, Stopping(pid=os.getpid()))
                 self._stop.set()
 
-    async def _answer_session(self, handle: str, reply: Reply[Session]) -> None:
-        """A new session is written and synced, so in a thread."""
+    async def _change_keys(self, message: ChangesKeys, reply: Reply[Session | Voided]) -> None:
+        """New keys are written and synced, which takes its time."""
         try:
-            url = await trio.to_thread.run_sync(self._session_url, handle)
+            outcome = await self._changed(message)
         except AegisError as error:
             reply.fail(error)
         else:
-            self._handles.tell(self._handle_seen(handle=handle))
-            reply.send(Session(handle=handle, url=url))
+            reply.send(outcome)
+
+    async def _changed(self, message: ChangesKeys) -> Session | Voided:
+        match message:
+            case NewSession(handle=handle):
+                check_handle(handle)
+                url = await self._keyring.session_url(handle)
+                self._handles.tell(self._handle_seen(handle=handle))
+                return Session(handle=handle, url=url)
+            case RevokeSession(handle=handle):
+                return await self._keyring.revoke(handle)
+            case RotateToken(session=session, all_keys=all_keys):
+                return await self._keyring.rotate(session, all_keys=all_keys)
 
     def _status(self) -> DaemonStatus:
         system = self.context.system
@@ -87,7 +131,7 @@ class Daemon(Actor[GetStatus | GetTree | NewSession | StopDaemon]):
             version=self._version,
             pid=os.getpid(),
             root=str(self._root),
-            url=self._url(),
+            url=self._keyring.url,
             uptime_s=round(trio.current_time() - self._began, 3),
             rss_bytes=resident_bytes(),
             open_files=sum(1 for _ in Path("/proc/self/fd").iterdir()),

@@ -96,8 +96,13 @@ def find_root(start: Path) -> Path:
 
 
 def make_directory(state: State) -> None:
-    """Make the state's directory with mode 0700 where it is missing; raises ``OSError``."""
-    state.directory.parent.mkdir(exist_ok=True)
+    """Make the state's directory with mode 0700 where it is missing; raises ``OSError``.
+
+    The one above it is nobody else's to write to either, whatever the umask: who could, would put
+    a state of their own in the place of this one.
+    """
+    with contextlib.suppress(FileExistsError):
+        state.directory.parent.mkdir(mode=0o755)
     with contextlib.suppress(FileExistsError):
         state.directory.mkdir(mode=0o700)
 

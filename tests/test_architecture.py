@@ -36,6 +36,10 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.settings", ()),
     ("aegis.process", ("aegis.errors", "aegis.root")),
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
+    (
+        "aegis.keyring",
+        ("aegis.errors", "aegis.journal.disk", "aegis.protocol", "aegis.root", "aegis.servers"),
+    ),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
     ("aegis.directories", ("aegis.errors", "aegis.names")),

@@ -50,6 +50,11 @@ def _handles(client: LineClient) -> list[str]:
     return handles
 
 
+def _sessions(client: LineClient) -> list[str]:
+    handles: list[str] = client.call("session_list", {})["handles"]
+    return handles
+
+
 _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("term", "name"): _terminals,
     ("term", "names"): _terminals,
@@ -57,13 +62,18 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("shell", "workspace"): _workspaces,
     ("shell", "shell"): _shells,
     ("inbox", "target"): _handles,
+    ("session", "agent"): _sessions,
 }
 """By the first word of the verb and the argument's own name."""
 
 _NEW = {("term", "spawn"), ("workspace", "create")}
 """Verbs whose name must not be one that is taken."""
 
-_OPTIONS: Mapping[str, Names] = {"--as": _handles, "--handle": _handles}
+_OPTIONS: Mapping[str, Names] = {
+    "--as": _handles,
+    "--handle": _handles,
+    "--session": _sessions,
+}
 
 
 def script(shell: str, program: str, command: click.Command) -> str:

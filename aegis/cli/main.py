@@ -40,6 +40,7 @@ _VERBS = {
     "mcp": "aegis.cli.mcp:mcp",
     "doctor": "aegis.cli.doctor:doctor",
     "completion": "aegis.cli.completion:completion",
+    "token": "aegis.cli.session:token",
     "chaos": "aegis.cli.chaos:chaos",
 }
 

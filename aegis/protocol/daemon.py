@@ -1,4 +1,4 @@
-"""The daemon itself: its status, its live tree, sessions, and its end."""
+"""The daemon itself: its status, its live tree, keys and sessions, and its end."""
 
 from __future__ import annotations
 
@@ -75,6 +75,26 @@ class Session:
 
 
 @attrs.frozen(kw_only=True)
+class SessionList:
+    """The handles that have a session, in alphabetical order."""
+
+    handles: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class Voided:
+    """What is void now and cannot be used any more.
+
+    ``token``: whether the operator's token is. ``sessions``: the handles whose secrets are.
+    ``connections``: how many clients had shown one of these keys; they have been sent away.
+    """
+
+    token: bool
+    sessions: list[str]
+    connections: int
+
+
+@attrs.frozen(kw_only=True)
 class Stopping:
     """The daemon with this ``pid`` stops; its endpoint file disappears when it is gone."""
 
@@ -91,13 +111,55 @@ class GetTree(Command[TreeNode]):
     """Show the live supervision tree: every actor, its state, mailbox, restarts and age."""
 
 
+def _a_handle(whose: str) -> Any:
+    return described(f"{whose} A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
+
+
 @attrs.frozen(kw_only=True)
 class NewSession(Command[Session]):
     """Make the MCP URL of a handle, or give the one it has."""
 
     handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described(f"Whose session. A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
+        metadata=_a_handle("Whose session."),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ListSessions(Command[SessionList]):
+    """Name the handles that have a session. Their secrets are not told."""
+
+
+@attrs.frozen(kw_only=True)
+class RevokeSession(Command[Voided]):
+    """Void a handle's MCP URL for good, and send away whoever uses it.
+
+    The handle keeps its inbox. It can be given a new URL.
+    """
+
+    handle: str = attrs.field(
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=_a_handle("Whose session."),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class RotateToken(Command[Voided]):
+    """Void keys, put new ones in their place, and send away whoever uses the old ones.
+
+    Without arguments the operator's token, with `session` a handle's secret, with `all_keys` the
+    token and every session's secret. The new token is in endpoint.json; `session_new` gives the new
+    URL of a handle. What was asked for with an old key has half a second to be answered.
+    """
+
+    session: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=_a_handle("Whose secret, instead of the token."),
+    )
+    all_keys: bool = attrs.field(
+        default=False,
+        metadata=described("The token and the secrets of all sessions."),
     )
 
 

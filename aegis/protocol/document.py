@@ -43,6 +43,7 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "term_screen": ("not_found",),
     **dict.fromkeys(("term_output", "term_wait"), ("not_found", "busy", "storage")),
     **dict.fromkeys(("inbox_read", "inbox_wait", "session_new"), ("storage",)),
+    **dict.fromkeys(("session_revoke", "token_rotate"), ("not_found", "storage")),
 }
 """Which codes each command may answer beside those that every command may."""
 

@@ -66,6 +66,23 @@ def query_refusal(query: bytes) -> Answer | None:
     return Answer(400, "no token in the address: send the header 'Authorization: Bearer <token>'")
 
 
+def body_refusal(headers: Headers) -> Answer | None:
+    """Why a body is not read, or None: it must be as long as it says, and not compressed.
+
+    A compressed body may be a thousand times as large as what is sent. With both a length and
+    chunks, or two lengths, whoever stands between could see another end of it (RFC 9112, 6.3 and
+    11.2).
+    """
+    listed = list(headers)
+    encodings = [each.lower() for each in values(listed, b"content-encoding")]
+    if any(each not in ("", "identity") for each in encodings):
+        return Answer(415, "send the body as it is: no content-encoding is taken")
+    lengths, codings = values(listed, b"content-length"), values(listed, b"transfer-encoding")
+    if len(lengths) + len(codings) > 1:
+        return Answer(400, "say once how long the body is: one Content-Length, or chunks")
+    return None
+
+
 def bearer_token(headers: Headers) -> str | None:
     """The token of the one ``Authorization: Bearer`` header (RFC 6750, 2.1), or None."""
     found = values(headers, b"authorization")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import structlog
 import trio
 
 from aegis.protocol.streams import RequestId
+from aegis.protocol.table import BY_NAME
 from aegis.protocol.wire import to_plain
 from aegis.servers.calls import (
     Caller,
@@ -22,6 +24,10 @@ from aegis.servers.requests import Cancel, Request, error_frame, reply_frame
 MAX_IN_FLIGHT = 64
 MAX_ANSWERS = 2 * MAX_IN_FLIGHT
 """Requests in flight and answers that the client has not taken yet, together."""
+
+MAX_LOOKUPS = 8
+"""Requests that only look something up, together with their answers: these can be a thousand times
+as large as what asks for them. More wait their turn."""
 
 MAX_UNREAD_CHARS = 4 * 1024 * 1024
 """Of answers that the client has not taken yet: beyond it no request is begun."""
@@ -51,6 +57,7 @@ class Answers:
         self._send = send
         self._nursery = nursery
         self._in_flight: dict[RequestId, trio.CancelScope] = {}
+        self._lookups = trio.Semaphore(MAX_LOOKUPS)
         self._answers = 0
         self._unread_chars = 0
 
@@ -78,14 +85,17 @@ class Answers:
 
     async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
         answer = error_frame(request.id, CANCELLED)
-        try:
-            # Only the call is cancelled, never a send: half a message would end the connection.
-            with scope:
-                answer = await self._outcome(request)
-        finally:
-            del self._in_flight[request.id]
-        self._unread_chars += len(answer)
-        await self._send(answer)
+        async with AsyncExitStack() as turn:
+            try:
+                # Only the call is cancelled, never a send: half a message would end the connection.
+                with scope:
+                    if is_lookup(request):
+                        await turn.enter_async_context(self._lookups)
+                    answer = await self._outcome(request)
+            finally:
+                del self._in_flight[request.id]
+            self._unread_chars += len(answer)
+            await self._send(answer)
         self._unread_chars -= len(answer)
         self._answers -= 1
 
@@ -100,3 +110,11 @@ class Answers:
                 log.exception("a request failed", command=request.command)
                 failure = internal_failure(request.command)
             return error_frame(request.id, failure)
+
+
+def is_lookup(request: Request) -> bool:
+    """Whether ``request`` is answered at once from what is there, and changes nothing."""
+    entry = BY_NAME.get(request.command)
+    if entry is None or entry.tells_progress or request.arguments.get("wait_s"):
+        return False
+    return entry.read_only or entry.name == "inbox_read"

@@ -1,8 +1,8 @@
 """The keys of one root: the operator's token and the secret of each handle's session.
 
 They are made once, kept in ``keys.json`` (mode 0600) and survive restarts, so that clients once
-configured go on working. Secrets hold 256 random bits; they are looked up by digest and compared
-in constant time, and appear neither in a ``repr`` nor in a log.
+configured go on working; ``token rotate`` voids them. Secrets hold 256 random bits; they are looked
+up by digest and compared in constant time, and appear neither in a ``repr`` nor in a log.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TypeGuard
 
 import attrs
 
-from aegis.errors import StartupError, Unavailable
-from aegis.names import check_handle
+from aegis.errors import NotFound, StartupError, Unavailable
+from aegis.names import check_handle, shorten
 from aegis.protocol.naming import is_name, name_key
 from aegis.servers.calls import OPERATOR, Identity
 
@@ -66,39 +66,93 @@ def decode(text: bytes) -> Secrets:
     return Secrets(operator, sessions)
 
 
+@attrs.frozen
+class _Table:
+    """The keys as they are looked up: replaced whole, so that no reader sees half a change."""
+
+    held: Secrets
+    operator: bytes = attrs.field(repr=False)
+    handles: dict[bytes, str] = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, held: Secrets) -> _Table:
+        handles = {_digest(secret): name for name, secret in held.sessions.items()}
+        return cls(held, _digest(held.operator), handles)
+
+
 class Keys:
-    """The keys of a root, looked up by secret. Safe to use from several threads."""
+    """The keys of a root, looked up by secret. Safe to use from several threads.
+
+    What changes them writes and syncs a file: from an event loop, call it in a thread. If the disk
+    refuses it raises ``OSError``, and nothing has changed.
+    """
 
     def __init__(self, path: Path, held: Secrets) -> None:
         self.path = path
-        self._held = held
         self._writing = threading.Lock()
-        self._operator_digest = _digest(held.operator)
-        self._by_digest = {_digest(secret): name for name, secret in held.sessions.items()}
+        self._table = _Table.of(held)
 
     def __repr__(self) -> str:
-        return f"Keys({str(self.path)!r}, {len(self._by_digest)} sessions)"
+        return f"Keys({str(self.path)!r}, {len(self.handles)} sessions)"
 
     @property
     def operator_token(self) -> str:
         """The bearer token of the operator."""
-        return self._held.operator
+        return self._table.held.operator
+
+    @property
+    def handles(self) -> list[str]:
+        """Whose sessions there are, in alphabetical order."""
+        return sorted(self._table.held.sessions, key=name_key)
 
     def session_secret(self, handle: str) -> str:
         """The secret of the handle's session, made and stored if there is none yet.
 
-        Handles are told apart ignoring case. Making one writes and syncs a file: from an event
-        loop, call this in a thread. Raises ``InvalidRequest`` for what cannot be a handle,
-        ``Unavailable`` beyond ``MAX_SESSIONS`` sessions, ``OSError`` if the disk refuses (then
-        no session was made).
+        Handles are told apart ignoring case. Raises ``InvalidRequest`` for what cannot be a handle,
+        ``Unavailable`` beyond ``MAX_SESSIONS`` sessions.
         """
         check_handle(handle)
         with self._writing:
-            return self._known_secret(handle) or self._add_session(handle)
+            name = self._known(handle)
+            return self._add_session(handle) if name is None else self._sessions[name]
+
+    def renew_token(self) -> Identity:
+        """Put a new token in the place of the operator's; gives whose key is void now."""
+        with self._writing:
+            self._store(attrs.evolve(self._table.held, operator=new_secret()))
+        return OPERATOR
+
+    def renew_session(self, handle: str) -> Identity:
+        """Put a new secret in the place of the handle's; gives whose key is void now.
+
+        Raises ``NotFound`` if the handle has no session.
+        """
+        with self._writing:
+            name = self._session_of(handle)
+            self._store_sessions({**self._sessions, name: new_secret()})
+        return _bound_to(name)
+
+    def renew_all(self) -> list[Identity]:
+        """Put new ones in the place of the token and of every secret; gives whose are void now."""
+        with self._writing:
+            names = list(self._sessions)
+            self._store(Secrets(sessions={name: new_secret() for name in names}))
+        return [OPERATOR, *map(_bound_to, names)]
+
+    def remove_session(self, handle: str) -> Identity:
+        """Forget the handle's secret; gives whose key is void now.
+
+        Raises ``NotFound`` if the handle has no session.
+        """
+        with self._writing:
+            name = self._session_of(handle)
+            left = {each: key for each, key in self._sessions.items() if each != name}
+            self._store_sessions(left)
+        return _bound_to(name)
 
     def identity_of_token(self, token: str) -> Identity | None:
         """The operator, if ``token`` is the operator's; else None."""
-        if hmac.compare_digest(_digest(token), self._operator_digest):
+        if hmac.compare_digest(_digest(token), self._table.operator):
             return OPERATOR
         return None
 
@@ -107,23 +161,44 @@ class Keys:
 
         The table is searched by digest: how long that takes tells nothing about any secret.
         """
-        handle = self._by_digest.get(_digest(secret))
-        return None if handle is None else Identity(handle=handle, operator=False)
+        handle = self._table.handles.get(_digest(secret))
+        return None if handle is None else _bound_to(handle)
 
-    def _known_secret(self, handle: str) -> str | None:
+    @property
+    def _sessions(self) -> dict[str, str]:
+        return self._table.held.sessions
+
+    def _known(self, handle: str) -> str | None:
         key = name_key(handle)
-        known = self._held.sessions.items()
-        return next((secret for name, secret in known if name_key(name) == key), None)
+        return next((name for name in self._sessions if name_key(name) == key), None)
+
+    def _session_of(self, handle: str) -> str:
+        name = self._known(handle)
+        if name is None:
+            raise NotFound(
+                f"handle {shorten(handle)!r} has no session; session_list names those that have one"
+            )
+        return name
 
     def _add_session(self, handle: str) -> str:
-        if len(self._held.sessions) >= MAX_SESSIONS:
-            raise Unavailable(f"there are {MAX_SESSIONS} sessions already; no more are made")
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise Unavailable(
+                f"there are {MAX_SESSIONS} sessions already; no more are made: revoke some first"
+            )
         secret = new_secret()
-        held = attrs.evolve(self._held, sessions={**self._held.sessions, handle: secret})
-        replace_file(self.path, encode(held))
-        self._held = held
-        self._by_digest = {**self._by_digest, _digest(secret): handle}
+        self._store_sessions({**self._sessions, handle: secret})
         return secret
+
+    def _store_sessions(self, sessions: dict[str, str]) -> None:
+        self._store(attrs.evolve(self._table.held, sessions=sessions))
+
+    def _store(self, held: Secrets) -> None:
+        replace_file(self.path, encode(held))
+        self._table = _Table.of(held)
+
+
+def _bound_to(handle: str) -> Identity:
+    return Identity(handle=handle, operator=False)
 
 
 def open_keys(state_dir: Path) -> Keys:

@@ -148,7 +148,7 @@ class _Conversation:
             self._client = self._introduce(frame, nursery)
             if isinstance(frame, Hello):
                 handle = self._client.caller.identity.handle
-                await self._wire.send(hello_frame(self._desk.server, handle))
+                await self._send(hello_frame(self._desk.server, handle))
                 return
         await self._carry_out(frame, self._client)
 
@@ -174,17 +174,22 @@ class _Conversation:
         identity = identity_of(shown, self._desk.keys, self._identity)
         caller = Caller(identity, self._face, secrets.token_hex(8))
         self._desk.port.opened(caller)
-        self._wire.trust()
+        self._wire.trust(identity if shown.shows_key else None)
         self._hello_by = math.inf
         return _Client(
             caller,
-            Answers(self._desk.port, caller, self._wire.send, nursery),
-            OpenStreams(self._desk.streams, caller, self._wire.send, self._desk.fan_out, nursery),
+            Answers(self._desk.port, caller, self._send, nursery),
+            OpenStreams(self._desk.streams, caller, self._send, self._desk.fan_out, nursery),
         )
 
     async def _complain(self, error: AegisError) -> None:
         failure = Failure(error.code, one_sentence(str(error)))
-        await self._wire.send(error_frame(None, failure))
+        await self._send(error_frame(None, failure))
+
+    async def _send(self, message: str | bytes) -> None:
+        """Send one message; until the client has taken it, it counts among all that waits."""
+        with self._wire.holding(len(message)):
+            await self._wire.send(message)
 
 
 def _check_unused(number: RequestId, client: _Client) -> None:

@@ -9,55 +9,50 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
 
 import attrs
-import hypercorn.config
 import structlog
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ASGIFramework, LifespanState
 
 from aegis.servers import faults
 from aegis.servers.admission import may_connect
+from aegis.servers.calls import Identity
+from aegis.servers.crowd import Crowd
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
+from aegis.servers.http_server import Asgi, serve_http
 from aegis.servers.listening import PatientListener
 from aegis.servers.sockets import notice_loss, path_of, peer_of
 from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
-KEEP_ALIVE_S = 15.0
-MAX_CONNECTIONS = 1000
 DEFAULT_GRACE_S = 0.5
+HTTP_STRANGER_BYTES = 5 * 1024 * 1024
+"""What a connection of HTTP may send before it has shown a key: the largest body, and a head."""
 
 _NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
 
 log = structlog.get_logger("aegis.servers.gateway")
 
-Asgi = Callable[
-    [
-        MutableMapping[str, Any],
-        Callable[[], Awaitable[Any]],
-        Callable[[Any], Awaitable[None]],
-    ],
-    Awaitable[None],
-]
+
+async def _no_sessions(voided: frozenset[Identity]) -> None:
+    """Where nothing outlives its connection there is nothing to end."""
 
 
 @attrs.frozen(kw_only=True)
 class Routes:
     """Who serves what. ``websocket`` and ``lines`` return when the connection is over.
 
-    Both get an event that is set when the daemon stops: finish what is in hand, take nothing new.
+    Both get an event that is set when the connection shall end, because the daemon stops or the
+    client's key was voided: finish what is in hand, take nothing new. ``end_sessions`` ends what
+    outlives the connections of those whose keys were voided.
     """
 
     http: Asgi
     websocket: Callable[[ClientStream, RequestHead, trio.Event], Awaitable[None]]
     lines: Callable[[ClientStream, trio.Event], Awaitable[None]]
+    end_sessions: Callable[[frozenset[Identity]], Awaitable[None]] = _no_sessions
 
 
 async def serve_gateway(
@@ -66,21 +61,22 @@ async def serve_gateway(
     *,
     stop: trio.Event,
     grace_s: float = DEFAULT_GRACE_S,
-    max_connections: int = MAX_CONNECTIONS,
+    crowd: Crowd | None = None,
     send_limit_s: float = SEND_LIMIT_S,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve connections until ``stop``, then give those in hand ``grace_s`` seconds to finish.
 
-    At most ``max_connections`` are open at once; a client that does not take what is sent within
+    ``crowd`` says for how many there is room; a client that does not take what is sent within
     ``send_limit_s`` seconds is cut off. Takes over the listeners: they are closed, and the Unix
     socket's name removed, when it ends.
     Cancelling it ends it at once. Either way no connection outlives it.
     """
-    gateway = _Gateway(routes, max_connections, send_limit_s)
+    gateway = _Gateway(routes, crowd or Crowd(), send_limit_s)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(gateway.abort_when_cancelled)
+            nursery.start_soon(gateway.end_those_cut_off)
             async with trio.open_nursery() as accepting:
                 await accepting.start(_accept, listeners, gateway, nursery)
                 task_status.started()
@@ -117,35 +113,31 @@ async def _accept(
 class _Gateway:
     """The open connections of one ``serve_gateway``."""
 
-    def __init__(self, routes: Routes, max_connections: int, send_limit_s: float) -> None:
+    def __init__(self, routes: Routes, crowd: Crowd, send_limit_s: float) -> None:
         self._routes = routes
-        self._max_connections = max_connections
+        self._crowd = crowd
         self._send_limit_s = send_limit_s
-        self._open: set[ClientStream] = set()
         self._stopping = trio.Event()
         self._empty = trio.Event()
-        self._refusing = False
         self._awaiting: set[trio.CancelScope] = set()
         self._http_context = WorkerContext(None)
-        self._http_config = _http_config()
 
     async def take(self, inner: trio.SocketStream) -> None:
         """Serve one connection; every error of it ends here."""
         faults.ACCEPT_BEFORE.hit()
-        if self._is_full():
+        stream = ClientStream(inner, send_limit_s=self._send_limit_s, unsent=self._crowd.unsent)
+        if not self._crowd.admit(stream):
             return
-        notice_loss(inner.socket)
-        stream = ClientStream(inner, send_limit_s=self._send_limit_s)
-        self._open.add(stream)
         try:
+            notice_loss(inner.socket)
             await self._serve(stream)
         except Exception as error:
             if not _is_ordinary(error):
                 log.exception("a connection failed")
         finally:
             stream.abort()
-            self._open.discard(stream)
-            if self._stopping.is_set() and not self._open:
+            self._crowd.leave(stream)
+            if self._stopping.is_set() and self._crowd.is_empty:
                 self._empty.set()
 
     async def abort_when_cancelled(self) -> None:
@@ -153,16 +145,20 @@ class _Gateway:
         try:
             await trio.sleep_forever()
         finally:
-            for stream in self._open:
-                stream.abort()
+            self._crowd.abort()
+
+    async def end_those_cut_off(self) -> None:
+        """End the connections and sessions of voided keys, whenever there are some."""
+        await self._crowd.end_those_cut_off(self._routes.end_sessions)
 
     async def drain(self, grace_s: float) -> None:
         """Tell every server to finish and wait until all have, at most ``grace_s`` seconds."""
         self._stopping.set()
+        self._crowd.end()
         for scope in self._awaiting:
             scope.cancel()
         await self._http_context.terminated.set()
-        if self._open:
+        if not self._crowd.is_empty:
             with trio.move_on_after(grace_s):
                 await self._empty.wait()
 
@@ -175,12 +171,16 @@ class _Gateway:
         head = parse_head(data)
         if not data:
             return
+        if peer is not None:
+            stream.trust(None)
         if peer is not None and _is_json(data):
-            await self._routes.lines(stream, self._stopping)
+            await self._routes.lines(stream, stream.ending)
         elif head is not None and head.wants_websocket:
-            await self._routes.websocket(stream, head, self._stopping)
+            await self._routes.websocket(stream, head, stream.ending)
         elif _may_be_http(data):
-            await self._serve_http(stream)
+            if stream.is_stranger:
+                stream.allowance = HTTP_STRANGER_BYTES
+            await serve_http(stream, self._routes.http, self._http_context)
         else:
             await stream.send_all(_NOT_HTTP)
 
@@ -193,35 +193,6 @@ class _Gateway:
             finally:
                 self._awaiting.discard(scope)
         return b""
-
-    async def _serve_http(self, stream: ClientStream) -> None:
-        server = TCPServer(
-            ASGIWrapper(cast("ASGIFramework", self._routes.http)),
-            self._http_config,
-            self._http_context,
-            LifespanState({}),
-            cast("Any", stream),
-        )
-        await server.run()
-
-    def _is_full(self) -> bool:
-        full = len(self._open) >= self._max_connections
-        if full and not self._refusing:
-            log.warning("refusing connections", open=len(self._open), most=self._max_connections)
-        self._refusing = full
-        return full
-
-
-def _http_config() -> hypercorn.config.Config:
-    config = hypercorn.config.Config()
-    config.keep_alive_timeout = KEEP_ALIVE_S
-    config.keep_alive_max_requests = sys.maxsize  # an agent keeps its connection for days
-    config.h11_max_incomplete_size = MAX_HEAD_BYTES
-    config.include_server_header = False
-    # Its logs would show addresses, and a session's address is its key.
-    config.accesslog = None
-    config.errorlog = None
-    return config
 
 
 def _is_telling(data: bytearray) -> bool:

@@ -13,9 +13,11 @@ import attrs
 import structlog
 import trio
 
-from aegis.servers.admission import Answer, bearer_token, turned_away
+from aegis.servers.admission import Answer, bearer_token, body_refusal, turned_away
 from aegis.servers.auth import Keys
 from aegis.servers.calls import Identity
+from aegis.servers.http_server import CLIENT
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -58,14 +60,19 @@ class HttpApp:
         if isinstance(admitted, Answer):
             await answer(admitted, receive, send)
             return
+        if CLIENT in scope:
+            scope.pop(CLIENT).trust(admitted)
         body = await read_body(receive)
+        if isinstance(body, bytes) and has_too_many_keys(body):
+            body = _TOO_MANY_KEYS
         if isinstance(body, Answer):
             await answer(body, receive, send)
         elif body is not None:
             await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
 
     def _admit(self, scope: Scope) -> Identity | Answer:
-        refusal = turned_away(scope["headers"], scope["query_string"], self.hosts)
+        headers = scope["headers"]
+        refusal = turned_away(headers, scope["query_string"], self.hosts) or body_refusal(headers)
         if refusal is not None:
             return refusal
         path: str = scope["path"]
@@ -112,7 +119,8 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def answer(reply: Answer, receive: Receive, send: Send) -> None:
-    """Answer with one sentence, and swallow what the client still sends, at most ``LINGER_S``.
+    """Answer with one sentence, and swallow what the client still sends: for ``LINGER_S`` seconds
+    at most, and no more than a body may hold.
 
     A connection closed with unread data is reset, and the client might lose the answer.
     """
@@ -121,14 +129,24 @@ async def answer(reply: Answer, receive: Receive, send: Send) -> None:
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(text)).encode()),
         (b"cache-control", b"no-store"),
+        # Whoever is turned away may try again on a connection of its own.
+        *([(b"connection", b"close")] if reply.status >= 400 else []),
         *([(b"www-authenticate", b"Bearer")] if reply.status == 401 else []),
     ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": text, "more_body": True})
     with trio.move_on_after(LINGER_S):
-        while (await receive()).get("more_body", False):
-            pass
+        await _swallow(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _swallow(receive: Receive) -> None:
+    left = MAX_BODY_BYTES
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body", False):
+            return
+        left -= len(message.get("body", b""))
 
 
 def _without_key(scope: Scope) -> Scope:
@@ -145,4 +163,5 @@ _NO_SESSION = Answer(
 )
 _NOT_FOUND = Answer(404, "nothing here; MCP clients use /mcp, others /ws or the Unix socket")
 _TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+_TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
 _TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")

@@ -65,6 +65,11 @@ class LateMcp:
         """As ``McpFace.converse``; raises as ``handle`` does."""
         await (await self._ready()).converse(identity, wire, stopping)
 
+    async def end_sessions(self, voided: frozenset[Identity]) -> None:
+        """As ``McpFace.end_sessions``: before the first request there is none."""
+        if self._face is not None:
+            await self._face.end_sessions(voided)
+
     def changed(self, key: str) -> None:
         """As ``McpFace.changed``: before the first request nobody watches anything."""
         if self._face is not None:

@@ -6,10 +6,12 @@ that handle. A client that closes its sending side is gone: what it has in fligh
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import trio
 
 from aegis.errors import InvalidRequest
-from aegis.servers.calls import OPERATOR
+from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.conversation import Desk, converse
 from aegis.servers.framing import LineBuffer, LineTooLong
 from aegis.servers.requests import MAX_FRAME_BYTES
@@ -50,8 +52,13 @@ class LineWire:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 raise WireClosed from None
 
-    def trust(self) -> None:
-        """Nobody is a stranger here."""
+    def trust(self, identity: Identity | None) -> None:
+        """As ``Wire.trust``."""
+        self._stream.trust(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """As ``Wire.holding``."""
+        return self._stream.holding(size)
 
     def _next_line(self) -> bytes | None:
         try:

@@ -95,6 +95,7 @@ class McpFace:
         self._port = port
         self._presence = Presence(port, session_idle_s)
         self._in_flight = InFlight()
+        self._sessions: set[Caller] = set()
         self._resources = McpResources(port, self._in_flight)
         self._holding = trio.CancelScope(shield=True)
         self._server = server = Server(
@@ -163,6 +164,17 @@ class McpFace:
         finally:
             self._port.closed(caller)
 
+    async def end_sessions(self, voided: frozenset[Identity]) -> None:
+        """End the sessions of these identities, and the calls in them: their keys are void.
+
+        A session of the SDK outlives the connections through which it was used, and it has no
+        public way to end one from outside.
+        """
+        for caller in [each for each in self._sessions if each.identity in voided]:
+            transport = self._manager._server_instances.get(caller.connection)
+            if transport is not None:
+                await self._manager._discard_session(caller.connection, transport)
+
     def changed(self, key: str) -> None:
         """The resource of this key has changed: clients that watch it are told."""
         self._resources.changed(key)
@@ -194,8 +206,10 @@ class McpFace:
             return  # a client may initialize twice
         caller = Caller(identity, "mcp", connection.session_id)
         connection.state["aegis"] = caller
+        self._sessions.add(caller)
         self._port.opened(caller)
         connection.exit_stack.callback(self._port.closed, caller)
+        connection.exit_stack.callback(self._sessions.discard, caller)
 
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None

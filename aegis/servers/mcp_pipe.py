@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from aegis.errors import InvalidRequest
 from aegis.servers.calls import Caller, one_sentence
 from aegis.servers.conversation import MAX_STRIKES
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
 from aegis.servers.mcp_context import PipeRequest
 from aegis.servers.wires import TextWire, WireClosed
 
@@ -150,6 +151,8 @@ class _Pipe:
 
 def _message(line: str | bytes) -> types.JSONRPCMessage:
     """The message that a line is. Raises ``MCPError``."""
+    if has_too_many_keys(line.encode(errors="replace") if isinstance(line, str) else line):
+        raise MCPError(types.INVALID_REQUEST, f"a line must have at most {MAX_KEYS} keys")
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:

@@ -32,7 +32,7 @@ from aegis.servers.typing_keys import Typist
 from aegis.servers.wires import WireClosed
 
 CANCELLED = Failure("cancelled", "closed by the client before it was open")
-STOPPING = Failure("unavailable", "the daemon stops")
+STOPPING = Failure("unavailable", "the daemon stops, or the key of this connection is void")
 TOO_MANY = Failure("busy", f"this connection has {MAX_STREAMS} streams open; close one first")
 NO_STREAMS = Failure("invalid_request", "streams are opened on the WebSocket, not on lines")
 
@@ -125,7 +125,7 @@ class OpenStreams:
             stream.typist.type(keys)
 
     def stop(self) -> None:
-        """The daemon stops: all of them end."""
+        """The daemon stops, or the client's key is void: all of them end."""
         self._is_stopping = True
         for stream in self._streams.values():
             stream.why = STOPPING

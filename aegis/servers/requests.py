@@ -36,6 +36,7 @@ from aegis.protocol.streams import (
     RequestId,
 )
 from aegis.servers.calls import Failure
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 4 * 1024 * 1024
@@ -53,6 +54,11 @@ class Hello:
     version: int
     token: str | None = attrs.field(default=None, repr=False)
     session: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def shows_key(self) -> bool:
+        """Whether it says who the client is."""
+        return self.token is not None or self.session is not None
 
 
 @attrs.frozen
@@ -184,6 +190,8 @@ def _no_others(document: dict[str, Any], allowed: set[str], kind: str) -> None:
 
 
 def _parse_object(text: str | bytes) -> dict[str, Any]:
+    if has_too_many_keys(text.encode(errors="replace") if isinstance(text, str) else text):
+        raise InvalidRequest(f"the JSON has more than {MAX_KEYS} keys")
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:

@@ -18,7 +18,8 @@ from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.admission import allowed_hosts
 from aegis.servers.auth import Keys
 from aegis.servers.conversation import Desk
-from aegis.servers.gateway import MAX_CONNECTIONS, Routes, serve_gateway
+from aegis.servers.crowd import MAX_CONNECTIONS, Crowd, Limits
+from aegis.servers.gateway import Routes, serve_gateway
 from aegis.servers.happenings import Happenings
 from aegis.servers.http import HttpApp
 from aegis.servers.late_mcp import LateMcp
@@ -59,6 +60,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         *,
         address: Address,
         keys: Keys,
+        crowd: Crowd,
         version: str,
         connections: str,
         handles: str,
@@ -66,6 +68,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     ) -> None:
         self._address = address
         self._keys = keys
+        self._crowd = crowd
         self._version = version
         self._connections = connections
         self._handles = handles
@@ -99,6 +102,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
             http=HttpApp(self._keys, hosts, mcp.handle),
             websocket=partial(serve_websocket, desk=desk, hosts=hosts),
             lines=partial(serve_unix, desk=desk, mcp=mcp.converse),
+            end_sessions=mcp.end_sessions,
         )
         await self.context.start(self._serve, await self._listen(), routes)
 
@@ -153,14 +157,15 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 listeners,
                 routes,
                 stop=self._stop,
-                max_connections=most_connections(),
+                crowd=self._crowd,
                 task_status=task_status,
             )
         finally:
             self._stopped.set()
 
 
-def most_connections() -> int:
-    """How many clients may be connected: they take an eighth of the open files at most."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(MAX_CONNECTIONS, limit // 8))
+def limits_here() -> Limits:
+    """How much room there is for clients: over each way in an eighth of the open files at most."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = max(1, min(MAX_CONNECTIONS, files // 8))
+    return Limits(connections=connections, strangers=max(1, connections // 4))

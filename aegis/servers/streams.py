@@ -7,9 +7,14 @@ once when the connection is aborted.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import trio
+
+from aegis.servers.calls import Identity
+from aegis.servers.unsent import Unsent
 
 SEND_LIMIT_S = 20.0
 READ_CHUNK_BYTES = 65_536
@@ -19,15 +24,44 @@ class ClientStream(trio.abc.HalfCloseableStream):
     """A connected socket. What was read ahead is received again; sends have a deadline.
 
     ``allowance`` is how many more bytes the client may send, None for any number: a limit for
-    clients that have not yet shown who they are.
+    strangers (``is_stranger``), who have not shown who they are. ``identities`` are those whose
+    keys it showed; ``is_voided`` tells that one of them is void since. ``ending`` is set when the
+    server shall finish what is in hand and take nothing new.
     """
 
-    def __init__(self, inner: trio.SocketStream, *, send_limit_s: float = SEND_LIMIT_S) -> None:
+    def __init__(
+        self,
+        inner: trio.SocketStream,
+        *,
+        send_limit_s: float = SEND_LIMIT_S,
+        unsent: Unsent | None = None,
+    ) -> None:
         self._inner = inner
         self._send_limit_s = send_limit_s
+        self._unsent = unsent or Unsent()
         self._ahead = bytearray()
         self.socket = inner.socket
         self.allowance: int | None = None
+        self.is_local = inner.socket.family == socket.AF_UNIX
+        self.is_stranger = True
+        self.is_voided = False
+        self._is_ended = False
+        self.identities: set[Identity] = set()
+        self.ending = trio.Event()
+
+    def trust(self, identity: Identity | None) -> None:
+        """The client showed who it is, by a key of ``identity``; None: by how it connected."""
+        self.is_stranger = False
+        self.allowance = None
+        if identity is not None:
+            self.identities.add(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """``with stream.holding(size):`` so many bytes wait for the client during the block.
+
+        Of all clients the one that most waits for is cut off when it is too much.
+        """
+        return self._unsent.holding(self, size)
 
     async def read_ahead(self, is_enough: Callable[[bytearray], bool], most: int) -> bytes:
         """Read until ``is_enough`` of all read so far, ``most`` bytes, or the end of the stream.
@@ -57,9 +91,12 @@ class ClientStream(trio.abc.HalfCloseableStream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send ``data``. Raises ``BrokenResourceError`` if the client did not take it in time.
 
-        The connection is aborted then: nobody can know how much of ``data`` arrived.
+        The connection is aborted then: nobody can know how much of ``data`` arrived. Raises it too
+        where the end was sent already: the HTTP server does that from another task.
         """
-        with trio.move_on_after(self._send_limit_s) as limit:
+        if self._is_ended:
+            raise trio.BrokenResourceError("the connection is being closed")
+        with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(data)):
             await self._inner.send_all(data)
         if limit.cancelled_caught:
             self.abort()
@@ -71,6 +108,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
 
     async def send_eof(self) -> None:
         """Tell the client that nothing more will come."""
+        self._is_ended = True
         await self._inner.send_eof()
 
     async def aclose(self) -> None:

@@ -16,6 +16,7 @@ from aegis.protocol.table import Entry
 CALL_AGAIN = "nothing is lost: call again"
 AGAIN_DOES_NO_HARM = "it may have been carried out; calling again does no harm"
 LOOK_AND_CALL_AGAIN = "aegis_term_list tells what became of it; then call again if need be"
+LOOK_AT_SESSIONS = "it may be done already: session_list shows who has a session"
 LOOK_AT_WORKSPACES = "workspace_list tells what became of it; then call again if need be"
 
 REMEDIES = {
@@ -53,6 +54,9 @@ REMEDIES = {
     "status": CALL_AGAIN,
     "tree": CALL_AGAIN,
     "session_new": AGAIN_DOES_NO_HARM,
+    "session_list": CALL_AGAIN,
+    "session_revoke": LOOK_AT_SESSIONS,
+    "token_rotate": "the old key may be void already: call again, which voids the new one as well",
     "down": AGAIN_DOES_NO_HARM,
 }
 """What became of a call, and what to do, by the name of its command."""

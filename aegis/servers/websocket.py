@@ -9,6 +9,8 @@ Origin and key are checked before the handshake.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
@@ -49,15 +51,18 @@ async def serve_websocket(
     if isinstance(admitted, Answer):
         await stream.send_all(plain_answer(admitted.status, admitted.sentence))
         return
-    if admitted is None and peer_of(stream.socket) is not None:
+    if admitted is not None:
+        stream.trust(admitted)
+    elif peer_of(stream.socket) is not None:
         admitted = OPERATOR  # the kernel has vouched for who it is
-    if admitted is None:
+    else:
         stream.allowance = STRANGER_BYTES
     async with trio.open_nursery() as nursery:
         connection = await _handshake(nursery, stream)
         if connection is not None:
             wire = _WebSocketWire(connection, stream)
-            await _close(connection, await converse(wire, desk, "websocket", admitted, stopping))
+            end = await converse(wire, desk, "websocket", admitted, stopping)
+            await _close(connection, End.FORBIDDEN if stream.is_voided else end)
         nursery.cancel_scope.cancel()
 
 
@@ -117,5 +122,8 @@ class _WebSocketWire:
         except ConnectionClosed:
             raise WireClosed from None
 
-    def trust(self) -> None:
-        self._stream.allowance = None
+    def trust(self, identity: Identity | None) -> None:
+        self._stream.trust(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return self._stream.holding(size)

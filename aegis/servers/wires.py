@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import attrs
+
+from aegis.servers.calls import Identity
 
 
 class WireClosed(Exception):
@@ -29,8 +32,15 @@ class Wire(Protocol):
         """Send one message, text or binary; several tasks may call it. Raises ``WireClosed``."""
         ...
 
-    def trust(self) -> None:
-        """The client has shown who it is: lift the limits meant for strangers."""
+    def trust(self, identity: Identity | None) -> None:
+        """The client has shown who it is: lift the limits meant for strangers.
+
+        ``identity`` is whose key it showed; None: it is known by its connection.
+        """
+        ...
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """So many bytes wait for the client during the block; too many end the connection."""
         ...
 
 

@@ -28,11 +28,14 @@ def take_name(disk: Disk, directory: Path) -> Path | None:
 
 
 def delete(disk: Disk, doomed: Path) -> None:
-    """Delete what has lost its name, a directory or not. Raises ``OSError``."""
-    if disk.is_directory(doomed):
-        remove_tree(disk, doomed)
-    else:
+    """Delete what has lost its name, a directory or not. Raises ``OSError``.
+
+    A link to a directory is a link: what it leads to is not a terminal's to delete.
+    """
+    try:
         disk.unlink(doomed)
+    except IsADirectoryError:
+        remove_tree(disk, doomed)
 
 
 def delete_left_over(disk: Disk, terminals: Path) -> None:

@@ -54,8 +54,17 @@ class HttpSocket:
         assert parts.hostname is not None
         self._path = parts.path
         self._host = parts.netloc
-        self._socket = socket.create_connection((parts.hostname, parts.port or 80))
+        self._address = (parts.hostname, parts.port or 80)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection(self._address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def reconnect(self) -> None:
+        """Begin a new connection in the place of this one, which may have been idle for long."""
+        self._socket.close()
+        self._connect()
 
     def __enter__(self) -> HttpSocket:
         return self
@@ -77,7 +86,15 @@ class HttpSocket:
 
     def exchange(self, request: bytes) -> tuple[bytes, bytes]:
         """Send a request; gives the head and the body of the response, chunks left as they are."""
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: bytes) -> None:
+        """Send a request, and do not wait."""
         self._socket.sendall(request)
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """The head and the body of the next response."""
         data = b""
         while not (end := _end_of_response(data)):
             received = self._socket.recv(65_536)

@@ -28,6 +28,7 @@ BASELINE = HERE / "baseline.json"
 NAMES = (
     "run",
     "mcp",
+    "sessions",
     "throughput",
     "start",
     "actors",

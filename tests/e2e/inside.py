@@ -16,10 +16,12 @@ import trio.testing
 
 from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
 from aegis import app
+from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
 from aegis.root import State
 from aegis.servers.auth import open_keys
-from aegis.servers.serving import Address
+from aegis.servers.crowd import Crowd
+from aegis.servers.serving import Address, limits_here
 from aegis.servers.sockets import socket_path
 from aegis.settings import DaemonSettings
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
@@ -97,9 +99,11 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     keys = open_keys(state.directory)
     address = Address("127.0.0.1", 0, socket_path(state.directory), fall_back=False)
     events: list[LifeEvent] = []
-    tree = app.daemon_tree(settings, state, keys, address, trio.Event(), 1024)
+    stop = trio.Event()
+    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
+    tree = app.daemon_tree(settings, state, keyring, stop, 1024)
     async with open_system(tree, observer=events.append) as system:
-        app._announce(state, keys, address)
+        app._announce(state, keyring)
         inside = DaemonInside(root, home, state, system, address, events)
         yield inside
         with inside.on_stop():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -111,6 +111,17 @@ def test_trap_27_an_answer_is_nobodys_keys(terminal: LiveTerminal, tmp_path: Pat
     assert (record["stdout"], record["exit"]) == ("exact\n", 0)
     assert terminal.described()["state"] == "idle"
     assert [each["cmd"] for each in terminal.records()] == [f"cat {log}", "echo exact"]
+
+
+@on_both_shells
+@pytest.mark.parametrize("question", [r"\033P$q\"p\033\\", r"\033P+q544e\033\\", r"\033[>q"])
+def test_trap_27_an_answer_that_is_a_string_opens_no_search_at_the_prompt(
+    terminal: LiveTerminal, question: str
+) -> None:
+    """As keys, ESC P asks bash for a search: what was typed next went there, and never ran."""
+    terminal.run(f"printf '{question}'")
+    record = terminal.run("echo exact")
+    assert (record["stdout"], record["exit"]) == ("exact\n", 0)
 
 
 def test_trap_27_a_flood_of_questions_that_nobody_reads_harms_nothing(

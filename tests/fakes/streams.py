@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import trio
 import trio.testing
 
 from aegis.protocol.streams import StreamEntry
-from aegis.servers.calls import Caller
+from aegis.servers.calls import Caller, Identity
 from aegis.servers.outlet import StreamOut
+from aegis.servers.unsent import Unsent
 from aegis.servers.wires import Binary, WireClosed
 
 Source = Callable[[StreamOut, Mapping[str, object]], Awaitable[str]]
@@ -54,6 +56,7 @@ class TestWire:
         self.heard: list[Any] = []
         self.heard_at: list[float] = []
         self.deaf_to = ""
+        self.unsent = Unsent()
         self._hung_up = trio.Event()
 
     async def receive(self) -> str | bytes | Binary:
@@ -71,8 +74,14 @@ class TestWire:
         self.heard.append(heard)
         self.heard_at.append(trio.current_time())
 
-    def trust(self) -> None:
+    def trust(self, identity: Identity | None) -> None:
         pass
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return self.unsent.holding(self, size)
+
+    def abort(self) -> None:
+        self.hang_up()
 
     async def say(self, message: bytes | None = None, **frame: object) -> None:
         """Send a binary message or a frame, and let the server do all it does about it."""

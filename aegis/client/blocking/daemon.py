@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from aegis.client.blocking.noun import BlockingNoun
-from aegis.protocol.daemon import DaemonStatus, GetStatus, GetTree, StopDaemon, Stopping, TreeNode
+from aegis.protocol.daemon import (
+    DaemonStatus,
+    GetStatus,
+    GetTree,
+    RotateToken,
+    StopDaemon,
+    Stopping,
+    TreeNode,
+    Voided,
+)
 
 
 class Daemon(BlockingNoun):
@@ -16,6 +25,13 @@ class Daemon(BlockingNoun):
     def tree(self) -> TreeNode:
         """Show the live supervision tree; for the operator."""
         return self._call(GetTree)
+
+    def rotate_token(self, *, session: str | None = None, all_keys: bool = False) -> Voided:
+        """Void keys and put new ones in their place; whoever uses the old ones is sent away.
+
+        The operator's token, the secret of the handle ``session``, or all keys; for the operator.
+        """
+        return self._call(RotateToken, session=session, all_keys=all_keys)
 
     def down(self) -> Stopping:
         """Stop the daemon in order; for the operator."""

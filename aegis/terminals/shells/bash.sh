@@ -287,6 +287,9 @@ __aegis_bind_keys() {
     done
   done
   builtin bind -m vi-command '"\e[8133;1~": "i\e[8133;3~"'
+  # Answers of the terminal that nobody read begin so (DCS): as a key it would open a search, which swallows what
+  # is typed up to an Enter. The same key in lower case goes on searching.
+  builtin bind -m emacs '"\eP": ""'
   builtin bind 'set enable-bracketed-paste on'
 }
 

@@ -65,6 +65,7 @@ def named(server: LineServer, info: Callable[..., dict[str, Any]]) -> LineServer
             "connections": 1,
             "late_replies": 0,
         },
+        "session_list": {"handles": ["pm"]},
     }
     return server
 
@@ -94,6 +95,8 @@ def test_verbs_and_options_need_no_daemon(offered: Offered) -> None:
         ("--as ", ["pm", "builder"]),
         ("inbox read --as b", ["builder"]),
         ("session new --handle p", ["pm"]),
+        ("session revoke ", ["pm"]),
+        ("token rotate --session ", ["pm"]),
         ("mcp --handle p", ["pm"]),
         ("term run build make ", []),
     ],

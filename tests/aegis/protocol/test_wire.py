@@ -189,6 +189,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("tree", {"from_handle": 7}, HANDLE),
     ("session_new", {}, "handle is missing"),
     ("session_new", {"handle": None}, "handle must be text, not null"),
+    ("session_list", {"name": "a"}, ONLY_HANDLE),
+    ("session_revoke", {}, "handle is missing"),
+    ("session_revoke", {"handle": "../a"}, f"handle must be {NAME_RULE}, not '../a'"),
+    ("token_rotate", {"session": ""}, f"session must be {NAME_RULE}, not ''"),
+    ("token_rotate", {"all_keys": 1}, "all_keys must be true or false, not 1"),
     ("down", ["now"], "the document must be an object, not a list"),
     ("down", {"name": "a"}, ONLY_HANDLE),
 ]

@@ -299,6 +299,7 @@ async def serve(
         http=HttpApp(daemon.keys, hosts, face.handle),
         websocket=partial(serve_websocket, desk=desk, hosts=hosts),
         lines=partial(serve_unix, desk=desk, mcp=face.converse),
+        end_sessions=face.end_sessions,
     )
     listeners = [*await tcp_listeners("127.0.0.1", 0), unix_listener(daemon.socket)]
     daemon.tcp = port_of(listeners[0])
@@ -323,7 +324,7 @@ Start = Callable[..., Any]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Runs the servers as a context: ``async with start(max_connections=3) as daemon``."""
+    """Runs the servers as a context: ``async with start(send_limit_s=0.1) as daemon``."""
 
     @asynccontextmanager
     async def running(**options: Any) -> AsyncIterator[Daemon]:

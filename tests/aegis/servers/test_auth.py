@@ -5,15 +5,19 @@ import json
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.errors import InvalidRequest, StartupError
-from aegis.servers.auth import KEYS_FILE, Secrets, decode, encode, new_secret, open_keys
+from aegis.errors import InvalidRequest, NotFound, StartupError
+from aegis.servers.auth import KEYS_FILE, Keys, Secrets, decode, encode, new_secret, open_keys
 from aegis.servers.calls import OPERATOR, Identity
+
+ALICE = Identity(handle="alice", operator=False)
 
 
 def test_keys_are_made_once_and_survive_a_restart(tmp_path: Path) -> None:
@@ -172,3 +176,69 @@ def test_a_missing_directory_is_told(tmp_path: Path) -> None:
 def test_keys_read_back_as_written(handles: dict[str, None]) -> None:
     held = Secrets(sessions=dict.fromkeys(handles, new_secret()))
     assert decode(encode(held)) == held
+
+
+def test_a_renewed_token_is_another_and_the_old_one_nothing(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    old, secret = keys.operator_token, keys.session_secret("alice")
+    assert keys.renew_token() == OPERATOR
+    assert keys.identity_of_token(old) is None
+    assert keys.identity_of_token(keys.operator_token) == OPERATOR
+    assert keys.identity_of_session(secret) == ALICE
+    again = open_keys(tmp_path)
+    assert again.operator_token == keys.operator_token
+    assert again.session_secret("alice") == secret
+
+
+def test_a_renewed_session_is_another_and_the_others_stay(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    old, bobs = keys.session_secret("alice"), keys.session_secret("bob")
+    assert keys.renew_session("ALICE") == ALICE
+    assert keys.identity_of_session(old) is None
+    assert keys.identity_of_session(keys.session_secret("alice")) == ALICE
+    assert keys.session_secret("bob") == bobs
+    assert open_keys(tmp_path).session_secret("alice") == keys.session_secret("alice") != old
+
+
+def test_a_removed_session_is_gone_until_it_is_asked_for(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    old = keys.session_secret("alice")
+    keys.session_secret("Bob")
+    assert keys.remove_session("alice") == ALICE
+    assert (keys.identity_of_session(old), keys.handles) == (None, ["Bob"])
+    assert open_keys(tmp_path).handles == ["Bob"]
+    assert keys.session_secret("alice") != old
+    for change in (keys.remove_session, keys.renew_session):
+        with pytest.raises(NotFound, match="'carol' has no session"):
+            change("carol")
+
+
+def test_all_keys_renewed_are_all_void(tmp_path: Path) -> None:
+    keys = open_keys(tmp_path)
+    token, secrets = keys.operator_token, [keys.session_secret(name) for name in ("alice", "bob")]
+    assert keys.renew_all() == [OPERATOR, ALICE, attrs.evolve(ALICE, handle="bob")]
+    assert keys.identity_of_token(token) is None
+    assert [keys.identity_of_session(secret) for secret in secrets] == [None, None]
+    assert keys.handles == ["alice", "bob"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda keys: keys.renew_token(),
+        lambda keys: keys.renew_all(),
+        lambda keys: keys.renew_session("alice"),
+        lambda keys: keys.remove_session("alice"),
+    ],
+)
+def test_a_disk_that_refuses_voids_nothing(
+    tmp_path: Path, change: Callable[[Keys], object]
+) -> None:
+    keys = open_keys(tmp_path)
+    token, secret = keys.operator_token, keys.session_secret("alice")
+    (tmp_path / "keys.json.new" / "in the way").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        change(keys)
+    assert keys.identity_of_token(token) == OPERATOR
+    assert keys.identity_of_session(secret) == ALICE
+    assert open_keys(tmp_path).operator_token == token

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import pytest
 import trio
 import trio.testing
 
 from aegis.protocol.output import OutputChunk
 from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
-from aegis.servers.answering import MAX_ANSWERS, MAX_UNREAD_CHARS
+from aegis.servers.answering import (
+    MAX_ANSWERS,
+    MAX_IN_FLIGHT,
+    MAX_LOOKUPS,
+    MAX_UNREAD_CHARS,
+    is_lookup,
+)
 from aegis.servers.auth import open_keys
-from aegis.servers.calls import OPERATOR, Caller
+from aegis.servers.calls import OPERATOR, Caller, Identity
 from aegis.servers.conversation import Desk, End, converse
+from aegis.servers.requests import Request
 from aegis.servers.wires import WireClosed
 from tests.fakes.streams import ScriptedStreams
 
@@ -44,8 +53,9 @@ class CountingPort:
 class DeafWire:
     """A client that sends ``requests``, one after the other, and takes answers once ``reads``."""
 
-    def __init__(self, requests: int) -> None:
+    def __init__(self, requests: int, command: str = "term_unsubscribe") -> None:
         self.left = requests
+        self._command = command
         self.reads = trio.Event()
         self.codes: list[str] = []
 
@@ -56,15 +66,18 @@ class DeafWire:
             await trio.testing.wait_all_tasks_blocked(0.01)
             raise WireClosed
         self.left -= 1
-        return json.dumps({"type": "request", "id": self.left, "command": "term_list"})
+        return json.dumps({"type": "request", "id": self.left, "command": self._command})
 
     async def send(self, message: str | bytes) -> None:
         await self.reads.wait()
         frame = json.loads(message)
         self.codes.append(frame.get("code", "reply"))
 
-    def trust(self) -> None:
-        pass
+    def trust(self, identity: Identity | None) -> None:
+        assert identity is None, "it has shown no key"
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_path: Path) -> None:
@@ -104,3 +117,40 @@ async def test_of_large_answers_fewer_may_wait(tmp_path: Path) -> None:
         wire.reads.set()
     assert wire.codes.count("busy") == 1
     assert port.calls == 19
+
+
+async def test_what_is_only_looked_up_waits_until_earlier_answers_were_taken(
+    tmp_path: Path,
+) -> None:
+    port, wire = CountingPort(), DeafWire(MAX_IN_FLIGHT, "term_list")
+    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(converse, wire, desk, "line", OPERATOR, trio.Event())
+        while wire.left:
+            await trio.testing.wait_all_tasks_blocked()
+        assert port.calls == MAX_LOOKUPS
+        wire.reads.set()
+    assert port.calls == MAX_IN_FLIGHT
+    assert wire.codes == ["reply"] * MAX_IN_FLIGHT
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "at_once"),
+    [
+        ("term_read", {}, True),
+        ("term_output", {}, True),
+        ("term_output", {"wait_s": 0}, True),
+        ("inbox_read", {}, True),
+        ("status", {}, True),
+        ("term_output", {"wait_s": 50}, False),
+        ("term_wait", {}, False),
+        ("inbox_wait", {}, False),
+        ("term_run", {}, False),
+        ("term_spawn", {}, False),
+        ("no such command", {}, False),
+    ],
+)
+def test_what_waits_or_changes_something_takes_no_turn_of_a_lookup(
+    command: str, arguments: dict[str, object], at_once: bool
+) -> None:
+    assert is_lookup(Request(1, command, arguments)) == at_once

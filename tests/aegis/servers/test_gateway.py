@@ -11,6 +11,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from aegis.servers import gateway
+from aegis.servers.crowd import Crowd, Limits
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -165,19 +166,54 @@ async def test_a_bug_in_a_server_costs_one_connection(
     await assert_healthy(daemon, response)
 
 
-async def test_beyond_the_limit_the_newest_is_refused(start: Start, response: Response) -> None:
-    async with start(max_connections=3) as daemon:
+async def test_beyond_the_limit_the_stranger_that_is_here_the_longest_makes_room(
+    start: Start, response: Response
+) -> None:
+    crowd = Crowd(Limits(connections=10, strangers=3))
+    async with start(crowd=crowd) as daemon:
         held = [await daemon.connect() for _ in range(3)]
         for stream in held:
             await stream.send_all(HEALTH)
             assert (await response(stream))[0] == 200
         with capture_logs() as logs:
             for _ in range(2):
-                await until_closed(await daemon.connect())
+                await assert_healthy(daemon, response)
         assert [entry["event"] for entry in logs] == ["refusing connections"]
-        await held[0].send_all(HEALTH)
-        assert (await response(held[0]))[0] == 200
-        await held[0].aclose()
+        await until_closed(held[0])
+        await until_closed(held[1])
+        await held[2].send_all(HEALTH)
+        assert (await response(held[2]))[0] == 200
+        await daemon.line_client()
+
+
+async def test_who_has_shown_a_key_is_not_dropped_for_strangers(
+    start: Start, response: Response
+) -> None:
+    async with start(crowd=Crowd(Limits(connections=4, strangers=2))) as daemon:
+        known = await daemon.connect()
+        await known.send_all(daemon.modern_call("aegis_term_list", {}))
+        assert (await response(known))[0] == 200
+        strangers = [await daemon.connect() for _ in range(6)]
+        for stream in strangers[:4]:
+            await until_closed(stream)
+        await known.send_all(daemon.modern_call("aegis_term_list", {}))
+        assert (await response(known))[0] == 200
+
+
+async def test_where_all_are_known_the_newest_is_refused_but_for_the_unix_socket(
+    start: Start, response: Response
+) -> None:
+    async with start(crowd=Crowd(Limits(connections=2, strangers=2))) as daemon:
+        known = [await daemon.connect() for _ in range(2)]
+        for stream in known:
+            await stream.send_all(daemon.modern_call("aegis_term_list", {}))
+            assert (await response(stream))[0] == 200
+        await until_closed(await daemon.connect())
+        local = [await daemon.line_client() for _ in range(2)]
+        for client in local:
+            assert (await client.request("term_list"))["type"] == "reply"
+        await until_closed(await daemon.connect_unix())
+        await known[0].aclose()
         await trio.testing.wait_all_tasks_blocked()
         await assert_healthy(daemon, response)
 

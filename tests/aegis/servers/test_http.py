@@ -141,14 +141,28 @@ async def test_a_body_that_does_not_come_is_given_up(
 
 async def test_the_connection_serves_one_request_after_another(daemon: Any, response: Any) -> None:
     stream = await daemon.connect()
-    for request, status in [
-        (daemon.http(path="/health", method="GET"), 200),
-        (daemon.http(b"{}", authorization="Bearer x"), 401),
-        (daemon.http(b"{}", "/nowhere"), 404),
-        (daemon.http(path="/health", method="GET"), 200),
-    ]:
-        await stream.send_all(request)
-        assert (await response(stream))[0] == status
+    for _ in range(3):
+        await stream.send_all(daemon.http(path="/health", method="GET"))
+        assert (await response(stream))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/mcp", {"authorization": "Bearer x"}, 401),
+        ("/mcp/s/x", {}, 403),
+        ("/nowhere", {}, 404),
+        ("/mcp", {"host": "evil.example"}, 421),
+    ],
+)
+async def test_whoever_is_turned_away_has_to_connect_again(
+    daemon: Any, response: Any, path: str, headers: dict[str, str], status: int
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(daemon.http(b"{}", path, **headers))
+    told, answered, _ = await response(stream)
+    assert (told, answered["connection"]) == (status, "close")
+    assert await stream.receive_some() == b""
 
 
 async def test_a_connection_is_not_closed_for_having_served_many_requests(

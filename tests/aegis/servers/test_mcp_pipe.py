@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from aegis.servers.calls import Identity
 from aegis.servers.conversation import MAX_STRIKES
+from aegis.servers.json_bounds import MAX_KEYS
 from aegis.servers.mcp_pipe import MAX_IN_HAND
 from aegis.servers.requests import MAX_FRAME_BYTES
 
@@ -24,6 +25,9 @@ MODERN = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+
+_KEYS = b",".join(b'"k%d": 0' % each for each in range(MAX_KEYS))
+MANY_KEYS = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {%b}}' % _KEYS
 
 
 class McpClient:
@@ -155,6 +159,7 @@ async def test_of_too_many_requests_the_last_is_answered_at_once(
         (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32600),
         (b"[]", -32600),
+        pytest.param(MANY_KEYS, -32600, id="more keys than anything needs"),
     ],
 )
 async def test_a_line_that_is_no_message_is_answered_and_costs_nothing_else(

@@ -355,6 +355,16 @@ async def test_a_client_that_goes_away_ends_its_streams(talk: Any) -> None:
     assert client.ends == [End.CLIENT_GONE]
 
 
+async def test_what_of_a_stream_is_not_taken_counts_among_all_that_waits(talk: Any) -> None:
+    async with talk(terminal_output=items_for_ever) as client:
+        await client.open(credit=5)
+        assert client.wire.unsent.total == 0, "what came was taken"
+        client.wire.deaf_to = "item"
+        await client.open(number=2, credit=5)
+        assert client.wire.unsent.total == ITEM_COST
+    assert client.wire.unsent.total == 0
+
+
 async def test_abuse_ends_a_connection_that_takes_nothing_of_a_stream(talk: Any) -> None:
     async with talk(terminal_output=items_for_ever) as client:
         client.wire.deaf_to = "item"

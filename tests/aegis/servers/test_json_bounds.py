@@ -1,0 +1,56 @@
+"""Keys are counted before they are read; what only looks like one inside of a text is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.servers import json_bounds
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("key", ["k", "k\\", 'k"', "k:", "k\\\\"])
+def test_up_to_the_limit_keys_are_taken_and_beyond_it_not(key: str, indent: int | None) -> None:
+    """Whatever their names are."""
+    document = {f"{number}{key}": 0 for number in range(MAX_KEYS)}
+    assert not has_too_many_keys(json.dumps(document, indent=indent).encode())
+    document["one more"] = 0
+    assert has_too_many_keys(json.dumps(document, indent=indent).encode())
+
+
+def test_blanks_before_the_colon_hide_no_key() -> None:
+    assert has_too_many_keys(b"{" + b'"k" \t\r\n :0,' * (MAX_KEYS + 1) + b"}")
+
+
+@pytest.mark.parametrize("text", ['"k": 0, ', ":", '":', '\\"k\\": ', "a: b\n"])
+def test_keys_inside_of_a_text_are_none(text: str) -> None:
+    document = {"cmd": text * (MAX_KEYS + 1)}
+    assert not has_too_many_keys(json.dumps(document).encode())
+
+
+DOCUMENTS = st.recursive(
+    st.text(st.sampled_from('"\\:k ')) | st.integers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from('"\\:k ')), inner),
+)
+
+
+@given(document=DOCUMENTS)
+def test_no_document_with_few_keys_is_refused(document: object) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        # A text that begins with a colon counts as a key, so those are allowed for.
+        text = json.dumps(document).encode()
+        patched.setattr(json_bounds, "MAX_KEYS", keys_in(document) + text.count(b'":'))
+        assert not has_too_many_keys(text)
+        if keys_in(document):
+            patched.setattr(json_bounds, "MAX_KEYS", keys_in(document) - 1)
+            assert has_too_many_keys(text)
+
+
+def keys_in(document: object) -> int:
+    if isinstance(document, dict):
+        return len(document) + sum(map(keys_in, document.values()))
+    return sum(map(keys_in, document)) if isinstance(document, list) else 0
