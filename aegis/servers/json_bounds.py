@@ -16,7 +16,8 @@ _KEY_ENDS = re.compile(rb'"[ \t\r\n]*:')
 def has_too_many_keys(text: bytes) -> bool:
     """Whether the objects in ``text`` have more than ``MAX_KEYS`` keys together.
 
-    Text that is no JSON is counted as if it were. A value that begins with a colon counts too.
+    Text that is no JSON is counted as if it were. A value that begins with a colon,
+    or with blanks and a colon, counts too.
     """
     if text.count(b":") <= MAX_KEYS:
         return False

@@ -41,9 +41,10 @@ DOCUMENTS = st.recursive(
 @given(document=DOCUMENTS)
 def test_no_document_with_few_keys_is_refused(document: object) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        # A text that begins with a colon counts as a key, so those are allowed for.
+        # A text that begins with a colon, or blanks and one, counts as a key: allowed for.
         text = json.dumps(document).encode()
-        patched.setattr(json_bounds, "MAX_KEYS", keys_in(document) + text.count(b'":'))
+        most = keys_in(document) + text.replace(b" ", b"").count(b'":')
+        patched.setattr(json_bounds, "MAX_KEYS", most)
         assert not has_too_many_keys(text)
         if keys_in(document):
             patched.setattr(json_bounds, "MAX_KEYS", keys_in(document) - 1)
