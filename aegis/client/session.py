@@ -27,6 +27,9 @@ from aegis.protocol.table import Entry
 T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])
 
+FAREWELL_S = 2.0
+"""How long a connection may last on which streams were ended because the daemon stops."""
+
 DEFAULT_PATIENCE_S = 30.0
 MAX_IN_FLIGHT = 64
 """Calls of one connection that the daemon takes at once; a further one waits its turn here."""
@@ -128,6 +131,18 @@ class Session:
         """Open the stream on the present connection; without one, the next does that."""
         if self._link is not None and self._nursery is not None and stream in self._streams:
             self._nursery.start_soon(self._open, stream, self._link)
+
+    def fail_unless_lost(self, stream: Stream[Any], error: ClientError) -> None:
+        """Have the stream fail, unless the present connection ends within ``FAREWELL_S``.
+
+        So it goes on at the next daemon when the present one stops in order.
+        """
+        if self._nursery is not None:
+            self._nursery.start_soon(self._fail_soon, stream, error)
+
+    async def _fail_soon(self, stream: Stream[Any], error: ClientError) -> None:
+        await trio.sleep(FAREWELL_S)
+        stream.fail(error)
 
     async def _open(self, stream: Stream[Any], link: Link) -> None:
         try:

@@ -54,6 +54,10 @@ class Keeper(Protocol):
         """Open the stream on the present connection, or on the next."""
         ...
 
+    def fail_unless_lost(self, stream: Stream[Any], error: ClientError) -> None:
+        """Have the stream fail, if the present connection does not end soon; else go on then."""
+        ...
+
 
 class Stream(Generic[T]):
     """What comes on one stream, in order: ``async for value in stream``.
@@ -148,8 +152,13 @@ class Stream(Generic[T]):
         """It is over: closed, or broken."""
         if ended.code in (None, "closed"):
             self.fail(None)
+            return
+        error = CommandFailed(str(ended.code), ended.message or "the stream broke")
+        if ended.code == "unavailable":  # as a daemon says that stops: the connection is next
+            self.on_lost()
+            self._keeper.fail_unless_lost(self, error)
         else:
-            self.fail(CommandFailed(str(ended.code), ended.message or "the stream broke"))
+            self.fail(error)
 
     def on_lost(self) -> None:
         """The connection is gone; it goes on with the next."""

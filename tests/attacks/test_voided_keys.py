@@ -16,6 +16,7 @@ from tests.attacks.raw import (
     LEGACY,
     Raw,
     bearer,
+    local,
     mcp,
     opened_session,
     session_path,
@@ -102,6 +103,28 @@ def test_a_client_that_ignores_the_end_is_cut_off(own_daemon: DaemonProcess) -> 
         asked = json.dumps({"type": "request", "id": 3, "command": "term_list"})
         raw.send_frame(json.loads(asked))
         assert b'"id":3' not in raw.rest()
+
+
+def test_streams_of_a_voided_key_end_and_say_why(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    with connected_websocket(own_daemon, **bearer(own_daemon)) as raw:
+        raw.send_frame({"type": "open", "id": 2, "stream": "events", "arguments": {}, "credit": 0})
+        assert b'"opened"' in raw.frame()[1]
+        assert own_daemon.call("token_rotate")["connections"] == 1
+        ended = json.loads(raw.frame()[1])
+        assert (ended["type"], ended["id"], ended["code"]) == ("ended", 2, "unavailable")
+        assert "void" in ended["message"]
+        kind, reason = raw.frame()
+        assert (kind, int.from_bytes(reason[:2], "big")) == (CLOSE, 1008)
+
+
+def test_the_operator_by_uid_has_shown_no_key_and_stays(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    with local(own_daemon) as raw:
+        assert raw.upgrade() == 101
+        assert own_daemon.call("token_rotate", all_keys=True)["connections"] == 0
+        raw.send_frame({"type": "request", "id": 1, "command": "term_list"})
+        assert b'"reply"' in raw.frame()[1]
 
 
 @pytest.mark.parametrize("how", ["session_revoke", "token_rotate"])

@@ -200,6 +200,34 @@ async def test_no_message_is_missed_or_doubled_when_the_daemon_was_killed(
         assert len((await client.inboxes.read()).messages) == 4, "reading acknowledged nothing"
 
 
+def _body(message: Message | aegis.Gap) -> str:
+    assert isinstance(message, Message)
+    return message.body
+
+
+async def test_an_inbox_and_the_tree_go_on_when_the_daemon_was_stopped_in_order(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    async with (
+        aegis.connect(own_daemon.root, handle="ann") as client,
+        client.inboxes.watch() as messages,
+        client.tree.watch() as tree,
+    ):
+        await client.inboxes.handoff("ann", "first")
+        with trio.fail_after(GUARD_S):
+            assert _body(await anext(messages)) == "first"
+            assert isinstance(await anext(tree), TreeNode)
+        assert await trio.to_thread.run_sync(own_daemon.stop) == 0
+        await trio.to_thread.run_sync(own_daemon.start)
+        with trio.fail_after(GUARD_S):
+            await client.inboxes.handoff("ann", "second")
+            assert _body(await anext(messages)) == "second"
+            while not isinstance(await anext(tree), aegis.Gap):
+                pass
+            assert isinstance(await anext(tree), TreeNode)
+
+
 async def test_tree_and_events_begin_anew_behind_a_gap_when_the_daemon_was_killed(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -219,6 +219,38 @@ async def test_a_stream_ends_as_the_daemon_says(
                 await anext(output)
 
 
+async def test_a_stream_that_a_stopping_daemon_ends_goes_on_at_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    daemon = MemoryDaemon()
+    async with connected(daemon) as client:
+        end = await daemon.accept()
+        async with watching(client, end) as (output, frame):
+            print_at(end, 100, b"before")
+            end.send(type="ended", id=frame["id"], code="unavailable", message="it stops")
+            await trio.testing.wait_all_tasks_blocked()
+            end.cut()
+            end = await daemon.accept()
+            again = await answer_open(end, cursor=106, channel=7)
+            assert again["arguments"] == {"name": "build", "cursor": 106}
+            await output.type(b"x")
+            assert unpack_keys(await end.next_bytes()) == (7, b"x")
+
+
+async def test_a_stream_that_is_unavailable_on_a_connection_that_stays_breaks(
+    autojump_clock: MockClock,
+) -> None:
+    daemon = MemoryDaemon()
+    async with connected(daemon) as client:
+        end = await daemon.accept()
+        async with watching(client, end) as (output, frame):
+            end.send(type="ended", id=frame["id"], code="unavailable", message="the disk refused")
+            with pytest.raises(CommandFailed, match="the disk refused"):
+                await anext(output)
+            with pytest.raises(CommandFailed, match="the disk refused"):
+                await output.type(b"nobody is there")
+
+
 async def test_an_item_of_another_form_breaks_the_stream(autojump_clock: MockClock) -> None:
     daemon = MemoryDaemon()
     async with connected(daemon) as client:
