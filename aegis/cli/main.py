@@ -37,10 +37,10 @@ _VERBS = {
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
+    "token": "aegis.cli.session:token",
     "mcp": "aegis.cli.mcp:mcp",
     "doctor": "aegis.cli.doctor:doctor",
     "completion": "aegis.cli.completion:completion",
-    "token": "aegis.cli.session:token",
     "chaos": "aegis.cli.chaos:chaos",
 }
 
