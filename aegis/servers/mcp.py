@@ -55,6 +55,7 @@ from aegis.servers.mcp_context import (
 )
 from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
+from aegis.servers.one_answer import OneAnswer
 from aegis.servers.presence import Presence
 from aegis.servers.resources import json_text
 from aegis.servers.wires import TextWire
@@ -148,8 +149,14 @@ class McpFace:
         """
         user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
         scope = {**scope, "user": user, "aegis": identity}
-        with self._resources.noticed(scope, send) as noticing:
-            await self._manager.handle_request(scope, receive, noticing)
+        answer = OneAnswer(send)
+        with self._resources.noticed(scope, answer) as noticing:
+            try:
+                await self._manager.handle_request(scope, receive, noticing)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                if not answer.is_whole:
+                    raise
+                # The session ended while what was said in it, and confirmed, was on its way.
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
         """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
