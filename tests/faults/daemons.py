@@ -59,12 +59,17 @@ class Shelf:
     damaged: int
 
 
+OF_BEFORE = ".old@"
+"""How the token of a command ends that ran before the scenario began."""
+
+
 @attrs.frozen(kw_only=True)
 class Found:
     """What a daemon finds: terminals by name, the reader's messages, processes of before.
 
     ``failed`` are terminals that it could not start, ``doomed`` what a purge has left. ``tokens``
-    are those of all commands of which any file of a terminal holds a word.
+    are those of the commands of before of which any file of a terminal holds a word: a slot of a
+    note that counts no more may hold one of a later command, and shows it to nobody.
     """
 
     shelves: Mapping[str, Shelf]
@@ -168,11 +173,10 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
 
 
 def tokens_below(directory: Path, image: Image) -> tuple[str, ...]:
-    """The tokens in all files below a directory, sorted."""
+    """The tokens of the commands of before in all files below a directory, sorted."""
     files = [data for path, data in image.items() if data and Path(path).is_relative_to(directory)]
-    return tuple(
-        sorted({each for data in files for each in tokens_in(data.decode(errors="ignore"))})
-    )
+    found = {each for data in files for each in tokens_in(data.decode(errors="ignore"))}
+    return tuple(sorted(each for each in found if each.endswith(OF_BEFORE)))
 
 
 async def _shelf(

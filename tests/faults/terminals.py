@@ -38,6 +38,7 @@ from aegis.terminals.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 from tests.faults.daemons import (
     EMPTY,
+    OF_BEFORE,
     READER,
     Found,
     Place,
@@ -453,7 +454,7 @@ def two_with_history() -> Image:
 
 def old_command(name: str) -> Command:
     """What ran on a terminal before."""
-    return make_command(QUICK, token=f"@{name}.old@", terminal=name, writer=WRITER, life=1)
+    return make_command(QUICK, token=f"@{name}{OF_BEFORE}", terminal=name, writer=WRITER, life=1)
 
 
 @cache
@@ -487,7 +488,7 @@ class Purge(OnTerminals):
         old, shelf = old_found().shelves, found.shelves
         if "test" not in shelf or shelf["test"].records != old["test"].records:
             yield f"the history of test is not what it was: {shelf.get('test')}"
-        purge, held = Shut("build", purge=True), "@build.old@" in found.tokens
+        purge, held = Shut("build", purge=True), old_command("build").token in found.tokens
         if purge in evidence.told and held:
             yield "what was purged is there in part"
         is_whole = "build" in shelf and shelf["build"].records == old["build"].records
