@@ -210,7 +210,7 @@ class Lives:
             if failed.settled.is_set():
                 del self.failed[key]
                 if end == "closed" and not failed.is_finalised:
-                    await self._finalise_failed(failed)
+                    await self._finalise(failed)
                 return failed.leftover
             await failed.settled.wait()  # it may have been started by then
         settings = self.open.get(key)
@@ -223,18 +223,8 @@ class Lives:
             return leftover
         leftover = await self._end_processes(settings.name)
         if end == "closed":  # else the next daemon does it, and has more time
-            await self._finalise(settings)
+            await self._finalise(FailedTerminal(settings=settings, why="it did not end in time"))
         return leftover
-
-    async def _finalise(self, settings: TerminalSettings) -> None:
-        """Do for the commands in flight what the front did not do."""
-        try:
-            files = self.files(settings.name)
-            await finalise(files, self.flusher)
-            await tell_subscribers(settings, files, self.flusher, self.subtrees.inboxes)
-        except Exception as error:
-            # It is tried again whenever the ledger is next opened.
-            log.warning("records not finalised", terminal=settings.name, why=describe(error))
 
     async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:
         """Let the front end its shell and write its records; None if it did not do so."""
@@ -301,13 +291,13 @@ class Lives:
         """End its processes; then give the commands in flight their records, and tell of them."""
         try:
             failed.leftover = await self._end_processes(failed.settings.name)
-            await self._finalise_failed(failed)
+            await self._finalise(failed)
         except Exception as error:
             log.warning("processes not ended", terminal=failed.settings.name, why=describe(error))
         finally:
             failed.settled.set()
 
-    async def _finalise_failed(self, failed: FailedTerminal) -> None:
+    async def _finalise(self, failed: FailedTerminal) -> None:
         """Do for the commands in flight what no front will do.
 
         Nobody is told where the settings are not known: the life is part of what wakes are called.

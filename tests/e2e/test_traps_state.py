@@ -64,8 +64,8 @@ def fill_with_noise(ledger: Path) -> None:
     [
         (tear_tail, [0, 1, 2], 3),
         (damage_middle, [0, 2], 3),
-        (damage_last, [0, 1], 3),
-        (fill_with_noise, [], 3),
+        (damage_last, [0, 1, 2], 3),  # the note still tells of the last one
+        (fill_with_noise, [2], 3),
     ],
 )
 def test_trap_22_a_damaged_ledger_goes_on_above_all_numbers_that_were_given(
@@ -73,7 +73,11 @@ def test_trap_22_a_damaged_ledger_goes_on_above_all_numbers_that_were_given(
 ) -> None:
     damage(killed.directory / "ledger.jsonl")
     killed.daemon.start()
-    assert [each["seq"] for each in killed.records()] == shown
+    records = killed.records()
+    assert [each["seq"] for each in records] == shown
+    last = records[-1]
+    assert (last["cmd"], last["exit"], last["stdout"]) == ("echo 2", 0, "2\n")
+    assert (last["end"], last["killed_by_restart"]) == ("exited", False)
     goes_on(killed, next_seq)
 
 

@@ -247,12 +247,17 @@ def started(position: int, call: int | None = None) -> CommandStarted:
     )
 
 
+def begin_first(first: Flight) -> None:
+    """The next command runs, from cursor 100 on."""
+    first.submit(call(1), 1.0)
+    first.begin(started(100, call=1))
+
+
 async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given_to_no_other(
     tmp_path: Path,
 ) -> None:
     with flight(tmp_path) as first:
-        first.submit(call(1), 1.0)
-        first.begin(started(100, call=1))
+        begin_first(first)
     with flight(tmp_path, given=6) as second:
         assert [each.seq for each in second.unrecorded()] == [5]
         assert second.is_shown(5)
@@ -265,8 +270,7 @@ async def test_a_command_whose_line_may_be_damaged_is_found_and_its_number_given
 async def test_a_command_may_begin_where_one_of_a_shell_that_is_gone_began(tmp_path: Path) -> None:
     """A kill takes raw bytes that were not written yet, so cursors come again."""
     with flight(tmp_path) as first:
-        first.submit(call(1), 1.0)
-        first.begin(started(100, call=1))
+        begin_first(first)
     with flight(tmp_path) as second:
         second.shell = "next"
         second.lost_with(["next"])
@@ -281,8 +285,7 @@ async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorde
     tmp_path: Path,
 ) -> None:
     with flight(tmp_path) as only:
-        only.submit(call(1), 1.0)
-        only.begin(started(100, call=1))
+        begin_first(only)
         assert not only.is_shown(5)
         await only.sync()
         assert only.is_shown(5)
