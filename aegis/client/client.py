@@ -40,6 +40,15 @@ class Client:
         self.tree = Tree(session)
         self.open_shell = self.shells.open
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now; without one, the next is on its way."""
+        return self._session.is_connected
+
+    async def connection_changed(self) -> None:
+        """Wait until a connection was made or lost, or a try to make one failed."""
+        await self._session.connection_changed()
+
     def events(self) -> AbstractAsyncContextManager[Stream[EventValue]]:
         """``async with`` it: terminals that open, change and close, commands that start and end."""
         return self._session.watch(Stream(self._session, EventKind(self._session.handle)))

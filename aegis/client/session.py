@@ -91,6 +91,15 @@ class Session:
                 raise self._why
             await self._changes.park()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._link is not None
+
+    async def connection_changed(self) -> None:
+        """Wait until a connection was made or lost, or a try to make one failed."""
+        await self._changes.park()
+
     async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
         """Have ``command`` carried out and give its reply.
 
