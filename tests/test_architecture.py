@@ -108,6 +108,8 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
+    # Verbs that run on: over the Python client, loaded when such a verb is used.
+    ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.root")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (
@@ -207,6 +209,7 @@ ONLY_LAZILY = {
     "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.chaos": ("aegis.cli*",),
+    "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
     "aegis.errors": ("aegis.cli*",),
 }
 """Imported inside functions only, by these."""
@@ -411,7 +414,10 @@ def loaded_by(statement: str) -> list[str]:
 
 
 CLI_MODULES = [
-    m for m, _ in modules() if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+    m
+    for m, _ in modules()
+    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+    and not fits(m, ("aegis.cli.live*",))
 ]
 
 

@@ -39,7 +39,7 @@ class Window:
             stdin=self._inside,
             stdout=self._inside,
             stderr=self._inside,
-            preexec_fn=self._take,  # noqa: PLW1509 -- nothing else runs here yet
+            preexec_fn=self._take,
         )
 
     def _take(self) -> None:
@@ -96,9 +96,7 @@ class Window:
 
 
 @contextmanager
-def window(
-    daemon: DaemonProcess, *words: str, cols: int = 80, rows: int = 24
-) -> Iterator[Window]:
+def window(daemon: DaemonProcess, *words: str, cols: int = 80, rows: int = 24) -> Iterator[Window]:
     """A window with ``aegis-actors WORDS`` in it, closed at the end."""
     opened = Window(daemon, *words, cols=cols, rows=rows)
     try:

@@ -96,6 +96,8 @@ class Attachment:
         self._window = Window()
         self._filter = QuestionFilter()
         self._output: OutputStream | None = None
+        self._opened = trio.Event()
+        self._has_begun = False
         self._following = trio.CancelScope()
         self._draws = True
         self._cursor: int | None = None
@@ -131,7 +133,7 @@ class Attachment:
         self._all.cancel()
 
     def _leave(self) -> None:
-        if self._output is not None:
+        if self._has_begun:
             self._own.write_now(self._window.leaving())
         self._own.restore()
 
@@ -144,7 +146,7 @@ class Attachment:
             await self._give_size()
             while wants_more:
                 try:
-                    wants_more = await self._show_one()
+                    wants_more = await self._show_one() or await self._is_open()
                 except CommandFailed as error:
                     await self._wait_stopped(error)
             self._end(0, f"the terminal {self._name} was closed")
@@ -155,16 +157,32 @@ class Attachment:
         """Show one stream. True: another one is wanted; False: the terminal is closed."""
         screen, cursor = self._draws, None if self._draws else self._cursor
         async with self._client.terminals.watch(self._name, screen=screen, cursor=cursor) as output:
-            if self._output is None:
+            if not self._has_begun:
                 self._own.make_raw()
-            self._output, self._draws = output, False
+            self._has_begun, self._draws = True, False
             self._is_below_drawn = not (screen and output.start.alternate)
             self._filter = QuestionFilter()
-            with trio.CancelScope() as self._following:
-                async for value in output:
-                    await self._show_value(value)
-                return False
+            self._output = output
+            self._opened.set()
+            try:
+                return await self._show(output)
+            finally:
+                self._output, self._opened = None, trio.Event()
+
+    async def _show(self, output: OutputStream) -> bool:
+        with trio.CancelScope() as self._following:
+            async for value in output:
+                await self._show_value(value)
+            return False
         return True
+
+    async def _is_open(self) -> bool:
+        """Whether it is there after all: a daemon that stops closes its terminals as well.
+
+        If the answer is lost with the daemon, it is that of the next one.
+        """
+        found = (await self._client.terminals.list()).result
+        return any(info.name.lower() == self._name.lower() for info in found)
 
     def _draw_anew(self) -> None:
         self._draws = True
@@ -205,7 +223,6 @@ class Attachment:
                 await self._notice(f"these keys were not typed: {value.message}")
 
     async def _draw(self, drawing: Redraw) -> None:
-        assert self._output is not None
         self._cursor = drawing.cursor
         if self._is_below_drawn:
             _, rows = self._own.size()
@@ -241,14 +258,16 @@ class Attachment:
     async def _type_keys(self, pressed: trio.MemoryReceiveChannel[bytes]) -> None:
         """Type what was pressed; what is pressed while the daemon is away is dropped."""
         async for keys in pressed:
-            if self._client.is_connected and self._output is not None:
+            if self._client.is_connected:
                 with trio.CancelScope() as self._typing:
-                    await self._type(self._output, keys)
+                    await self._type(keys)
         self._all_typed.set()
 
-    async def _type(self, output: OutputStream, keys: bytes) -> None:
+    async def _type(self, keys: bytes) -> None:
+        while self._output is None:
+            await self._opened.wait()
         try:
-            await output.type(keys)
+            await self._output.type(keys)
         except ClientError:
             return  # whoever shows hears of it too
 
@@ -297,7 +316,7 @@ class Attachment:
             await self._wait_connected(True)
             await self._wait_connected(False)
             self._typing.cancel()
-            if self._output is not None:
+            if self._has_begun:
                 await self._own.write(self._window.leaving())
             await self._notice(f"the daemon is gone; waiting for it to come back; {self._hint}")
             await self._wait_connected(True)
