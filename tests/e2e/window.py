@@ -86,13 +86,19 @@ class Window:
             self._look(0)
         return self.process.wait()
 
+    def hang_up(self) -> None:
+        """Close the window while its process runs."""
+        for descriptor in (self._window, self._inside):
+            os.close(descriptor)
+        self._window = self._inside = -1
+
     def close(self) -> None:
         """Close it, whatever runs there."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        for descriptor in (self._window, self._inside):
-            os.close(descriptor)
+        if self._window >= 0:
+            self.hang_up()
 
 
 @contextmanager
