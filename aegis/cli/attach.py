@@ -40,7 +40,7 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
             "attach needs a terminal as its standard input and output; elsewhere use term output "
             "--follow and term keys"
         )
-    if os.environ.get(_COOKIE, "").lower() == f"{daemon.root}/{name}".lower():
+    if os.environ.get(_COOKIE, "").lower().startswith(f"{daemon.root}/{name}/".lower()):
         raise click.UsageError(f"this is the terminal {name} already: it would show itself")
     # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
     from aegis.cli.live.attaching import run_attach

@@ -67,11 +67,19 @@ def status(daemon: Daemon) -> None:
 
 
 @click.command()
+@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
 @verb
-def tree(daemon: Daemon) -> None:
+def tree(daemon: Daemon, watch: bool) -> int:
     """Show the live supervision tree.
 
-    Every actor with its state, waiting messages, restarts and age.
+    Every actor with its state, waiting messages, restarts and age. With --watch it is drawn anew in
+    place, with the time of each restart; where output is no terminal each change is a line.
     """
+    if watch:
+        # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        from aegis.cli.live.tree_watching import watch_tree
+
+        return watch_tree(daemon)
     reply = daemon.call("tree")
     daemon.show(reply, lambda: print_lines(table(_TREE_HEAD, tree_rows(reply))))
+    return 0

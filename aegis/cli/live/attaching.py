@@ -7,6 +7,7 @@ happens, the own terminal is restored.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -19,7 +20,7 @@ from aegis.cli.detach_keys import DetachKeys, shown_keys
 from aegis.cli.live.questions import QuestionFilter
 from aegis.cli.live.tty import OwnTerminal, open_own_terminal
 from aegis.cli.live.window import Window
-from aegis.cli.show import escaped_line, say
+from aegis.cli.show import escaped_line
 from aegis.cli.verb import Daemon
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
@@ -69,7 +70,9 @@ def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: 
                 return await attachment.run()
 
     ending = trio.run(attend)
-    say(ending.sentence)
+    # Not through sys.stderr: if the window is gone, what it holds would fail once more at the exit.
+    with contextlib.suppress(OSError):
+        os.write(2, f"{ending.sentence}\n".encode())
     return ending.code
 
 
