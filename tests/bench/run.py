@@ -40,6 +40,7 @@ NAMES = (
     "many",
     "peers",
     "watchers",
+    "attach",
 )
 
 

@@ -11,8 +11,9 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.harness import GUARD_S, DaemonProcess
@@ -21,21 +22,29 @@ DETACH = b"\x1cd"
 
 
 class Window:
-    """A window of ``cols`` by ``rows`` in which ``aegis-actors`` runs with some words.
+    """A window of ``cols`` by ``rows`` in which ``command`` runs.
 
     It answers nothing, as a window does that asks nobody: what is seen is all that came.
     """
 
-    def __init__(self, daemon: DaemonProcess, *words: str, cols: int = 80, rows: int = 24) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        directory: Path,
+        cols: int = 80,
+        rows: int = 24,
+    ) -> None:
         self._window, self._inside = pty.openpty()
         self.resize(cols, rows)
         self.modes = self.modes_now()
         self.seen = b""
         self._from = 0
         self.process = subprocess.Popen(
-            [*daemon.program, *words],
-            env={**daemon.environment, "TERM": "xterm-256color"},
-            cwd=daemon.root,
+            command,
+            env={**environment, "TERM": "xterm-256color"},
+            cwd=directory,
             stdin=self._inside,
             stdout=self._inside,
             stderr=self._inside,
@@ -104,7 +113,13 @@ class Window:
 @contextmanager
 def window(daemon: DaemonProcess, *words: str, cols: int = 80, rows: int = 24) -> Iterator[Window]:
     """A window with ``aegis-actors WORDS`` in it, closed at the end."""
-    opened = Window(daemon, *words, cols=cols, rows=rows)
+    opened = Window(
+        [*daemon.program, *words],
+        environment=daemon.environment,
+        directory=daemon.root,
+        cols=cols,
+        rows=rows,
+    )
     try:
         yield opened
     finally:
