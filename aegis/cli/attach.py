@@ -8,6 +8,7 @@ import sys
 import click
 
 from aegis.cli.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
+from aegis.cli.importing import many_imports
 from aegis.cli.verb import Daemon, live_verb
 
 _COOKIE = "AEGIS_TERMINAL"
@@ -43,6 +44,7 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
     if os.environ.get(_COOKIE, "").lower().startswith(f"{daemon.root}/{name}/".lower()):
         raise click.UsageError(f"this is the terminal {name} already: it would show itself")
     # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
-    from aegis.cli.live.attaching import run_attach
+    with many_imports():
+        from aegis.cli.live.attaching import run_attach
 
     return run_attach(daemon, name, keys, types=not read_only, resizes=not (read_only or no_resize))

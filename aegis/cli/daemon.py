@@ -7,6 +7,7 @@ import select
 
 import click
 
+from aegis.cli.importing import many_imports
 from aegis.cli.show import cell, duration, print_lines, table, tree_rows
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import ClientError, NoDaemon
@@ -77,7 +78,8 @@ def tree(daemon: Daemon, watch: bool) -> int:
     """
     if watch:
         # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
-        from aegis.cli.live.tree_watching import watch_tree
+        with many_imports():
+            from aegis.cli.live.tree_watching import watch_tree
 
         return watch_tree(daemon)
     reply = daemon.call("tree")

@@ -307,3 +307,15 @@ def test_a_flood_is_shown_to_its_end(terminal: LiveTerminal, tmp_path: Path) -> 
         shown.press(f"seq {lines}; echo do''ne\r".encode())
         flood = shown.wait_for(b"done")
         assert flood.count(b"\r\n") >= lines
+
+
+def test_a_flood_can_be_left(terminal: LiveTerminal) -> None:
+    with window(terminal.daemon, "term", "attach", terminal.name) as shown:
+        shown.wait_for(b"H$")
+        shown.press(b"yes\r")
+        shown.wait_for(b"y\r\ny\r\n")
+        shown.press(DETACH)
+        assert shown.wait_exit() == 0
+        assert shown.seen.endswith(f"\x1b[999;1H\r\ndetached from {terminal.name}\r\n".encode())
+        assert shown.modes_now() == shown.modes
+    terminal.keys("\x03")

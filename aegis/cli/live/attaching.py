@@ -18,6 +18,7 @@ import trio
 
 from aegis.cli.detach_keys import DetachKeys, shown_keys
 from aegis.cli.live.questions import QuestionFilter
+from aegis.cli.live.running import run
 from aegis.cli.live.tty import OwnTerminal, open_own_terminal
 from aegis.cli.live.window import Window
 from aegis.cli.show import escaped_line
@@ -69,7 +70,7 @@ def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: 
                 attachment = Attachment(client, name, own, keys, types=types, resizes=resizes)
                 return await attachment.run()
 
-    ending = trio.run(attend)
+    ending = run(attend)
     # Not through sys.stderr: if the window is gone, what it holds would fail once more at the exit.
     with contextlib.suppress(OSError):
         os.write(2, f"{ending.sentence}\n".encode())
@@ -304,11 +305,11 @@ class Attachment:
                 case signal.SIGTSTP:
                     self._leave()
                     os.kill(os.getpid(), signal.SIGSTOP)
-                case signal.SIGCONT:
+                case signal.SIGCONT if self._has_begun:
                     self._own.make_raw()
                     self._resized.set()
                     self._draw_anew()
-                case _:
+                case signal.SIGINT | signal.SIGTERM | signal.SIGHUP:
                     name = signal.Signals(number).name
                     self._end(128 + number, f"detached from {self._name}: {name}")
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import attrs
 import trio
 
+from aegis.cli.live.running import run
 from aegis.cli.live.tree_model import TreeModel, change_line, painted
 from aegis.cli.verb import Daemon
 from aegis.client.client import Client, connect
@@ -126,11 +127,11 @@ class Picture:
 def watch_tree(daemon: Daemon) -> int:
     """Show the tree until Ctrl-C; gives the exit code. Raises ``ClientError``, ``OSError``."""
     if daemon.as_json or not sys.stdout.isatty():
-        return trio.run(_Watch(daemon, JsonLines() if daemon.as_json else Lines()).run)
+        return run(_Watch(daemon, JsonLines() if daemon.as_json else Lines()).run)
     picture = Picture()
     watch = _Watch(daemon, picture)
     try:
-        return trio.run(watch.run)
+        return run(watch.run)
     finally:
         if watch.has_begun:
             sys.stdout.write(_CLOSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import termios
 import tty
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from typing import Any
 import trio
 
 READ_BYTES = 65_536
+
+READER_LIMIT_S = 0.5
+"""A window that takes nothing for so long, at the end of all, gets no more."""
 
 
 class OwnTerminal:
@@ -25,7 +29,10 @@ class OwnTerminal:
 
     def size(self) -> tuple[int, int]:
         """Columns and rows of the window; zeros if nobody knows."""
-        size = os.get_terminal_size(self._screen)
+        try:
+            size = os.get_terminal_size(self._screen)
+        except OSError:
+            return 0, 0
         return size.columns, size.lines
 
     def make_raw(self) -> None:
@@ -63,9 +70,20 @@ class OwnTerminal:
                 return
 
     def write_now(self, data: bytes) -> None:
-        """Write what can be written at once: for the end, when nobody may wait any more."""
+        """Write at the end, when no task runs any more: not longer than somebody reads it."""
+        left = memoryview(data)
+        room = select.poll()
+        room.register(self._screen, select.POLLOUT)
         with contextlib.suppress(OSError):
-            os.write(self._screen, data)
+            while left and room.poll(READER_LIMIT_S * 1000):
+                left = left[_written(self._screen, left) :]
+
+
+def _written(descriptor: int, data: memoryview) -> int:
+    try:
+        return os.write(descriptor, data)
+    except BlockingIOError:
+        return 0
 
 
 @contextmanager
