@@ -22,15 +22,16 @@ _COOKIE = "AEGIS_TERMINAL"
     metavar="KEYS",
     default=DEFAULT_DETACH_KEYS,
     show_default=True,
-    help="What leaves it: keys with commas between, the first like ctrl-a.",
+    help="The keys that leave it, with commas between; the first like ctrl-a.",
 )
 @click.argument("name")
 @live_verb
 def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_keys: str) -> int:
-    r"""Sit in front of the terminal NAME: see what it shows, type what you press.
+    r"""Sit in front of the terminal NAME.
 
-    Leave with Ctrl-\ and then d; it goes on. Others may be attached as well: everybody sees and
-    types the same, and the window has the size of whoever came or resized last.
+    It shows in your window, and what you press is typed there. Leave with Ctrl-\ and then d: the
+    terminal goes on. Others may be attached as well: everybody sees and may type the same, and it
+    has the size of whoever came or resized last.
     """
     try:
         keys = parse_detach_keys(detach_keys)

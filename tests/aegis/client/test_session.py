@@ -201,6 +201,22 @@ async def test_a_call_without_a_connection_waits_for_the_next(
             assert isinstance(await outcome.get(), CommandFailed)
 
 
+async def test_who_asks_is_told_when_a_connection_is_lost_and_made(
+    daemon: MemoryDaemon, connect: Connect, autojump_clock: MockClock
+) -> None:
+    async with connect() as client:
+        assert client.is_connected
+        daemon.is_down = True
+        (await daemon.accept()).cut()
+        with trio.fail_after(60):
+            await client.connection_changed()
+        assert not client.is_connected
+        daemon.is_down = False
+        with trio.fail_after(60):
+            while not client.is_connected:
+                await client.connection_changed()
+
+
 async def test_a_call_waits_no_longer_than_its_patience_and_says_that_nothing_was_done(
     daemon: MemoryDaemon, connect: Connect, autojump_clock: MockClock
 ) -> None:
