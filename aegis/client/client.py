@@ -45,9 +45,9 @@ class Client:
         """Whether there is a connection now; without one, the next is on its way."""
         return self._session.is_connected
 
-    async def connection_changed(self) -> None:
-        """Wait until a connection was made or lost, or a try to make one failed."""
-        await self._session.connection_changed()
+    async def wait_connected(self, wanted: bool = True) -> None:
+        """Wait until there is a connection or, with ``wanted`` False, until there is none."""
+        await self._session.wait_connected(wanted)
 
     def events(self) -> AbstractAsyncContextManager[Stream[EventValue]]:
         """``async with`` it: terminals that open, change and close, commands that start and end."""

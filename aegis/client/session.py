@@ -96,9 +96,10 @@ class Session:
         """Whether there is a connection now."""
         return self._link is not None
 
-    async def connection_changed(self) -> None:
-        """Wait until a connection was made or lost, or a try to make one failed."""
-        await self._changes.park()
+    async def wait_connected(self, wanted: bool) -> None:
+        """Wait until there is a connection or, with False, until there is none."""
+        while self.is_connected is not wanted:
+            await self._changes.park()
 
     async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
         """Have ``command`` carried out and give its reply.

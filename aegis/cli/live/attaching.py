@@ -201,7 +201,7 @@ class Attachment:
 
     async def _is_lost_within(self, limit_s: float) -> bool:
         with trio.move_on_after(limit_s):
-            await self._wait_connected(False)
+            await self._client.wait_connected(False)
             return True
         return False
 
@@ -317,13 +317,13 @@ class Attachment:
 
     async def _tell_losses(self) -> None:
         while True:
-            await self._wait_connected(True)
-            await self._wait_connected(False)
+            await self._client.wait_connected(True)
+            await self._client.wait_connected(False)
             self._typing.cancel()
             if self._has_begun:
                 await self._own.write(self._window.leaving())
             await self._notice(f"the daemon is gone; waiting for it to come back; {self._hint}")
-            await self._wait_connected(True)
+            await self._client.wait_connected(True)
             await self._notice("the daemon is back")
             await self._come_back()
 
@@ -335,7 +335,3 @@ class Attachment:
                 self._draw_anew()
         except ClientError:
             return  # whoever shows hears of it too
-
-    async def _wait_connected(self, wanted: bool) -> None:
-        while self._client.is_connected is not wanted:
-            await self._client.connection_changed()

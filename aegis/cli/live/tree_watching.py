@@ -189,9 +189,9 @@ class _Watch:
 
     async def _tell_losses(self, client: Client) -> None:
         while True:
-            await _wait_connected(client, False)
+            await client.wait_connected(False)
             self._view.tell(f"{_now()} {GONE}")
-            await _wait_connected(client, True)
+            await client.wait_connected(True)
             self._view.tell(f"{_now()} {BACK}")
 
     async def _show(self, client: Client, nursery: trio.Nursery) -> None:
@@ -205,14 +205,9 @@ class _Watch:
     async def _wait_gone(self, client: Client) -> None:
         """The tree is over: the daemon stops. Raises ``ClientError`` if it goes on all the same."""
         with trio.move_on_after(GOODBYE_S):
-            await _wait_connected(client, False)
+            await client.wait_connected(False)
             return
         raise ClientError("the tree is not shown any more, though the daemon goes on: try again")
-
-
-async def _wait_connected(client: Client, wanted: bool) -> None:
-    while client.is_connected is not wanted:
-        await client.connection_changed()
 
 
 def _now() -> str:

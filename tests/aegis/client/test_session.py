@@ -205,16 +205,15 @@ async def test_who_asks_is_told_when_a_connection_is_lost_and_made(
     daemon: MemoryDaemon, connect: Connect, autojump_clock: MockClock
 ) -> None:
     async with connect() as client:
+        with trio.fail_after(60):
+            await client.wait_connected()
+            daemon.is_down = True
+            (await daemon.accept()).cut()
+            await client.wait_connected(False)
+            assert not client.is_connected
+            daemon.is_down = False
+            await client.wait_connected()
         assert client.is_connected
-        daemon.is_down = True
-        (await daemon.accept()).cut()
-        with trio.fail_after(60):
-            await client.connection_changed()
-        assert not client.is_connected
-        daemon.is_down = False
-        with trio.fail_after(60):
-            while not client.is_connected:
-                await client.connection_changed()
 
 
 async def test_a_call_waits_no_longer_than_its_patience_and_says_that_nothing_was_done(
