@@ -119,6 +119,8 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
+    # Verbs that run on: over the Python client, loaded when such a verb is used.
+    ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.root")),
     ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (
@@ -234,6 +236,7 @@ ONLY_LAZILY = {
     "aegis.app": ("aegis.cli*",),
     "aegis.chaos": ("aegis.cli*",),
     "aegis.doctor": ("aegis.cli.doctor",),
+    "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
     "aegis.errors": ("aegis.cli*",),
 }
 """Imported inside functions only, by these."""
@@ -438,7 +441,10 @@ def loaded_by(statement: str) -> list[str]:
 
 
 CLI_MODULES = [
-    m for m, _ in modules() if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+    m
+    for m, _ in modules()
+    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+    and not fits(m, ("aegis.cli.live*",))
 ]
 
 

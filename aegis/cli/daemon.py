@@ -7,6 +7,7 @@ import select
 
 import click
 
+from aegis.cli.importing import many_imports
 from aegis.cli.show import cell, duration, print_lines, table, tree_rows
 from aegis.cli.verb import Daemon, verb
 from aegis.client.line import ClientError, NoDaemon
@@ -67,11 +68,20 @@ def status(daemon: Daemon) -> None:
 
 
 @click.command()
+@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
 @verb
-def tree(daemon: Daemon) -> None:
+def tree(daemon: Daemon, watch: bool) -> int:
     """Show the live supervision tree.
 
-    Every actor with its state, waiting messages, restarts and age.
+    Every actor with its state, waiting messages, restarts and age. With --watch it is drawn anew in
+    place, with the time of each restart; where output is no terminal each change is a line.
     """
+    if watch:
+        # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        with many_imports():
+            from aegis.cli.live.tree_watching import watch_tree
+
+        return watch_tree(daemon)
     reply = daemon.call("tree")
     daemon.show(reply, lambda: print_lines(table(_TREE_HEAD, tree_rows(reply))))
+    return 0

@@ -108,7 +108,10 @@ def _silence_stdout() -> None:
 @handle_option
 @click.pass_context
 def cli(context: click.Context, root: Path | None, handle: str | None) -> None:
-    """Live shared terminals for coding agents and people, held by one daemon per directory."""
+    """Live shared terminals for coding agents and people, held by one daemon per directory.
+
+    Begin with `up` in the directory of your work, and `term spawn NAME` in another window.
+    """
     context.obj = Globals(root, handle)
 
 

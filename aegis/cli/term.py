@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from aegis.cli.attach import attach
 from aegis.cli.broadcast import broadcast
 from aegis.cli.keys import keys_of
 from aegis.cli.output import output, wait
@@ -37,6 +38,7 @@ def term() -> None:
     """Shared terminals of people and agents."""
 
 
+term.add_command(attach)
 term.add_command(broadcast)
 
 

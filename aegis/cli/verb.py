@@ -68,14 +68,20 @@ def verb(function: Callable[..., Any]) -> Callable[..., Any]:
     The function gets the ``Daemon`` first; what it returns, if an int, is the exit code.
     """
 
+    return json_option(live_verb(function))
+
+
+def live_verb(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``verb``, for what prints nothing that could be JSON: without ``--json``."""
+
     @functools.wraps(function)
-    def run(root: Path | None, handle: str | None, as_json: bool, **parameters: Any) -> Any:
+    def run(root: Path | None, handle: str | None, as_json: bool = False, **parameters: Any) -> Any:
         before = globals_now()
         start = root or before.root or here()
         daemon = Daemon(find_root(start), handle or before.handle, as_json)
         return function(daemon, **parameters)
 
-    return root_option(handle_option(json_option(run)))
+    return root_option(handle_option(run))
 
 
 def globals_now() -> Globals:

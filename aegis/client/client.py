@@ -40,6 +40,15 @@ class Client:
         self.tree = Tree(session)
         self.open_shell = self.shells.open
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now; without one, the next is on its way."""
+        return self._session.is_connected
+
+    async def wait_connected(self, wanted: bool = True) -> None:
+        """Wait until there is a connection or, with ``wanted`` False, until there is none."""
+        await self._session.wait_connected(wanted)
+
     def events(self) -> AbstractAsyncContextManager[Stream[EventValue]]:
         """``async with`` it: terminals that open, change and close, commands that start and end."""
         return self._session.watch(Stream(self._session, EventKind(self._session.handle)))

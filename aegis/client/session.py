@@ -94,6 +94,16 @@ class Session:
                 raise self._why
             await self._changes.park()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._link is not None
+
+    async def wait_connected(self, wanted: bool) -> None:
+        """Wait until there is a connection or, with False, until there is none."""
+        while self.is_connected is not wanted:
+            await self._changes.park()
+
     async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
         """Have ``command`` carried out and give its reply.
 

@@ -41,6 +41,7 @@ NAMES = (
     "many",
     "peers",
     "watchers",
+    "attach",
 )
 
 

@@ -201,6 +201,21 @@ async def test_a_call_without_a_connection_waits_for_the_next(
             assert isinstance(await outcome.get(), CommandFailed)
 
 
+async def test_who_asks_is_told_when_a_connection_is_lost_and_made(
+    daemon: MemoryDaemon, connect: Connect, autojump_clock: MockClock
+) -> None:
+    async with connect() as client:
+        with trio.fail_after(60):
+            await client.wait_connected()
+            daemon.is_down = True
+            (await daemon.accept()).cut()
+            await client.wait_connected(False)
+            assert not client.is_connected
+            daemon.is_down = False
+            await client.wait_connected()
+        assert client.is_connected
+
+
 async def test_a_call_waits_no_longer_than_its_patience_and_says_that_nothing_was_done(
     daemon: MemoryDaemon, connect: Connect, autojump_clock: MockClock
 ) -> None:

@@ -1,0 +1,51 @@
+"""A terminal as if one sat in front of it: ``term attach``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from aegis.cli.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
+from aegis.cli.importing import many_imports
+from aegis.cli.verb import Daemon, live_verb
+
+_COOKIE = "AEGIS_TERMINAL"
+
+
+@click.command()
+@click.option("--read-only", is_flag=True, help="Only look: type nothing, leave its size alone.")
+@click.option("--no-resize", is_flag=True, help="Do not give it the size of your window.")
+@click.option(
+    "--detach-keys",
+    metavar="KEYS",
+    default=DEFAULT_DETACH_KEYS,
+    show_default=True,
+    help="The keys that leave it, with commas between; the first like ctrl-a.",
+)
+@click.argument("name")
+@live_verb
+def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_keys: str) -> int:
+    r"""Sit in front of the terminal NAME.
+
+    It shows in your window, and what you press is typed there. Leave with Ctrl-\ and then d: the
+    terminal goes on. Others may be attached as well: everybody sees and may type the same, and it
+    has the size of whoever came or resized last.
+    """
+    try:
+        keys = parse_detach_keys(detach_keys)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--detach-keys") from None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(
+            "attach needs a terminal as its standard input and output; elsewhere use term output "
+            "--follow and term keys"
+        )
+    if os.environ.get(_COOKIE, "").lower().startswith(f"{daemon.root}/{name}/".lower()):
+        raise click.UsageError(f"this is the terminal {name} already: it would show itself")
+    # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+    with many_imports():
+        from aegis.cli.live.attaching import run_attach
+
+    return run_attach(daemon, name, keys, types=not read_only, resizes=not (read_only or no_resize))

@@ -1,0 +1,342 @@
+"""An attach: what a terminal prints goes to the own window, keys go there as they are pressed.
+
+One task shows, one reads keys, one types them, one sets sizes, one hears signals, and one tells
+when the daemon is gone and back. The first that knows that it is over ends all of them; whatever
+happens, the own terminal is restored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import attrs
+import trio
+
+from aegis.cli.detach_keys import DetachKeys, shown_keys
+from aegis.cli.live.questions import QuestionFilter
+from aegis.cli.live.running import run
+from aegis.cli.live.tty import OwnTerminal, open_own_terminal
+from aegis.cli.live.window import Window
+from aegis.cli.show import escaped_line
+from aegis.cli.verb import Daemon
+from aegis.client.client import Client, connect
+from aegis.client.errors import ClientError, CommandFailed
+from aegis.client.kinds import OutputValue
+from aegis.client.streams import OutputStream
+from aegis.client.values import Chunk, Gap
+from aegis.protocol.streams import Redraw, Refused, StateItem
+
+HEARD = (
+    signal.SIGWINCH,
+    signal.SIGTSTP,
+    signal.SIGCONT,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+)
+
+MAX_PRESSED = 64
+"""Reads of keys that may wait to be sent; then the own terminal keeps what is typed."""
+
+GOODBYE_S = 5.0
+"""A daemon that ends its streams because it stops is gone within this time."""
+
+STOPPING_S = 2.0
+"""A daemon that stops takes no longer from the end of its first terminal to its own."""
+
+MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
+"""Columns and rows that a window of a terminal may have."""
+
+
+@attrs.frozen
+class Ending:
+    """How an attach ended: the exit code, and one sentence for people."""
+
+    code: int
+    sentence: str
+
+
+def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: bool) -> int:
+    """Attach to ``name`` until ``keys`` are pressed or it is over; gives the exit code.
+
+    ``types``: what is pressed goes there. ``resizes``: it gets the size of the own window. Raises
+    ``ClientError`` before anything was shown.
+    """
+
+    async def attend() -> Ending:
+        async with connect(daemon.root, handle=daemon.handle, patience_s=math.inf) as client:
+            with open_own_terminal(0, 1) as own:
+                attachment = Attachment(client, name, own, keys, types=types, resizes=resizes)
+                return await attachment.run()
+
+    ending = run(attend)
+    # Not through sys.stderr: if the window is gone, what it holds would fail once more at the exit.
+    with contextlib.suppress(OSError):
+        os.write(2, f"{ending.sentence}\n".encode())
+    return ending.code
+
+
+class Attachment:
+    """One attach to the terminal ``name``, in front of ``own``."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        own: OwnTerminal,
+        detach_keys: bytes,
+        *,
+        types: bool,
+        resizes: bool,
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._own = own
+        self._hint = f"{shown_keys(detach_keys)} detaches"
+        self._detach = DetachKeys(detach_keys)
+        self._types = types
+        self._resizes = resizes
+        self._window = Window()
+        self._filter = QuestionFilter()
+        self._output: OutputStream | None = None
+        self._opened = trio.Event()
+        self._has_begun = False
+        self._following = trio.CancelScope()
+        self._draws = True
+        self._cursor: int | None = None
+        self._is_below_drawn = True
+        self._typing = trio.CancelScope()
+        self._all_typed = trio.Event()
+        self._resized = trio.Event()
+        self._all = trio.CancelScope()
+        self._ending: Ending | None = None
+
+    async def run(self) -> Ending:
+        """Until it is over."""
+        try:
+            with trio.open_signal_receiver(*HEARD) as signals, self._all:
+                await self._attend(signals)
+        finally:
+            self._leave()
+        assert self._ending is not None
+        return self._ending
+
+    async def _attend(self, signals: AsyncIterator[int]) -> None:
+        sender, receiver = trio.open_memory_channel[bytes](MAX_PRESSED)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._show_all)
+            nursery.start_soon(self._hear, signals)
+            nursery.start_soon(self._read_keys, sender)
+            nursery.start_soon(self._type_keys, receiver)
+            nursery.start_soon(self._set_sizes)
+            nursery.start_soon(self._tell_losses)
+
+    def _end(self, code: int, sentence: str) -> None:
+        self._ending = self._ending or Ending(code, escaped_line(sentence))
+        self._all.cancel()
+
+    def _leave(self) -> None:
+        if self._has_begun:
+            self._own.write_now(self._window.leaving())
+        self._own.restore()
+
+    # What the terminal shows.
+
+    async def _show_all(self) -> None:
+        """One stream after the other: the screen is drawn anew wherever bytes alone would lie."""
+        wants_more = True
+        try:
+            await self._give_size()
+            while wants_more:
+                try:
+                    wants_more = await self._show_one() or await self._is_open()
+                except CommandFailed as error:
+                    await self._wait_stopped(error)
+            self._end(0, f"the terminal {self._name} was closed")
+        except ClientError as error:
+            self._end(1, f"aegis-actors: {error}")
+
+    async def _show_one(self) -> bool:
+        """Show one stream. True: another one is wanted; False: the terminal is closed."""
+        screen, cursor = self._draws, None if self._draws else self._cursor
+        async with self._client.terminals.watch(self._name, screen=screen, cursor=cursor) as output:
+            if not self._has_begun:
+                self._own.make_raw()
+            self._has_begun, self._draws = True, False
+            self._is_below_drawn = not (screen and output.start.alternate)
+            self._filter = QuestionFilter()
+            self._output = output
+            self._opened.set()
+            try:
+                return await self._show(output)
+            finally:
+                self._output, self._opened = None, trio.Event()
+
+    async def _show(self, output: OutputStream) -> bool:
+        with trio.CancelScope() as self._following:
+            async for value in output:
+                await self._show_value(value)
+            return False
+        return True
+
+    async def _is_open(self) -> bool:
+        """Whether it is open after all, or will be: a daemon that stops closes its terminals too.
+
+        If the answer is lost with the daemon, it is that of the next one.
+        """
+        found = (await self._client.terminals.list()).result
+        if any(info.name.lower() == self._name.lower() for info in found):
+            return True
+        return await self._is_lost_within(STOPPING_S)
+
+    def _draw_anew(self) -> None:
+        self._draws = True
+        self._following.cancel()
+
+    async def _wait_stopped(self, error: CommandFailed) -> None:
+        """Return if the daemon stops: it may come back. Raises ``error`` if it does not."""
+        if error.code == "invalid_request" and not self._draws:
+            self._draws = True  # a daemon that was killed may have kept less than it had sent
+        elif error.code != "unavailable" or not await self._is_lost_within(GOODBYE_S):
+            raise error
+
+    async def _is_lost_within(self, limit_s: float) -> bool:
+        with trio.move_on_after(limit_s):
+            await self._client.wait_connected(False)
+            return True
+        return False
+
+    async def _show_value(self, value: OutputValue) -> None:
+        match value:
+            case Redraw():
+                await self._draw(value)
+            case Chunk():
+                self._cursor = value.next_cursor
+                await self._write(self._filter.feed(value.data))
+                if not (self._is_below_drawn or self._window.is_alternate):
+                    self._draw_anew()  # what lay below the full-screen program is our own
+            case Gap():
+                await self._notice("output was left out here: this window is too slow for it")
+                self._draw_anew()
+            case StateItem(state="starting"):
+                await self._notice(f"the shell has ended, a fresh one starts; {self._hint}")
+            case StateItem(state="failed"):
+                await self._notice(
+                    f"the terminal has failed: see aegis-actors term list; {self._hint}"
+                )
+            case Refused():
+                await self._notice(f"these keys were not typed: {value.message}")
+
+    async def _draw(self, drawing: Redraw) -> None:
+        self._cursor = drawing.cursor
+        if self._is_below_drawn:
+            _, rows = self._own.size()
+            await self._own.write(self._window.cleared(rows))
+        await self._write(drawing.redraw.encode(errors="replace"))
+        if not self._is_below_drawn:
+            # A drawing has no colours: the program draws itself again.
+            self._resized.set()
+
+    async def _write(self, data: bytes) -> None:
+        self._window.feed(data)
+        await self._own.write(data)
+
+    async def _notice(self, line: str) -> None:
+        await self._own.write(self._window.notice(escaped_line(f"[{line}]")))
+
+    # What is pressed.
+
+    async def _read_keys(self, pressed: trio.MemorySendChannel[bytes]) -> None:
+        is_detached = False
+        async with pressed:
+            while not is_detached and (data := await self._own.read()):
+                keys, is_detached = self._detach.feed(data)
+                if keys and self._types:
+                    await pressed.send(keys)
+        if not is_detached:
+            self._end(1, "aegis-actors: your window is gone")
+        # What was pressed before is still typed, unless that would hold us up.
+        with trio.move_on_after(GOODBYE_S / 5):
+            await self._all_typed.wait()
+        self._end(0, f"detached from {self._name}")
+
+    async def _type_keys(self, pressed: trio.MemoryReceiveChannel[bytes]) -> None:
+        """Type what was pressed; what is pressed while the daemon is away is dropped."""
+        async for keys in pressed:
+            if self._client.is_connected:
+                with trio.CancelScope() as self._typing:
+                    await self._type(keys)
+        self._all_typed.set()
+
+    async def _type(self, keys: bytes) -> None:
+        while self._output is None:
+            await self._opened.wait()
+        try:
+            await self._output.type(keys)
+        except ClientError:
+            return  # whoever shows hears of it too
+
+    # The own window.
+
+    async def _set_sizes(self) -> None:
+        while True:
+            await self._resized.wait()
+            self._resized = trio.Event()
+            try:
+                await self._give_size()
+                if self._window.is_alternate and self._types:
+                    await self._client.terminals.signal(self._name, "WINCH")
+            except ClientError:
+                continue  # whoever shows hears of it too
+
+    async def _give_size(self) -> None:
+        size = self._own.size()
+        if self._resizes and all(size):
+            cols, rows = (
+                max(least, min(most, each))
+                for least, most, each in zip(MIN_SIZE, MAX_SIZE, size, strict=True)
+            )
+            await self._client.terminals.resize(self._name, cols, rows)
+
+    async def _hear(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            match number:
+                case signal.SIGWINCH:
+                    self._resized.set()
+                case signal.SIGTSTP:
+                    self._leave()
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                case signal.SIGCONT if self._has_begun:
+                    self._own.make_raw()
+                    self._resized.set()
+                    self._draw_anew()
+                case signal.SIGINT | signal.SIGTERM | signal.SIGHUP:
+                    name = signal.Signals(number).name
+                    self._end(128 + number, f"detached from {self._name}: {name}")
+
+    # The daemon.
+
+    async def _tell_losses(self) -> None:
+        while True:
+            await self._client.wait_connected(True)
+            await self._client.wait_connected(False)
+            self._typing.cancel()
+            if self._has_begun:
+                await self._own.write(self._window.leaving())
+            await self._notice(f"the daemon is gone; waiting for it to come back; {self._hint}")
+            await self._client.wait_connected(True)
+            await self._notice("the daemon is back")
+            await self._come_back()
+
+    async def _come_back(self) -> None:
+        """What goes on is shown behind what was there, unless it is a full-screen program."""
+        try:
+            await self._give_size()
+            if (await self._client.terminals.screen(self._name)).alternate:
+                self._draw_anew()
+        except ClientError:
+            return  # whoever shows hears of it too
