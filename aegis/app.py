@@ -39,6 +39,7 @@ from actors import (
 )
 from actors.faults import RUNTIME, armed
 from aegis import __version__
+from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
 from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
@@ -96,7 +97,7 @@ BEYOND_LOOPBACK = """\
                    runs commands as you, and nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
-def run_daemon(settings: DaemonSettings) -> int:
+def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
     keep_what_is_there()  # the modules
@@ -108,7 +109,7 @@ def run_daemon(settings: DaemonSettings) -> int:
         address = choose_address(settings, state)
         try:
             with _faults_armed():
-                trio.run(_serve, settings, state, keys, address, shell_file_limit)
+                trio.run(_serve, settings, configuration, state, keys, address, shell_file_limit)
         except StartFailed as error:
             raise _startup_error(error) from error
         finally:
@@ -168,8 +169,13 @@ def daemon_tree(
     stop: trio.Event,
     shell_file_limit: int,
     host: ProcessHost | None = None,
+    configuration: Configuration | None = None,
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine."""
+    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
+
+    Without a ``configuration`` all is as an empty file would have it.
+    """
+    configuration = Configuration() if configuration is None else configuration
     flusher = Flusher()
     host = OsProcessHost() if host is None else host
     return SupervisorSpec(
@@ -198,6 +204,7 @@ def daemon_tree(
                     "inboxes": "root/inbox-router",
                     "flusher": flusher,
                     "shell_file_limit": shell_file_limit,
+                    "raw_log_bytes": configuration.terminals.raw_log_bytes,
                     "host": host,
                 },
             ),
@@ -235,6 +242,7 @@ def daemon_tree(
                     "connections": "root/connections",
                     "handles": "root/inbox-router",
                     "handle_seen": HandleSeen,
+                    "settings": effective_values(configuration),
                 },
                 mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST),
                 shutdown_s=1.5,
@@ -244,13 +252,20 @@ def daemon_tree(
 
 
 async def _serve(
-    settings: DaemonSettings, state: State, keys: Keys, address: Address, shell_file_limit: int
+    settings: DaemonSettings,
+    configuration: Configuration,
+    state: State,
+    keys: Keys,
+    address: Address,
+    shell_file_limit: int,
 ) -> None:
     stop = trio.Event()
     let_shells_heed_signals()
     _stop_on_signals(stop)
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
-    tree = daemon_tree(settings, state, keyring, stop, shell_file_limit)
+    tree = daemon_tree(
+        settings, state, keyring, stop, shell_file_limit, configuration=configuration
+    )
     async with open_system(
         tree, observer=_log_life, on_slow_step=_log_slow_step, debug=settings.debug
     ) as system:

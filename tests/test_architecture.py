@@ -46,7 +46,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.announcing", ("actors", "aegis.protocol")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
-    ("aegis.config", ("actors.codec", "actors.errors", "aegis.errors", "aegis.names")),
+    ("aegis.configuration*", ("actors.codec", "aegis.configuration", "aegis.protocol")),
     (
         "aegis.protocol*",
         (
@@ -115,7 +115,18 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.root",
         ),
     ),
-    ("aegis.cli.up", ("aegis.cli", "aegis.root", "aegis.settings", "aegis.errors", "aegis.app")),
+    (
+        "aegis.cli.up",
+        (
+            "aegis.app",
+            "aegis.cli",
+            "aegis.configuration",
+            "aegis.errors",
+            "aegis.root",
+            "aegis.settings",
+        ),
+    ),
+    ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.root")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
@@ -143,6 +154,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         (
             "aegis.__version__",
             "aegis.client.line",
+            "aegis.configuration",
             "aegis.doctor",
             "aegis.errors",
             "aegis.journal",
@@ -222,6 +234,7 @@ ONLY_IN = {
     "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
+    "yaml": ("aegis.configuration*",),
 }
 """Libraries that only one place may touch."""
 
@@ -235,6 +248,7 @@ ONLY_LAZILY = {
     "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
     "aegis.chaos": ("aegis.cli*",),
+    "aegis.configuration": ("aegis.cli*",),
     "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
     "aegis.errors": ("aegis.cli*",),
@@ -428,7 +442,9 @@ def test_a_module_without_a_place_in_the_law_may_know_nothing_of_ours(module: st
     assert violations(module, "import aegis.errors") != []
 
 
-HEAVY = ["trio", "cattrs", "attr", "attrs", "mcp", "hypercorn", "structlog", "rich", "asyncio"]
+HEAVY = [
+    *("trio", "cattrs", "attr", "attrs", "mcp", "hypercorn", "structlog", "rich", "asyncio", "yaml")
+]
 
 
 def loaded_by(statement: str) -> list[str]:

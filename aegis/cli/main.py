@@ -40,6 +40,7 @@ _VERBS = {
     "token": "aegis.cli.session:token",
     "mcp": "aegis.cli.mcp:mcp",
     "doctor": "aegis.cli.doctor:doctor",
+    "config": "aegis.cli.config:config",
     "completion": "aegis.cli.completion:completion",
     "chaos": "aegis.cli.chaos:chaos",
 }

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from aegis.cli.config import refuse
 from aegis.cli.verb import globals_now, here, root_option
-from aegis.root import find_root
+from aegis.root import CONFIG_NAME, find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 
 _PORTS = click.IntRange(0, 65_535)
@@ -30,18 +31,26 @@ def up(
 
     The terminals that were open when the last one ended are started again, with fresh shells.
 
-    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one.
+    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one. What
+    that file says is checked first: if it is no good, nothing is started.
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
     given = root or globals_now().root
     directory = given.resolve() if given else find_root(here())
     level = "debug" if debug else log_level
-    # Imported last: it brings the whole system, which no other verb needs.
+    # Imported last: they bring the whole system, which no other verb needs.
+    from aegis.configuration.file import read_configuration
+    from aegis.configuration.problems import BadConfiguration
+
+    try:
+        configuration = read_configuration(directory / CONFIG_NAME).configuration
+    except BadConfiguration as error:
+        return refuse(error.lines())
     from aegis.app import run_daemon
     from aegis.errors import StartupError
 
     try:
-        return run_daemon(DaemonSettings(directory, host, port, level, clean, debug))
+        return run_daemon(DaemonSettings(directory, host, port, level, clean, debug), configuration)
     except StartupError as error:
         raise click.ClickException(str(error)) from None

@@ -27,10 +27,15 @@ def arguments_of(
 ) -> Arguments:
     """``given`` as it is sent: what differs from the default, and under which handle.
 
+    Where the daemon's configuration sets the default, None stands for it, and a value is sent.
+
     It is checked here as the daemon will check it, so that a mistake costs no way. Raises
     ``CommandFailed`` with the code ``invalid_request``.
     """
-    defaults = {field.name: field.default for field in resolved_fields(command)}
+    defaults = {
+        field.name: None if "setting" in field.metadata else field.default
+        for field in resolved_fields(command)
+    }
     sent = {name: value for name, value in given.items() if not _is(value, defaults.get(name))}
     if handle is not None:
         sent["from_handle"] = handle

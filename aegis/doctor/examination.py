@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from aegis import __version__
+from aegis.doctor.configuration import examine_configuration
 from aegis.doctor.daemon import examine_daemon, is_held
 from aegis.doctor.files import (
     examine_keys,
@@ -29,6 +30,7 @@ def examine(state: State) -> Iterator[Finding]:
     is_in_use = is_held(state)
     checks: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         ("machine", partial(examine_machine, state)),
+        ("configuration", partial(examine_configuration, state)),
         ("modes", partial(examine_modes, state)),
         ("version", partial(examine_version, state)),
         ("keys", partial(examine_keys, state)),

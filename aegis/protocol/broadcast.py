@@ -8,7 +8,12 @@ import attrs
 
 from aegis.protocol.command import MAX_TIMEOUT_S, Command, at_most_chars, between, described
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE, is_name, name_key
-from aegis.protocol.terminals import DEFAULT_RUN_TIMEOUT_S, MAX_CMD_CHARS, CommandRecord
+from aegis.protocol.terminals import (
+    DEFAULT_RUN_TIMEOUT_S,
+    MAX_CMD_CHARS,
+    CommandRecord,
+    limit_of_time,
+)
 
 MAX_BROADCAST = 64
 """Terminals that one broadcast may name."""
@@ -76,9 +81,5 @@ class Broadcast(Command[BroadcastOutcomes]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=described(
-            "Seconds for each terminal, waiting for it included.",
-            minimum=0.01,
-            maximum=MAX_TIMEOUT_S,
-        ),
+        metadata=limit_of_time("Seconds for each terminal, waiting for it included."),
     )

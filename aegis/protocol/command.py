@@ -40,6 +40,16 @@ def described(doc: str, **schema: Any) -> dict[str, Any]:
     return {"doc": doc, "schema": schema}
 
 
+def configurable(doc: str, setting: str, default: str, **schema: Any) -> dict[str, Any]:
+    """Field metadata as ``described`` gives it, of a field whose default the daemon's owner sets.
+
+    ``setting`` is the key of the configuration, ``default`` in words what holds without it. Who
+    receives a call puts the daemon's own value where the caller gave none; a schema states none.
+    """
+    told = f"{doc} Default: {setting} of the daemon's .aegis.yaml, else {default}."
+    return {"doc": told, "schema": schema, "setting": setting}
+
+
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 

@@ -85,7 +85,8 @@ def _default(field: attrs.Attribute[Any]) -> str:
     if field.default is attrs.NOTHING:
         return "required"
     factory = getattr(field.default, "factory", lambda: field.default)
-    return f"`{json.dumps(factory())}`"
+    setting = field.metadata.get("setting")
+    return f"`{setting}`" if setting else f"`{json.dumps(factory())}`"
 
 
 def _range(field: attrs.Attribute[Any]) -> str:

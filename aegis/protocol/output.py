@@ -8,7 +8,7 @@ import attrs
 
 from actors.messages import Request
 from aegis.protocol.command import MAX_TIMEOUT_S, at_most_chars, between, described
-from aegis.protocol.terminals import DEFAULT_RUN_TIMEOUT_S, CommandRecord, OnTerminal
+from aegis.protocol.terminals import DEFAULT_RUN_TIMEOUT_S, CommandRecord, OnTerminal, limit_of_time
 
 DEFAULT_OUTPUT_BYTES = 65_536
 MIN_OUTPUT_BYTES = 256
@@ -137,9 +137,7 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=described(
-            "Seconds after which to answer in any case.", minimum=0.01, maximum=MAX_TIMEOUT_S
-        ),
+        metadata=limit_of_time("Seconds after which to answer in any case."),
     )
 
 

@@ -1,6 +1,7 @@
 """JSON Schema of commands and replies (draft 2020-12), derived from their attrs fields.
 
-The schema says what the codec accepts, with four differences that JSON Schema cannot or should not
+A default that the daemon's configuration sets is told in the field's description only. Otherwise
+the schema says what the codec accepts, with four differences that JSON Schema cannot or should not
 say: the codec refuses ``5.0`` where an int is asked, ints beyond ±(2**53 - 1), and lone surrogates;
 and rules that a validator holds and the field's metadata does not repeat (``described``).
 Nested classes stand where they are used; only a class that contains itself goes to ``$defs``.
@@ -108,7 +109,7 @@ class _Builder:
         schema = self._of(field.type, keywords)
         if "doc" in field.metadata:
             schema["description"] = field.metadata["doc"]
-        if field.default is not attrs.NOTHING:
+        if field.default is not attrs.NOTHING and "setting" not in field.metadata:
             schema["default"] = _plain_default(field)
         return schema
 

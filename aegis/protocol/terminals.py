@@ -12,6 +12,7 @@ from aegis.protocol.command import (
     T,
     at_most_chars,
     between,
+    configurable,
     described,
     matching,
 )
@@ -153,6 +154,19 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
 _TERMINAL_NAME = described(f"The terminal's name: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
 COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
 ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
+NEW_COLS = configurable(COLS["doc"], "terminals.cols", f"{DEFAULT_COLS}", **COLS["schema"])
+NEW_ROWS = configurable(ROWS["doc"], "terminals.rows", f"{DEFAULT_ROWS}", **ROWS["schema"])
+
+
+def limit_of_time(doc: str) -> dict[str, Any]:
+    """Field metadata of a ``timeout`` that the daemon's owner may set."""
+    return configurable(
+        doc,
+        "terminals.timeout_s",
+        f"{DEFAULT_RUN_TIMEOUT_S:g}",
+        minimum=0.01,
+        maximum=MAX_TIMEOUT_S,
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -173,10 +187,11 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     shell: str | None = attrs.field(
         default=None,
         validator=at_most_chars(4096),
-        metadata=described(
+        metadata=configurable(
             "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
-            "program is run as well as can be (integration: fallback). Default: $SHELL of the "
-            "daemon if it has exact boundaries, else bash."
+            "program is run as well as can be (integration: fallback).",
+            "terminals.shell",
+            "$SHELL of the daemon if it has exact boundaries, else bash",
         ),
     )
     cwd: str | None = attrs.field(
@@ -190,9 +205,11 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         metadata=described("Variables merged over the daemon's environment."),
     )
     cols: int = attrs.field(
-        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=COLS
+        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=NEW_COLS
     )
-    rows: int = attrs.field(default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=ROWS)
+    rows: int = attrs.field(
+        default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=NEW_ROWS
+    )
     stderr: StandardError = attrs.field(
         default="merged",
         metadata=described(
@@ -226,11 +243,7 @@ class RunCommand(OnTerminal[CommandRecord]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=described(
-            "Seconds for the whole call, waiting for the terminal included.",
-            minimum=0.01,
-            maximum=MAX_TIMEOUT_S,
-        ),
+        metadata=limit_of_time("Seconds for the whole call, waiting for the terminal included."),
     )
 
 

@@ -16,6 +16,7 @@ from aegis.protocol.command import (
     T,
     at_most_chars,
     between,
+    configurable,
     described,
     matching,
 )
@@ -31,17 +32,20 @@ from aegis.protocol.output import (
 from aegis.protocol.terminals import (
     DEFAULT_COLS,
     DEFAULT_ROWS,
+    DEFAULT_RUN_TIMEOUT_S,
     MAX_CMD_CHARS,
     MAX_KEYS_CHARS,
+    NEW_COLS,
+    NEW_ROWS,
     Closed,
     Done,
+    limit_of_time,
 )
 
 WORKSPACE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}"
 WORKSPACE_RULE = "1 to 32 letters, digits, '_' or '-', beginning with a letter or a digit"
 SHELL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}"
 SHELL_RULE = "1 to 31 letters, digits, '_' or '-', beginning with a letter or a digit"
-DEFAULT_EXEC_TIMEOUT_S = 50.0
 
 ShellState = Literal["running", "stopped"]
 
@@ -106,8 +110,6 @@ _WORKSPACE = described(f"The workspace's name: {WORKSPACE_RULE}.", pattern=f"^{W
 _SHELL_ID = described(
     "The shell_id that shell_open gave: the name of its terminal.", pattern=f"^{NAME_PATTERN}$"
 )
-_COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
-_ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
 
 
 @attrs.frozen(kw_only=True)
@@ -170,11 +172,9 @@ class ExecCommand(OnWorkspace[ExecResult]):
         metadata=described("The command, for bash -c; several lines are allowed."),
     )
     timeout: float = attrs.field(
-        default=DEFAULT_EXEC_TIMEOUT_S,
+        default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=described(
-            "Seconds until the command is ended.", minimum=0.01, maximum=MAX_TIMEOUT_S
-        ),
+        metadata=limit_of_time("Seconds until the command is ended."),
     )
 
 
@@ -196,10 +196,10 @@ class OpenShell(OnWorkspace[ShellInfo]):
         ),
     )
     cols: int = attrs.field(
-        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=_COLS
+        default=DEFAULT_COLS, validator=between(2, 1000, "columns"), metadata=NEW_COLS
     )
     rows: int = attrs.field(
-        default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=_ROWS
+        default=DEFAULT_ROWS, validator=between(1, 1000, "rows"), metadata=NEW_ROWS
     )
     cwd: str | None = attrs.field(
         default=None,
@@ -209,7 +209,9 @@ class OpenShell(OnWorkspace[ShellInfo]):
     shell: str | None = attrs.field(
         default=None,
         validator=at_most_chars(4096),
-        metadata=described("Path or name of the shell program; default: as for aegis_term_spawn."),
+        metadata=configurable(
+            "Path or name of the shell program.", "terminals.shell", "as for aegis_term_spawn"
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import resource
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +54,10 @@ class Address:
 
 
 class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
-    """Serves every face of the daemon at ``address``. It hears what clients may watch."""
+    """Serves every face of the daemon at ``address``. It hears what clients may watch.
+
+    ``settings`` are values for what callers leave out, by the keys of the configuration.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         connections: str,
         handles: str,
         handle_seen: type,
+        settings: Mapping[str, object],
     ) -> None:
         self._address = address
         self._keys = keys
@@ -73,6 +78,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._connections = connections
         self._handles = handles
         self._handle_seen = handle_seen
+        self._settings = settings
         self._happenings = Happenings()
         self._stop = trio.Event()
         self._stopped = trio.Event()
@@ -87,6 +93,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 on_handle=self.context.system.ref(self._handles),
                 seen=self._handle_seen,
             ),
+            self._settings,
         )
         desk = Desk(
             port=port,

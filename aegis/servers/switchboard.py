@@ -20,6 +20,7 @@ from actors import (
     describe,
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
+from aegis.protocol.defaults import with_settings
 from aegis.protocol.table import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
@@ -35,14 +36,22 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]")
 
 
 class Switchboard:
-    """Makes a ``Connection`` for each caller with its first call, and ends it with the caller."""
+    """Makes a ``Connection`` for each caller with its first call, and ends it with the caller.
+
+    ``settings`` are the daemon's values for what callers leave out (``with_settings``).
+    """
 
     def __init__(
-        self, system: System, supervisor: str, make_spec: Callable[[str, Caller], ChildSpec]
+        self,
+        system: System,
+        supervisor: str,
+        make_spec: Callable[[str, Caller], ChildSpec],
+        settings: Mapping[str, object],
     ) -> None:
         self._system = system
         self._supervisor = supervisor
         self._make_spec = make_spec
+        self._settings = settings
         self._refs: dict[str, Ref[Invoke]] = {}
         self._starting: dict[str, trio.Event] = {}
 
@@ -54,6 +63,7 @@ class Switchboard:
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
         """Carry out a command for ``caller``. Raises what ``CallPort.call`` says."""
         connection = await self._connection(caller)
+        arguments = with_settings(entry, arguments, self._settings)
         try:
             return await _ask(connection, entry, arguments)
         except AskError as error:

@@ -18,6 +18,7 @@ from aegis.announcing import announce, tell_terminal
 from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
+from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.names import nearest
 from aegis.protocol import control
 from aegis.protocol import output as out
@@ -87,7 +88,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``.
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
-    first life starts those again. The shells run on ``host``.
+    first life starts those again. The shells run on ``host``. A file of raw output grows to
+    ``raw_log_bytes``.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         inboxes: str,
         shell_file_limit: int,
         host: ProcessHost,
+        raw_log_bytes: int = LIMIT_BYTES,
     ) -> None:
         self._root = root
         self._directory = directory
@@ -111,6 +114,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._flusher = flusher
         self._inboxes_path = inboxes
         self._shell_file_limit = shell_file_limit
+        self._raw_log_bytes = raw_log_bytes
         self._host = host
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
@@ -142,6 +146,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 scan=self._scan,
                 groups=self._groups,
                 shell_file_limit=self._shell_file_limit,
+                raw_log_bytes=self._raw_log_bytes,
             ),
             workspace=self._workspace,
             flusher=self._flusher,

@@ -24,7 +24,6 @@ from aegis.terminals import messages as msg
 from aegis.terminals.audience import Audience
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
-from aegis.terminals.history import History
 from aegis.terminals.introducing import introduction, state_of
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
@@ -32,6 +31,7 @@ from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost, ShellProcess
 from aegis.terminals.process_scan import ProcessScan
+from aegis.terminals.raw_bytes import open_raw_log
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.responder import Responder
 from aegis.terminals.running import RunningShell
@@ -74,6 +74,7 @@ class Shell(Actor[ShellMessage]):
         files: TerminalFiles,
         disk: Disk,
         file_limit: int,
+        raw_log_bytes: int,
         host: ProcessHost,
         scan: ProcessScan,
         groups: GroupScan,
@@ -81,6 +82,7 @@ class Shell(Actor[ShellMessage]):
         self._settings = settings
         self._files = files
         self._disk = disk
+        self._raw_log_bytes = raw_log_bytes
         self._cleaner = Cleaner(settings=settings, files=files, disk=disk, scan=scan)
         self._starter = Starter(
             settings=settings,
@@ -116,8 +118,7 @@ class Shell(Actor[ShellMessage]):
             self._settings = saved_settings(disk, self._files, self._settings)
             self._rows, self._cols = self._settings.rows, self._settings.cols
         await self._cleaner.end_earlier(self.context.incarnation)
-        told = History(self._files.ledger, disk=disk).last_cursor()
-        self._raw_log = RawLog.open(self._files.directory, disk=disk, at_least=told)
+        self._raw_log = open_raw_log(disk, self._files, self._raw_log_bytes)
         self._first_cursor = self._raw_log.position
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
         self._audience = self._new_audience(self._raw_log, self._screen)

@@ -32,6 +32,7 @@ class Subtrees:
     scan: ProcessScan
     groups: GroupScan
     shell_file_limit: int
+    raw_log_bytes: int
 
     @property
     def names(self) -> list[str]:
@@ -88,6 +89,7 @@ class Subtrees:
                         "files": files,
                         "disk": self.flusher.disk,
                         "file_limit": self.shell_file_limit,
+                        "raw_log_bytes": self.raw_log_bytes,
                         "host": self.host,
                         "scan": self.scan,
                         "groups": self.groups,

@@ -17,9 +17,6 @@ from aegis.protocol.output import (
 )
 from aegis.protocol.screens import GetScreen, Screen
 from aegis.protocol.terminals import (
-    DEFAULT_COLS,
-    DEFAULT_ROWS,
-    DEFAULT_RUN_TIMEOUT_S,
     Closed,
     CloseTerminal,
     CommandRecord,
@@ -54,8 +51,8 @@ class Terminals(BlockingNoun):
         shell: str | None = None,
         cwd: str | None = None,
         env: dict[str, str] | None = None,
-        cols: int = DEFAULT_COLS,
-        rows: int = DEFAULT_ROWS,
+        cols: int | None = None,
+        rows: int | None = None,
         stderr: StandardError = "merged",
     ) -> TerminalInfo:
         """Start a shared terminal: a real shell on a real PTY."""
@@ -74,12 +71,12 @@ class Terminals(BlockingNoun):
         """List the open terminals."""
         return self._call(ListTerminals)
 
-    def run(self, name: str, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S) -> CommandRecord:
+    def run(self, name: str, cmd: str, *, timeout: float | None = None) -> CommandRecord:
         """Run a command and wait until it ends, at most ``timeout`` seconds; gives its record."""
         return self._call(RunCommand, name=name, cmd=cmd, timeout=timeout)
 
     def broadcast(
-        self, names: Names, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
+        self, names: Names, cmd: str, *, timeout: float | None = None
     ) -> BroadcastOutcomes:
         """Run one command on several terminals at once, each within ``timeout`` seconds."""
         return self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
@@ -120,7 +117,7 @@ class Terminals(BlockingNoun):
         pattern: str | None = None,
         idle_s: float | None = None,
         cursor: int | None = None,
-        timeout: float = DEFAULT_RUN_TIMEOUT_S,
+        timeout: float | None = None,
     ) -> WaitOutcome:
         """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
         return self._call(

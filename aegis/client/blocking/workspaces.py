@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.workspaces import (
-    DEFAULT_EXEC_TIMEOUT_S,
     CreateWorkspace,
     DeleteWorkspace,
     ExecCommand,
@@ -31,8 +30,6 @@ class Workspaces(BlockingNoun):
         """Delete a workspace and close its shells; its directory is left alone."""
         return self._call(DeleteWorkspace, workspace=workspace, purge=purge)
 
-    def exec(
-        self, workspace: str, command: str, *, timeout: float = DEFAULT_EXEC_TIMEOUT_S
-    ) -> ExecResult:
+    def exec(self, workspace: str, command: str, *, timeout: float | None = None) -> ExecResult:
         """Run a command without a terminal, at most ``timeout`` seconds."""
         return self._call(ExecCommand, workspace=workspace, command=command, timeout=timeout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.client.nouns.noun import Noun
 from aegis.protocol.output import DEFAULT_OUTPUT_BYTES, OutputChunk
-from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, Closed, Done
+from aegis.protocol.terminals import Closed, Done
 from aegis.protocol.workspaces import (
     CloseShell,
     OpenShell,
@@ -23,8 +23,8 @@ class Shells(Noun):
         workspace: str,
         *,
         name: str | None = None,
-        cols: int = DEFAULT_COLS,
-        rows: int = DEFAULT_ROWS,
+        cols: int | None = None,
+        rows: int | None = None,
         cwd: str | None = None,
         shell: str | None = None,
     ) -> ShellInfo:

@@ -18,9 +18,6 @@ from aegis.protocol.output import (
 )
 from aegis.protocol.screens import GetScreen, Screen
 from aegis.protocol.terminals import (
-    DEFAULT_COLS,
-    DEFAULT_ROWS,
-    DEFAULT_RUN_TIMEOUT_S,
     Closed,
     CloseTerminal,
     CommandRecord,
@@ -52,8 +49,8 @@ class Terminals(Noun):
         shell: str | None = None,
         cwd: str | None = None,
         env: dict[str, str] | None = None,
-        cols: int = DEFAULT_COLS,
-        rows: int = DEFAULT_ROWS,
+        cols: int | None = None,
+        rows: int | None = None,
         stderr: StandardError = "merged",
     ) -> TerminalInfo:
         """Start a shared terminal: a real shell on a real PTY."""
@@ -72,14 +69,12 @@ class Terminals(Noun):
         """List the open terminals."""
         return await self._call(ListTerminals)
 
-    async def run(
-        self, name: str, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
-    ) -> CommandRecord:
+    async def run(self, name: str, cmd: str, *, timeout: float | None = None) -> CommandRecord:
         """Run a command and wait until it ends, at most ``timeout`` seconds; gives its record."""
         return await self._call(RunCommand, name=name, cmd=cmd, timeout=timeout)
 
     async def broadcast(
-        self, names: Names, cmd: str, *, timeout: float = DEFAULT_RUN_TIMEOUT_S
+        self, names: Names, cmd: str, *, timeout: float | None = None
     ) -> BroadcastOutcomes:
         """Run one command on several terminals at once, each within ``timeout`` seconds."""
         return await self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
@@ -120,7 +115,7 @@ class Terminals(Noun):
         pattern: str | None = None,
         idle_s: float | None = None,
         cursor: int | None = None,
-        timeout: float = DEFAULT_RUN_TIMEOUT_S,
+        timeout: float | None = None,
     ) -> WaitOutcome:
         """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
         return await self._call(

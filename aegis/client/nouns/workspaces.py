@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aegis.client.nouns.noun import Noun
 from aegis.protocol.workspaces import (
-    DEFAULT_EXEC_TIMEOUT_S,
     CreateWorkspace,
     DeleteWorkspace,
     ExecCommand,
@@ -32,7 +31,7 @@ class Workspaces(Noun):
         return await self._call(DeleteWorkspace, workspace=workspace, purge=purge)
 
     async def exec(
-        self, workspace: str, command: str, *, timeout: float = DEFAULT_EXEC_TIMEOUT_S
+        self, workspace: str, command: str, *, timeout: float | None = None
     ) -> ExecResult:
         """Run a command without a terminal, at most ``timeout`` seconds."""
         return await self._call(ExecCommand, workspace=workspace, command=command, timeout=timeout)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from aegis.configuration.sections import Configuration
 from aegis.errors import StartupError
 from aegis.settings import DaemonSettings
 
@@ -24,7 +25,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[DaemonSettings]:
     """The settings with which a daemon would have been run; it ends at once with code 0."""
     settings: list[DaemonSettings] = []
 
-    def run_daemon(given: DaemonSettings) -> int:
+    def run_daemon(given: DaemonSettings, configuration: Configuration) -> int:
         settings.append(given)
         if given.host == "taken":
             raise StartupError("another daemon (pid 7) serves this root")

@@ -36,8 +36,9 @@ class Board:
 
     def __init__(self, system: System) -> None:
         self.begin = trio.Event()
+        self.settings: dict[str, object] = {}
         self._system = system
-        self.port = Switchboard(system, "root/connections", self._spec)
+        self.port = Switchboard(system, "root/connections", self._spec, self.settings)
 
     def _spec(self, name: str, caller: Caller) -> ChildSpec:
         return ChildSpec(name=name, actor=Slow, arguments={"begin": self.begin})

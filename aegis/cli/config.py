@@ -1,0 +1,86 @@
+"""The configuration: ``config check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aegis.cli.show import print_json, print_lines, say, table
+from aegis.cli.verb import globals_now, here, json_option, root_option
+from aegis.root import CONFIG_NAME, find_root
+
+BAD_CONFIGURATION = 2
+"""What a verb exits with that cannot use the configuration."""
+
+_HEAD = ["key", "value", "from"]
+
+
+@click.group()
+def config() -> None:
+    """The configuration of a root, .aegis.yaml."""
+
+
+@config.command()
+@root_option
+@json_option
+def check(root: Path | None, as_json: bool) -> int:
+    """Read the configuration as `up` would, and say what holds.
+
+    Exits with 2 if it cannot be used. It needs no daemon; one that runs goes on with what it read
+    when it was started.
+    """
+    # Imported late: it brings libraries that no other verb needs.
+    from aegis.configuration.file import read_configuration
+    from aegis.configuration.problems import BadConfiguration
+
+    path = find_root(root or globals_now().root or here()) / CONFIG_NAME
+    try:
+        parsed = read_configuration(path)
+    except BadConfiguration as error:
+        if not as_json:
+            return refuse(error.lines())
+        print_json(_refusal(path, error))
+        return BAD_CONFIGURATION
+    _show(path, parsed, as_json=as_json)
+    return 0
+
+
+def refuse(lines: Iterable[str]) -> int:
+    """Tell what is wrong with a configuration, a line for each; gives the exit code."""
+    for line in lines:
+        say(f"aegis-actors: {line}")
+    return BAD_CONFIGURATION
+
+
+def _show(path: Path, parsed: Any, *, as_json: bool) -> None:
+    from aegis.configuration.file import warnings_of
+    from aegis.configuration.sections import effective_values
+
+    values = effective_values(parsed.configuration)
+    warnings = list(warnings_of(parsed.configuration))
+    if as_json:
+        given = list(parsed.given)
+        found = {"file": str(path), "ok": True, "values": values, "given": given}
+        print_json({**found, "warnings": warnings, "problems": []})
+        return
+    sources = dict.fromkeys(parsed.given, "the file")
+    rows = [[name, value, sources.get(name, "default")] for name, value in values.items()]
+    print_lines(table(_HEAD, rows))
+    for warning in warnings:
+        say(f"aegis-actors: warning: {path}: {warning}")
+
+
+def _refusal(path: Path, error: Any) -> dict[str, Any]:
+    problems = [
+        {
+            "line": None if each.place is None else each.place.line,
+            "column": None if each.place is None else each.place.column,
+            "key": each.key or None,
+            "sentence": each.sentence,
+        }
+        for each in error.problems
+    ]
+    return {"file": str(path), "ok": False, "problems": problems, "more": error.more}

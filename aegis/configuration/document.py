@@ -1,0 +1,114 @@
+"""From the bytes of the file to a tree of YAML nodes, each with its place. Pure.
+
+Only what a configuration needs of YAML is taken: mappings, lists, single values. Aliases, anchors
+and tags are refused, so that a short file cannot mean a huge one, and so are several documents and
+deep nesting. Nothing but ``BadConfiguration`` is raised, whatever the bytes are.
+"""
+
+from __future__ import annotations
+
+import yaml
+
+from aegis.configuration.problems import BadConfiguration, Place, Problem
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16
+MAX_TOLD_CHARS = 160
+
+
+def compose(content: bytes) -> yaml.Node | None:
+    """The one document that ``content`` holds; None if it holds nothing but comments.
+
+    Raises ``BadConfiguration``.
+    """
+    text = _decoded(content)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        raise _bad(_unreadable(error), _place_of(text, error.position)) from None
+    try:
+        return loader.get_single_node()
+    except _Refused as error:
+        raise _bad(error.sentence, place_at(error.mark)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark or loader.get_mark()
+        raise _bad(_told(error), place_at(mark)) from None
+    except (ValueError, OverflowError):
+        # Python refuses the number of a character, or of a version of YAML.
+        sentence = "cannot be read as YAML: a number in it is out of range"
+        raise _bad(sentence, place_at(loader.get_mark())) from None
+    finally:
+        loader.dispose()
+
+
+def place_at(mark: yaml.error.Mark) -> Place:
+    """The place of a mark of the YAML reader, which counts from 0."""
+    return Place(mark.line + 1, mark.column + 1)
+
+
+class _Refused(Exception):
+    """Something that YAML has and a configuration does not."""
+
+    def __init__(self, sentence: str, mark: yaml.error.Mark) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.mark = mark
+
+
+class _Loader(yaml.SafeLoader):
+    """Makes nodes only; refuses while it reads, before anything can grow."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        """A node with all below it; ``parent`` and ``index`` are where it hangs."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise _Refused("anchors (&) and aliases (*) are not used here", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise _Refused("tags (!) are not used here", event.start_mark)
+        if self._depth == MAX_DEPTH:
+            raise _Refused(f"is nested more than {MAX_DEPTH} levels deep", event.start_mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)  # type: ignore[arg-type]
+        finally:
+            self._depth -= 1
+
+
+def _decoded(content: bytes) -> str:
+    if len(content) > MAX_BYTES:
+        raise _bad(f"is longer than {MAX_BYTES} bytes: no configuration is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = _place_of(content[: error.start].decode("utf-8-sig"), None)
+        raise _bad("is not UTF-8 text: save it as UTF-8", place) from None
+
+
+def _unreadable(error: yaml.reader.ReaderError) -> str:
+    number = error.character if isinstance(error.character, int) else ord(error.character)
+    return f"holds the character U+{number:04X}, which cannot stand in YAML: remove it"
+
+
+def _told(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or error.context or "it does not fit its rules"
+    if r"'\t'" in problem:
+        return "a tab stands where only spaces may: indent with spaces"
+    if "another document" in problem:
+        return "a second document begins ('---'): a configuration is one document"
+    if len(problem) > MAX_TOLD_CHARS:
+        problem = f"{problem[: MAX_TOLD_CHARS - 1]}…"
+    return f"cannot be read as YAML: {problem}"
+
+
+def _place_of(text: str, position: int | None) -> Place:
+    """The place of the character at ``position``; None: behind the last."""
+    before = text[:position].replace("\r\n", "\n").replace("\r", "\n")
+    return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+def _bad(sentence: str, place: Place | None = None) -> BadConfiguration:
+    return BadConfiguration([Problem(sentence, place)])

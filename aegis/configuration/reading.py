@@ -1,0 +1,166 @@
+"""From a tree of YAML nodes to a ``Configuration``, or to what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+import yaml
+
+from actors.codec import structure
+from aegis.configuration.document import compose, place_at
+from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Problem
+from aegis.configuration.sections import Configuration, every_key, sections
+from aegis.configuration.setting import Key, keys_of
+from aegis.configuration.values import MAX_SHOWN_CHARS, Guess, Scalar, Unfit
+
+_GUESSES: dict[str, Guess] = {
+    "str": "text",
+    "null": "nothing",
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "timestamp": "a date",
+}
+
+
+@attrs.frozen
+class Parsed:
+    """A configuration, and the whole names of the keys that its file gives."""
+
+    configuration: Configuration = attrs.field(factory=Configuration)
+    given: tuple[str, ...] = ()
+
+
+def parse(content: bytes) -> Parsed:
+    """The configuration that a file of this content means; an empty one means the defaults.
+
+    Raises ``BadConfiguration`` with all that is wrong, and nothing else.
+    """
+    root = compose(content)
+    if root is None or _is_nothing(root):
+        return Parsed()
+    reader = _Reader()
+    document = reader.document(root)
+    if reader.problems:
+        raise BadConfiguration(reader.problems)
+    given = [f"{section}.{name}" for section, keys in document.items() for name in keys]
+    order = [key.name for key in every_key()]
+    return Parsed(structure(Configuration, document), tuple(sorted(given, key=order.index)))
+
+
+class _Reader:
+    """Walks the tree and collects all that is wrong, in the order of the file."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def document(self, root: yaml.Node) -> dict[str, dict[str, object]]:
+        """The plain values of each section that the file has."""
+        known = sections()
+        document: dict[str, dict[str, object]] = {}
+        if not isinstance(root, yaml.MappingNode):
+            self._add(root, "", f"must be a mapping such as 'terminals:', not {_name_of(root)}")
+            return document
+        for name, node in self._entries(root, "", known):
+            document[name] = self._section(name, known[name], node)
+        return document
+
+    def _section(self, section: str, form: type, node: yaml.Node) -> dict[str, object]:
+        known = {key.name.partition(".")[2]: key for key in keys_of(section, form)}
+        values: dict[str, object] = {}
+        if _is_nothing(node):
+            return values
+        if not isinstance(node, yaml.MappingNode):
+            some = ", ".join(known)
+            self._add(node, section, f"{section} must be a mapping of {some}, not {_name_of(node)}")
+            return values
+        for name, inner in self._entries(node, f"{section}.", known):
+            self._read(known[name], inner, name, values)
+        return values
+
+    def _read(self, key: Key, node: yaml.Node, name: str, values: dict[str, object]) -> None:
+        if not isinstance(node, yaml.ScalarNode):
+            self._add(
+                node, key.name, f"{key.name} must be {key.kind.expected}, not {_name_of(node)}"
+            )
+            return
+        try:
+            values[name] = key.kind.read(scalar_of(node))
+        except Unfit as error:
+            self._add(node, key.name, f"{key.name} {error}")
+
+    def _entries(
+        self, mapping: yaml.MappingNode, prefix: str, known: Iterable[str]
+    ) -> Iterator[tuple[str, yaml.Node]]:
+        """The entries whose keys are known, each once; the others are problems."""
+        lines: dict[str, int] = {}
+        for key, value in mapping.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            if name is None:
+                self._add(key, prefix, f"a key must be a name, not {_name_of(key)}")
+            elif name in lines:
+                self._add(
+                    key,
+                    f"{prefix}{name}",
+                    f"{prefix}{_shortened(name)} stands here a second time; it stands on line "
+                    f"{lines[name]} already",
+                )
+            else:
+                lines[name] = key.start_mark.line + 1
+                if name in known:
+                    yield name, value
+                else:
+                    self._add_unknown(key, prefix, name, known)
+
+    def _add_unknown(self, node: yaml.Node, prefix: str, name: str, known: Iterable[str]) -> None:
+        if len(self.problems) >= MAX_PROBLEMS:
+            sentence = ""  # it is only counted
+        else:
+            whole = f"{prefix}{name}"
+            shown = f"{_shortened(whole)!r}"
+            sentence = f"there is no key {shown}; {_hint(prefix, name, list(known))}"
+        self._add(node, f"{prefix}{name}", sentence)
+
+    def _add(self, node: yaml.Node, key: str, sentence: str) -> None:
+        key = _shortened(key.removesuffix("."))
+        self.problems.append(Problem(sentence, place_at(node.start_mark), key))
+
+
+def scalar_of(node: yaml.ScalarNode) -> Scalar:
+    """A single value, and what YAML takes it for."""
+    guess = _GUESSES.get(node.tag.rpartition(":")[2], "text")
+    return Scalar(node.value, guess, plain=node.style is None)
+
+
+def _hint(prefix: str, name: str, known: list[str]) -> str:
+    """What may have been meant: a key of this section, or one that belongs elsewhere."""
+    name = _shortened(name)
+    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {f'{prefix}{close[0]}'!r}?"
+    elsewhere = [key.name for key in every_key() if key.name.partition(".")[2] == name.lower()]
+    if elsewhere:
+        return f"did you mean {elsewhere[0]!r}?"
+    return f"there are {', '.join(f'{prefix}{each}' for each in known)}"
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    if not isinstance(node, yaml.ScalarNode):
+        return False
+    scalar = scalar_of(node)
+    return scalar.plain and scalar.guess == "nothing"
+
+
+def _name_of(node: Any) -> str:
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    return repr(_shortened(node.value))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"

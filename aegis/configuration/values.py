@@ -1,0 +1,187 @@
+"""Kinds of values: what a key may be set to, and how that is said. Pure.
+
+YAML guesses what a plain word means: ``no`` is false, ``0120`` is eighty, ``1:30`` is ninety. Here
+the key says what is meant, and a word that YAML would take for something else is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Any, Literal, Protocol
+
+import attrs
+
+Guess = Literal["text", "nothing", "true or false", "a number", "a date"]
+
+MAX_SHOWN_CHARS = 60
+MAX_DIGITS = 40
+
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+_DECIMAL = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+_ODD = re.compile(r"[-+]?(0[0-9a-zA-Z_]|[0-9]+[_:])|\+[0-9]")
+"""How numbers begin that YAML 1.1 reads in other bases, in minutes, or with fillings."""
+
+
+class Unfit(Exception):
+    """A value does not fit its key; the text follows the key in a sentence."""
+
+
+@attrs.frozen
+class Scalar:
+    """A single value as it stands in the file; ``guess`` is what YAML takes it for.
+
+    ``plain``: it stands there without quotes, and not as a block of text.
+    """
+
+    text: str
+    guess: Guess = "text"
+    plain: bool = True
+
+
+class Kind(Protocol):
+    """What a key may be set to."""
+
+    @property
+    def expected(self) -> str:
+        """That as a noun phrase: ``a whole number from 2 to 1000``."""
+        ...
+
+    def read(self, scalar: Scalar) -> object:
+        """The value that the file gives. Raises ``Unfit``."""
+        ...
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value that came otherwise may stand here."""
+        ...
+
+
+@attrs.frozen
+class WholeNumber:
+    """A whole number in decimal digits, from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+    unit: str = ""
+
+    @property
+    def expected(self) -> str:
+        """As ``Kind`` says."""
+        return f"a whole number{_of(self.unit)} from {self.low} to {self.high}"
+
+    def read(self, scalar: Scalar) -> int:
+        """As ``Kind`` says."""
+        check_given(scalar, self)
+        if not scalar.plain or len(scalar.text) > MAX_DIGITS or not _WHOLE.fullmatch(scalar.text):
+            raise unfit(scalar, self)
+        value = int(scalar.text)
+        if not self.fits(value):
+            raise unfit(scalar, self)
+        return value
+
+    def fits(self, value: Any) -> bool:
+        """As ``Kind`` says."""
+        return type(value) is int and self.low <= value <= self.high
+
+
+@attrs.frozen
+class Number:
+    """A number in decimal digits, from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+    unit: str = ""
+
+    @property
+    def expected(self) -> str:
+        """As ``Kind`` says."""
+        return f"a number{_of(self.unit)} from {self.low:.16g} to {self.high:.16g}"
+
+    def read(self, scalar: Scalar) -> float:
+        """As ``Kind`` says."""
+        check_given(scalar, self)
+        if not scalar.plain or len(scalar.text) > MAX_DIGITS or not _DECIMAL.fullmatch(scalar.text):
+            raise unfit(scalar, self)
+        value = float(scalar.text)
+        if not self.fits(value):
+            raise unfit(scalar, self)
+        return value
+
+    def fits(self, value: Any) -> bool:
+        """As ``Kind`` says."""
+        return type(value) is float and math.isfinite(value) and self.low <= value <= self.high
+
+
+@attrs.frozen
+class Program:
+    """A program: a name that is looked for in PATH, or an absolute path."""
+
+    max_chars: int = 4096
+
+    @property
+    def expected(self) -> str:
+        """As ``Kind`` says."""
+        return "the name of a program or an absolute path"
+
+    def read(self, scalar: Scalar) -> str:
+        """As ``Kind`` says."""
+        check_given(scalar, self)
+        if scalar.plain and scalar.guess != "text":
+            raise Unfit(
+                f"must be {self.expected}; YAML takes {shown(scalar)} for {scalar.guess}: if it is "
+                "the program, put it in quotes"
+            )
+        if len(scalar.text) > self.max_chars:
+            length = len(scalar.text)
+            raise Unfit(f"must be at most {self.max_chars} characters long, not {length}")
+        if not self.fits(scalar.text):
+            raise unfit(scalar, self)
+        return scalar.text
+
+    def fits(self, value: Any) -> bool:
+        """As ``Kind`` says; None is no program, where that is the default."""
+        if value is None:
+            return True
+        is_sane = type(value) is str and 0 < len(value) <= self.max_chars
+        return is_sane and _is_written(value) and ("/" not in value or value.startswith("/"))
+
+
+def check_given(scalar: Scalar, kind: Kind) -> None:
+    """Raise ``Unfit`` if the key stands there with nothing behind it."""
+    if scalar.plain and scalar.guess == "nothing":
+        raise Unfit(f"has no value: give {kind.expected}, or leave the key out")
+
+
+def unfit(scalar: Scalar, kind: Kind) -> Unfit:
+    """The error for a value that is not of this kind."""
+    quoted = "" if scalar.plain else "the quoted "
+    return Unfit(f"must be {kind.expected}, not {quoted}{shown(scalar)}{_remedy(scalar, kind)}")
+
+
+def _remedy(scalar: Scalar, kind: Kind) -> str:
+    """What to do about a number that is one, but not written as one here."""
+    if isinstance(kind, Program):
+        return ""
+    if not scalar.plain:
+        return ": leave the quotes out" if _DECIMAL.fullmatch(scalar.text) else ""
+    is_odd = _ODD.match(scalar.text) and not _WHOLE.fullmatch(scalar.text)
+    return "; write it in plain decimal digits" if is_odd else ""
+
+
+def shown(scalar: Scalar) -> str:
+    """The value as a sentence shows it: short, on one line, with nothing a terminal would obey."""
+    text = scalar.text
+    if len(text) > MAX_SHOWN_CHARS:
+        text = f"{text[: MAX_SHOWN_CHARS - 1]}…"
+    return text if scalar.plain and _DECIMAL.fullmatch(text) else repr(text)
+
+
+def _is_written(text: str) -> bool:
+    """Whether it holds neither control characters nor halves of surrogate pairs."""
+    return not any(unicodedata.category(each) in ("Cc", "Cs") for each in text)
+
+
+def _of(unit: str) -> str:
+    return f" of {unit}" if unit else ""
