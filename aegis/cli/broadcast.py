@@ -27,7 +27,9 @@ class _BehindDashes(click.Command):
 
 
 @click.command(cls=_BehindDashes)
-@click.option("--timeout", type=float, help="Seconds for each terminal; default 50.")
+@click.option(
+    "--timeout", type=float, help="Seconds for each terminal; default 50, or as configured."
+)
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @verb
 def broadcast(daemon: Daemon, names: Sequence[str], timeout: float | None) -> int:

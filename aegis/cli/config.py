@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from aegis.cli.show import print_json, print_lines, say, table
+from aegis.cli.show import escaped_line, print_json, print_lines, say, table
 from aegis.cli.verb import globals_now, here, json_option, root_option
 from aegis.root import CONFIG_NAME, find_root
 
@@ -29,14 +30,16 @@ def config() -> None:
 def check(root: Path | None, as_json: bool) -> int:
     """Read the configuration as `up` would, and say what holds.
 
-    Exits with 2 if it cannot be used. It needs no daemon; one that runs goes on with what it read
-    when it was started.
+    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one. Exits
+    with 2 if it cannot be used. It needs no daemon; one that runs goes on with what it read when it
+    was started.
     """
     # Imported late: it brings libraries that no other verb needs.
     from aegis.configuration.file import read_configuration
     from aegis.configuration.problems import BadConfiguration
 
-    path = find_root(root or globals_now().root or here()) / CONFIG_NAME
+    given = root or globals_now().root
+    path = (given.resolve() if given else find_root(here())) / CONFIG_NAME
     try:
         parsed = read_configuration(path)
     except BadConfiguration as error:
@@ -64,13 +67,19 @@ def _show(path: Path, parsed: Any, *, as_json: bool) -> None:
     if as_json:
         given = list(parsed.given)
         found = {"file": str(path), "ok": True, "values": values, "given": given}
-        print_json({**found, "warnings": warnings, "problems": []})
+        print_json({**found, "warnings": warnings, "problems": [], "more_problems": 0})
         return
     sources = dict.fromkeys(parsed.given, "the file")
-    rows = [[name, value, sources.get(name, "default")] for name, value in values.items()]
+    is_there = os.path.lexists(path)
+    print_lines(escaped_line(f"read {path}" if is_there else f"there is no {path}: all defaults"))
+    rows = [[name, _plain(value), sources.get(name, "default")] for name, value in values.items()]
     print_lines(table(_HEAD, rows))
     for warning in warnings:
         say(f"aegis-actors: warning: {path}: {warning}")
+
+
+def _plain(value: object) -> object:
+    return f"{value:.16g}" if isinstance(value, float) else value
 
 
 def _refusal(path: Path, error: Any) -> dict[str, Any]:
@@ -83,4 +92,5 @@ def _refusal(path: Path, error: Any) -> dict[str, Any]:
         }
         for each in error.problems
     ]
-    return {"file": str(path), "ok": False, "problems": problems, "more": error.more}
+    found = {"file": str(path), "ok": False, "values": {}, "given": [], "warnings": []}
+    return {**found, "problems": problems, "more_problems": error.more}

@@ -87,7 +87,12 @@ def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
 @click.option("--pattern", metavar="RE", help="Or until this appears in the output.")
 @click.option("--idle", "idle_s", type=float, metavar="S", help="Or until S seconds of quiet.")
 @click.option("--cursor", type=int, metavar="N", help="Where to begin to look for the pattern.")
-@click.option("--timeout", type=float, metavar="S", help="Seconds to wait at most; default 50.")
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="S",
+    help="Seconds to wait at most; default 50, or as configured.",
+)
 @click.argument("name")
 @verb
 def wait(daemon: Daemon, name: str, **conditions: int | float | str | None) -> int:

@@ -89,7 +89,11 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
 
 
 @workspace.command("exec", context_settings={"allow_interspersed_args": False})
-@click.option("--timeout", type=float, help="Seconds until the command is ended; default 50.")
+@click.option(
+    "--timeout",
+    type=float,
+    help="Seconds until the command is ended; default 50, or as configured.",
+)
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
 @verb

@@ -47,12 +47,15 @@ def test_arguments_carry_types_bounds_defaults_and_words() -> None:
         "type": "number",
         "minimum": 0.01,
         "maximum": 86_400,
-        "description": "Seconds for the whole call, waiting for the terminal included.",
-        "default": 50.0,
+        "description": (
+            "Seconds for the whole call, waiting for the terminal included. Default: "
+            "terminals.timeout_s of the daemon's .aegis.yaml, else 50."
+        ),
     }
     spawn = input_schema(SpawnTerminal)["properties"]
     assert spawn["env"]["additionalProperties"] == {"type": "string"}
     assert spawn["env"]["default"] == {}
+    assert "default" not in spawn["cols"], "the daemon's owner may have set another"
     assert spawn["shell"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
