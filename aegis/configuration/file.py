@@ -53,9 +53,12 @@ def _content(path: Path) -> bytes | None:
         if path.is_symlink():
             raise _bad("is a link to a file that is not there: remove it") from None
         return None
-    with os.fdopen(opened, "rb") as file:
-        _check_owner(os.fstat(file.fileno()))
-        return file.read(MAX_BYTES + 1)
+    try:
+        _check_owner(os.fstat(opened))
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES + 1)
+    finally:
+        os.close(opened)
 
 
 def _check_owner(found: os.stat_result) -> None:

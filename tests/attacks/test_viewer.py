@@ -6,6 +6,7 @@ would take as a command may be among them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -95,6 +96,7 @@ VERBS: dict[str, list[str]] = {
     "shell read": ["shell", "read", "NAME", "--cursor", "0"],
     "session list": ["session", "list"],
     "doctor": ["doctor"],
+    "config check": ["config", "check"],
 }
 """A call of each verb that shows something of others."""
 
@@ -192,6 +194,32 @@ def test_an_evil_root_is_shown_escaped(daemon: DaemonProcess, tmp_path: Path) ->
     (place / ".aegis" / "state").mkdir(parents=True)
     (place / ".aegis" / "state" / "endpoint.json").write_text("{")
     check(bytes_of(daemon, "status", root=place))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"terminals: {{shell: {json.dumps(EVIL)}}}",
+        f"{json.dumps(EVIL)}: 1",
+        f"terminals: {{{json.dumps(EVIL)}: 1, cols: {json.dumps(EVIL)}}}",
+        f"terminals: {{shell: '{EVIL}'}}",
+        f"%TAG !{EVIL} x\n--- !{EVIL} 1",
+    ],
+)
+def test_what_a_configuration_holds_is_shown_escaped(
+    daemon: DaemonProcess, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / ".aegis.yaml").write_text(text)
+    for words in (["config", "check"], ["config", "check", "--json"], ["up"]):
+        assert "Traceback" not in check(bytes_of(daemon, *words, root=tmp_path))
+
+
+def test_the_name_of_a_configured_shell_is_shown_escaped(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    (tmp_path / ".aegis.yaml").write_text("terminals: {shell: 'x\u202ey'}")
+    for words in (["config", "check"], ["config", "check", "--json"], ["doctor"]):
+        assert r"x\u202ey" in check(bytes_of(daemon, *words, root=tmp_path))
 
 
 def test_what_a_daemon_of_a_stranger_says_is_escaped(daemon: DaemonProcess) -> None:

@@ -27,6 +27,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[DaemonSettings]:
 
     def run_daemon(given: DaemonSettings, configuration: Configuration) -> int:
         settings.append(given)
+        if given.host == "configured":
+            return configuration.terminals.cols
         if given.host == "taken":
             raise StartupError("another daemon (pid 7) serves this root")
         return 1 if given.host == "failing" else 0
@@ -110,3 +112,27 @@ def test_bad_options_are_usage_errors(
     assert result.exit_code == 2
     assert told in result.stderr
     assert started == []
+
+
+def test_up_passes_on_what_the_configuration_says(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    assert invoke("up", "--host", "configured").exit_code == 80
+    (tmp_path / ".aegis.yaml").write_text("terminals: {cols: 99}")
+    assert invoke("up", "--host", "configured").exit_code == 99
+
+
+def test_a_bad_configuration_starts_nothing_and_is_exit_code_2(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    path = tmp_path / ".aegis.yaml"
+    path.write_text("terminals:\n  cols: 1\nweb: {}\n")
+    result = invoke("up")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"aegis-actors: {path} line 2: terminals.cols must be a whole number from 2 to 1000, not "
+        "1\n"
+        f"aegis-actors: {path} line 3: there is no key 'web'; there are terminals\n"
+    )
+    assert started == []
+    assert [each.name for each in tmp_path.iterdir()] == [".aegis.yaml"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,25 +10,34 @@ import trio
 import trio.testing
 
 from actors import Actor, ActorStopped, ChildSpec, SupervisorSpec, System, open_system
+from aegis.errors import Unavailable
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import OPERATOR, Caller
 from aegis.servers.connection import Invoke
-from aegis.servers.switchboard import Switchboard
+from aegis.servers.switchboard import GRACE_S, Switchboard
 
 CALLER = Caller(OPERATOR, "line", "c1")
 
 
-class Slow(Actor[Invoke]):
-    """A connection whose set-up waits for ``begin``; it answers with its arguments."""
+async def wait_forever(_: object) -> None:
+    await trio.sleep_forever()
 
-    def __init__(self, begin: trio.Event) -> None:
+
+class Slow(Actor[Invoke]):
+    """A connection whose set-up waits for ``begin``; it answers with its arguments, or never."""
+
+    def __init__(self, begin: trio.Event, answers: Callable[[], bool]) -> None:
         self._begin = begin
+        self._answers = answers
 
     async def setup(self) -> None:
         await self._begin.wait()
 
     async def receive(self, message: Invoke) -> None:
-        self.reply(message, dict(message.arguments))
+        if self._answers():
+            self.reply(message, dict(message.arguments))
+        else:
+            self.context.start_soon(wait_forever, self.defer(message))
 
 
 class Board:
@@ -37,11 +46,13 @@ class Board:
     def __init__(self, system: System) -> None:
         self.begin = trio.Event()
         self.settings: dict[str, object] = {}
+        self.answers = True
         self._system = system
         self.port = Switchboard(system, "root/connections", self._spec, self.settings)
 
     def _spec(self, name: str, caller: Caller) -> ChildSpec:
-        return ChildSpec(name=name, actor=Slow, arguments={"begin": self.begin})
+        arguments = {"begin": self.begin, "answers": lambda: self.answers}
+        return ChildSpec(name=name, actor=Slow, arguments=arguments)
 
     @property
     def actors(self) -> list[str]:
@@ -107,3 +118,30 @@ async def test_calls_that_wait_for_the_actor_share_it() -> None:
         board.begin.set()
         await trio.testing.wait_all_tasks_blocked()
         assert board.actors == ["line:c1"]
+
+
+async def test_what_a_caller_leaves_out_is_as_the_daemon_is_configured() -> None:
+    async with open_board() as board:
+        board.begin.set()
+        board.settings["terminals.timeout_s"] = 300.0
+        entry = BY_NAME["term_wait"]
+        assert await board.port.call(CALLER, entry, {"name": "b"}) == {
+            "name": "b",
+            "timeout": 300.0,
+        }
+        given = {"name": "b", "timeout": 5}
+        assert await board.port.call(CALLER, entry, given) == given
+
+
+async def test_a_call_is_given_up_only_after_the_time_that_is_configured(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with open_board() as board:
+        board.settings["terminals.timeout_s"] = 300.0
+        board.begin.set()
+        await board.call()
+        board.answers = False
+        before = trio.current_time()
+        with pytest.raises(Unavailable):
+            await board.port.call(CALLER, BY_NAME["term_wait"], {"name": "b"})
+        assert trio.current_time() - before == pytest.approx(300.0 + GRACE_S)

@@ -1,0 +1,141 @@
+"""``config check``: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+Invoke = Callable[..., "Result"]
+
+DEFAULTS = {
+    "terminals.shell": None,
+    "terminals.cols": 80,
+    "terminals.rows": 24,
+    "terminals.raw_log_bytes": 10_000_000,
+    "terminals.timeout_s": 50.0,
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".aegis.yaml"
+
+
+def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> None:
+    result = invoke("config", "check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        f"there is no {path}: all defaults\n"
+        "key                      value     from\n"
+        "terminals.shell          -         default\n"
+        "terminals.cols           80        default\n"
+        "terminals.rows           24        default\n"
+        "terminals.raw_log_bytes  10000000  default\n"
+        "terminals.timeout_s      50        default\n"
+    )
+
+
+def test_it_shows_what_holds_and_what_of_it_the_file_says(invoke: Invoke, path: Path) -> None:
+    path.write_text("terminals:\n  shell: sh\n  cols: 80\n")
+    result = invoke("config", "check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    head, _, *rows = result.stdout.splitlines()
+    assert head == f"read {path}"
+    assert [row.split() for row in rows[:2]] == [
+        ["terminals.shell", "sh", "the", "file"],
+        ["terminals.cols", "80", "the", "file"],
+    ]
+    assert all(row.endswith("default") for row in rows[2:])
+
+
+def test_as_json_it_has_every_value(invoke: Invoke, path: Path) -> None:
+    path.write_text("terminals:\n  shell: /no/such/shell\n  timeout_s: 300\n")
+    result = invoke("config", "check", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    [warning] = document.pop("warnings")
+    assert "'/no/such/shell' is no executable program" in warning
+    assert document == {
+        "file": str(path),
+        "ok": True,
+        "values": {**DEFAULTS, "terminals.shell": "/no/such/shell", "terminals.timeout_s": 300.0},
+        "given": ["terminals.shell", "terminals.timeout_s"],
+        "problems": [],
+        "more_problems": 0,
+    }
+
+
+def test_a_shell_that_is_not_there_is_a_warning_only(invoke: Invoke, path: Path) -> None:
+    path.write_text("terminals: {shell: /no/such/shell}")
+    result = invoke("config", "check")
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        f"aegis-actors: warning: {path}: terminals.shell '/no/such/shell' is no executable program"
+    )
+
+
+def test_a_bad_file_is_a_line_for_each_problem_and_exit_code_2(invoke: Invoke, path: Path) -> None:
+    path.write_text("terminals:\n  cols: wide\n  rowz: 5\n")
+    result = invoke("config", "check")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"aegis-actors: {path} line 2: terminals.cols must be a whole number from 2 to 1000, not "
+        "'wide'\n"
+        f"aegis-actors: {path} line 3: there is no key 'terminals.rowz'; did you mean "
+        "'terminals.rows'?\n"
+    )
+
+
+def test_as_json_a_problem_has_its_place(invoke: Invoke, path: Path) -> None:
+    path.write_text("terminals:\n  cols: wide\n")
+    result = invoke("config", "check", "--json")
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert json.loads(result.stdout) == {
+        "file": str(path),
+        "ok": False,
+        "values": {},
+        "given": [],
+        "warnings": [],
+        "problems": [
+            {
+                "line": 2,
+                "column": 9,
+                "key": "terminals.cols",
+                "sentence": "terminals.cols must be a whole number from 2 to 1000, not 'wide'",
+            }
+        ],
+        "more_problems": 0,
+    }
+
+
+def test_as_json_what_is_wrong_with_all_of_the_file_has_no_place(
+    invoke: Invoke, path: Path
+) -> None:
+    path.mkdir()
+    result = invoke("config", "check", "--json")
+    [problem] = json.loads(result.stdout)["problems"]
+    assert problem == {"line": None, "column": None, "key": None, "sentence": "is no regular file"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("config", "check"), ("--root", "a", "config", "check"), ("config", "check", "--root", "a")],
+)
+def test_it_reads_the_file_that_up_would_read(
+    invoke: Invoke, path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    inner = path.parent / "a" / "b"
+    inner.mkdir(parents=True)
+    path.write_text("terminals: {cols: 99}")
+    if "--root" in words:  # exactly that directory, as for `up`
+        assert f"no {path.parent}/a/.aegis.yaml" in invoke(*words).stdout
+    else:
+        monkeypatch.chdir(inner)
+        assert f"read {path}\n" in invoke(*words).stdout
