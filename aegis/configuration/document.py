@@ -10,8 +10,8 @@ from __future__ import annotations
 import yaml
 
 from aegis.configuration.problems import BadConfiguration, Place, Problem
+from aegis.configuration.sections import MAX_BYTES
 
-MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
 MAX_TOLD_CHARS = 160
 

@@ -13,10 +13,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from aegis.configuration.document import MAX_BYTES
 from aegis.configuration.problems import BadConfiguration, Problem
-from aegis.configuration.reading import Parsed, parse
-from aegis.configuration.sections import Configuration
+from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
 
 
 def read_configuration(path: Path) -> Parsed:
@@ -26,7 +24,12 @@ def read_configuration(path: Path) -> Parsed:
     """
     try:
         content = _content(path)
-        return Parsed() if content is None else parse(content)
+        if not content:
+            return Parsed()
+        # Imported only where there is something to read: it would take longer than all the rest.
+        from aegis.configuration.reading import parse
+
+        return parse(content)
     except BadConfiguration as error:
         raise BadConfiguration(error.problems, str(path), error.more) from None
     except OSError as error:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import inspect
 import sys
 
-from aegis.configuration.document import MAX_BYTES, MAX_DEPTH
-from aegis.configuration.sections import sections
+from aegis.configuration.document import MAX_DEPTH
+from aegis.configuration.sections import MAX_BYTES, sections
 from aegis.configuration.setting import Key, keys_of
 
 INTRODUCTION = """\

@@ -6,13 +6,12 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import attrs
 import yaml
 
 from actors.codec import structure
 from aegis.configuration.document import compose, place_at
 from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Problem
-from aegis.configuration.sections import Configuration, every_key, sections
+from aegis.configuration.sections import Configuration, Parsed, every_key, sections
 from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.values import MAX_SHOWN_CHARS, Guess, Scalar, Unfit
 
@@ -24,14 +23,6 @@ _GUESSES: dict[str, Guess] = {
     "float": "a number",
     "timestamp": "a date",
 }
-
-
-@attrs.frozen
-class Parsed:
-    """A configuration, and the whole names of the keys that its file gives."""
-
-    configuration: Configuration = attrs.field(factory=Configuration)
-    given: tuple[str, ...] = ()
 
 
 def parse(content: bytes) -> Parsed:

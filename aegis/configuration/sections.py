@@ -11,12 +11,23 @@ from actors.codec import resolved_fields
 from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.terminals import TerminalsSection
 
+MAX_BYTES = 256 * 1024
+"""How long the file may be."""
+
 
 @attrs.frozen(kw_only=True)
 class Configuration:
     """What ``.aegis.yaml`` says, and the defaults of all that it does not say."""
 
     terminals: TerminalsSection = attrs.field(factory=TerminalsSection)
+
+
+@attrs.frozen
+class Parsed:
+    """A configuration, and the whole names of the keys that its file gives."""
+
+    configuration: Configuration = attrs.field(factory=Configuration)
+    given: tuple[str, ...] = ()
 
 
 def sections() -> dict[str, type]:

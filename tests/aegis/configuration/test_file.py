@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from aegis.configuration.document import MAX_BYTES
 from aegis.configuration.file import read_configuration, warnings_of
 from aegis.configuration.problems import BadConfiguration
-from aegis.configuration.reading import Parsed
-from aegis.configuration.sections import Configuration
+from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
 from aegis.configuration.terminals import TerminalsSection
 
 ME = os.geteuid()
@@ -138,3 +138,20 @@ def test_a_shell_that_is_there_is_no_warning(shell: str | None) -> None:
 def test_a_shell_that_is_not_there_is_a_warning(shell: str) -> None:
     [sentence] = warnings_of(Configuration(terminals=TerminalsSection(shell=shell)))
     assert sentence.startswith(f"terminals.shell {shell!r} is no executable program here")
+
+
+@pytest.mark.parametrize(("text", "loads"), [(None, False), ("", False), ("terminals: {}", True)])
+def test_the_yaml_reader_is_loaded_only_for_a_file_that_says_something(
+    path: Path, text: str | None, loads: bool
+) -> None:
+    if text is not None:
+        path.write_text(text)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from aegis.configuration.file import read_configuration\n"
+        "import aegis.app\n"
+        "read_configuration(Path(sys.argv[1])); print('yaml' in sys.modules)\n"
+    )
+    words = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    assert done.stdout == f"{loads}\n"

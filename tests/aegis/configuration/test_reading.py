@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.configuration.document import MAX_BYTES, MAX_DEPTH
+from aegis.configuration.document import MAX_DEPTH
 from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration
-from aegis.configuration.reading import Parsed, parse
-from aegis.configuration.sections import Configuration
+from aegis.configuration.reading import parse
+from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
 from aegis.configuration.terminals import TerminalsSection
 
 ALL_KEYS = (
