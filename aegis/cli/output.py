@@ -51,8 +51,12 @@ def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: boo
         print_json(daemon.call("term_output", **arguments))
         return
     with daemon.connect() as client:
+        text = ""
         for reply in _replies(daemon, client, arguments, follow=follow):
             _show(reply, raw=raw)
+            text = reply["text"] or text
+    if sys.stdout.isatty() and text[-1:] not in ("", "\n"):
+        sys.stdout.write("\n")  # the prompt of whoever looks begins a line of its own
 
 
 def _replies(
