@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -206,11 +206,16 @@ class LastingStream:
         os.close(nowhere)
 
 
+def likes_colours(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal of this environment is to get colours (https://no-color.org)."""
+    return not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+
+
 def configure_logs(level: str) -> None:
     """Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
     on_terminal = sys.stderr.isatty()
     renderer = (
-        structlog.dev.ConsoleRenderer(colors=True)
+        structlog.dev.ConsoleRenderer(colors=likes_colours(os.environ))
         if on_terminal
         else structlog.processors.JSONRenderer()
     )

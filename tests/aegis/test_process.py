@@ -14,6 +14,7 @@ from aegis.process import (
     LastingStream,
     hold_root,
     keep_what_is_there,
+    likes_colours,
     remember_port,
     remembered_port,
 )
@@ -101,3 +102,17 @@ def test_a_log_that_nobody_can_read_any_more_fails_nothing() -> None:
         stream.flush()
         stream.write("lost too\n")
         stream.flush()
+
+
+@pytest.mark.parametrize(
+    ("environment", "colours"),
+    [
+        ({"TERM": "xterm-256color"}, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
+)
+def test_logs_have_colours_where_they_are_liked(environment: dict[str, str], colours: bool) -> None:
+    assert likes_colours(environment) == colours
