@@ -93,6 +93,11 @@ def globals_now() -> Globals:
     return click.get_current_context().find_object(Globals) or Globals()
 
 
+def from_here(path: str | None) -> str | None:
+    """A path as the daemon needs it: what is relative is so to the current directory."""
+    return path if path is None or Path(path).is_absolute() else str(here() / path)
+
+
 def here() -> Path:
     """The current directory; a usage error if it is gone."""
     try:
