@@ -68,7 +68,21 @@ class Program(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
-            raise NoSuchCommand(error.command_name, possibilities=_VERBS, ctx=ctx) from None
+            below = self._below(ctx, error.command_name)
+            if not below:
+                raise NoSuchCommand(error.command_name, possibilities=_VERBS, ctx=ctx) from None
+            sentence = f"No such command '{error.command_name}'. Did you mean {below}?"
+            raise NoSuchCommand(error.command_name, sentence, ctx=ctx) from None
+
+    def _below(self, ctx: click.Context, name: str) -> str:
+        """The verbs of two words that end in ``name``: ``'term run'``."""
+        groups = [(verb, self.get_command(ctx, verb)) for verb in _VERBS]
+        found = [
+            f"'{verb} {name}'"
+            for verb, group in groups
+            if isinstance(group, click.Group) and name in group.commands
+        ]
+        return " or ".join(found)
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any

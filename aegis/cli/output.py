@@ -19,6 +19,7 @@ from aegis.cli.show import (
     say,
 )
 from aegis.cli.verb import Daemon, verb
+from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient
 
 FOLLOW_S = 50.0
@@ -69,7 +70,7 @@ def _replies(
         except CommandFailed as error:
             if not follow or error.code != "unavailable" or "wait_s" not in arguments:
                 raise
-            say(f"aegis-actors: {error}")
+            say(f"aegis-actors: {in_verbs(str(error))}")
             return
         yield reply
         if follow:
