@@ -101,8 +101,8 @@ aegis-actors is ready for {root}
 
 BEYOND_LOOPBACK = """\
   BEWARE        other machines can reach this address: whoever has the token
-                or a session URL runs commands as you, and nothing is
-                encrypted; 127.0.0.1 behind ssh is safer"""
+                or a session URL runs commands as you, and
+                nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
 def run_daemon(settings: DaemonSettings) -> int:
