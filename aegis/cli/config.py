@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from aegis.cli.show import escaped_line, print_json, print_lines, say, table
-from aegis.cli.verb import globals_now, here, json_option, root_option
+from aegis.cli.verb import DIRECTORY, globals_now, here, json_option
 from aegis.root import CONFIG_NAME, find_root
 
 BAD_CONFIGURATION = 2
@@ -25,7 +25,7 @@ def config() -> None:
 
 
 @config.command()
-@root_option
+@click.option("--root", type=DIRECTORY, help="Read the file of this directory; default: see above.")
 @json_option
 def check(root: Path | None, as_json: bool) -> int:
     """Read the configuration as `up` would, and say what holds.
