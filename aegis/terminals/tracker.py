@@ -187,7 +187,7 @@ class Tracker:
     def _typed(self, writer: str, data: bytes) -> None:
         self._happened(self._boundaries.keys(writer, data))
 
-    def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
+    def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
         self._incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()

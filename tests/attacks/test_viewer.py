@@ -121,8 +121,8 @@ SHOWS_NOTHING_OF_OTHERS = {
     "session revoke",
     "token rotate",
 }
-"""Verbs that only confirm; they are tried with names below. `term attach` hands output on as it is, with
-what a window would answer left out: `tests/e2e/test_attach.py` tries that."""
+"""Verbs that only confirm; they are tried with names below. `term attach` hands output on as it is,
+with what a window would answer left out: `tests/e2e/test_attach.py` tries that."""
 
 
 def all_verbs(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:

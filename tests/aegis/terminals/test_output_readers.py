@@ -15,6 +15,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
+from aegis.terminals.news import NewsLog
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
 
 Clock = trio.testing.MockClock
@@ -24,6 +25,7 @@ class Shell:
     """What runs: a line that was printed last."""
 
     is_running = True
+    submitted: int | None = None
     line = ""
 
     def newest_line(self) -> str:
@@ -40,12 +42,14 @@ class Output:
         self.log = RawLog.open(directory)
         self.shell: Shell | None = Shell()
         self.flushes = 0
+        self.news = NewsLog()
         self._began_at = trio.current_time()
         self.readers = OutputReaders(
             "build",
             self.log,
             flush=self._flush,
             tracker=lambda: self.shell,
+            heard=self.news.heard_of,
             start_soon=nursery.start_soon,
         )
 
