@@ -37,6 +37,9 @@ PATIENCE_S = 1.0
 BEGIN_S = 0.3
 """So long a Ctrl-C waits for a command to begin that may have been typed a moment ago."""
 
+ANSWER_S = 2.0
+"""So long the daemon may take to confirm that a call was given up."""
+
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -59,8 +62,7 @@ class ShownRun:
         self._cursor = 0
         self._reading: int | None = None
         self._has_all = False
-        self._streams_apart = _are_apart()
-        self._shows_live: bool | None = None if self._streams_apart else True
+        self._shows_live: bool | None = None if _are_apart() else True
         self._last = ""
         self._code: int | None = None
 
@@ -71,8 +73,6 @@ class ShownRun:
             self._turn = self._ask(
                 self._has_started, "term_run", cmd=self._text, timeout=seconds, until="started"
             )
-            if self._streams_apart:
-                self._ask(self._is_listed, "term_list")
             self._timers[self._say_who_has_it] = time.monotonic() + PATIENCE_S
             try:
                 while self._code is None:
@@ -150,6 +150,12 @@ class ShownRun:
     def _give_up(self) -> None:
         if self._started is None:
             self._flow.cancel(self._turn)
+            self._timers[self._leave_interrupted] = time.monotonic() + ANSWER_S
+
+    def _leave_interrupted(self) -> None:
+        """The daemon does not answer."""
+        if self._started is None:
+            self._leave(INTERRUPTED)
 
     def _leave(self, code: int) -> None:
         if self._started is None:
@@ -181,11 +187,13 @@ class ShownRun:
 
     def _is_listed(self, answer: Answer) -> None:
         """Whether the command's standard error must be kept apart, for who tells them apart."""
+        if self._shows_live is not None:
+            return  # it was asked twice
         info = self._info(answer)
         self._shows_live = info is None or info.get("stderr") != "separate"
         if self._final is not None:
             self._end_with(self._final)
-        elif self._started is not None:
+        else:
             self._read_on()
 
     def _info(self, answer: Answer) -> Mapping[str, Any] | None:
@@ -205,7 +213,7 @@ class ShownRun:
         self._wait()
         if self._heeded:
             self._interrupt(record["seq"])
-        self._read_on()
+        self._begin_to_read()
 
     def _is_refused(self, code: str, sentence: str) -> None:
         if code == "cancelled":
@@ -252,8 +260,8 @@ class ShownRun:
             self._finish()
         elif self._reading is not None and record["end"] is None:
             self._flow.cancel(self._reading)  # it waits for more than there is
-        elif self._reading is None and self._shows_live:
-            self._read_on()
+        elif self._reading is None:
+            self._begin_to_read()
 
     def _show_recorded(self) -> None:
         assert self._final is not None
@@ -266,6 +274,13 @@ class ShownRun:
         self._code = show_end(self._name, self._final, errors=errors, last=self._last)
 
     # What it prints.
+
+    def _begin_to_read(self) -> None:
+        """What is read holds standard error as well: is that to be kept apart?"""
+        if self._shows_live is None:
+            self._ask(self._is_listed, "term_list")
+        else:
+            self._read_on()
 
     def _read_on(self) -> None:
         """Ask for what it prints next. Once the last is told of it, nothing is waited for."""
