@@ -28,6 +28,7 @@ from aegis.terminals.messages import (
     FetchPrinted,
     PrintedSoFar,
 )
+from aegis.terminals.printed import Printed
 from aegis.terminals.reading import check_cursor, read_output
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ class Followed(Protocol):
     @property
     def is_running(self) -> bool:
         """Whether a command runs."""
+
+    @property
+    def printed(self) -> Printed:
+        """Its output, and where that ended."""
 
     @property
     def submitted(self) -> int | None:
@@ -206,10 +211,17 @@ class OutputReaders:
             self._raw_log,
             request,
             is_running=lambda: self._is_running(reader),
-            end=lambda: reader.end,
+            end=lambda: self._end_for(reader),
         )
         self._flush()  # after reading: more may have come meanwhile, and is in the chunk
         return chunk
+
+    def _end_for(self, reader: _Reader) -> int | None:
+        """Where its output ends, or seems to: behind that is prompt and echo, unless it goes on."""
+        tracker = self._tracker()
+        if reader.end is None and reader.heard is not None and reader.heard.runs and tracker:
+            return tracker.printed.ended_at
+        return reader.end
 
     def _is_running(self, reader: _Reader) -> bool:
         if reader.end is not None or reader.heard is not None:

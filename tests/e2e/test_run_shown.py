@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -334,3 +335,16 @@ def _wait_connected(run: RunProcess) -> None:
             links = [each.readlink() for each in Path(f"/proc/{run.process.pid}/fd").iterdir()]
             if any("socket:[" in str(link) for link in links):
                 return
+
+
+@pytest.mark.skipif(which("fish") is None, reason="fish is not installed")
+def test_of_fish_too_no_byte_of_its_prompt_is_shown(new_terminal: NewTerminal, gate: Gate) -> None:
+    terminal = new_terminal(shell="fish")
+    with running(terminal, f"sh -c 'echo begun; {gate.hold}'; printf ended") as run:
+        run.wait_for("begun\n")
+        gate.open()
+        code, out, _ = run.end()
+    assert (code, out.lstrip("\n")) == (0, "begun\nended")
+    chunk = terminal.daemon.call("term_output", name=terminal.name, seq=0)
+    assert chunk["next_cursor"] == terminal.records()[-1]["raw_end"]
+    assert chunk["text"].lstrip("\n") == "begun\nended"

@@ -18,6 +18,7 @@ from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.news import NewsLog
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
+from aegis.terminals.printed import Printed
 from tests.aegis.terminals.test_heard import ended, started
 
 Clock = trio.testing.MockClock
@@ -32,6 +33,10 @@ class Shell:
 
     is_running = True
     submitted: int | None = None
+
+    def __init__(self) -> None:
+        self.printed = Printed()
+
     line = ""
 
     def newest_line(self) -> str:
@@ -181,6 +186,21 @@ async def test_who_waits_is_answered_at_the_end_of_its_command_at_once(
     assert (chunk.text, chunk.next_cursor, chunk.running) == ("", 5, False)
     assert output.seconds == 3
     assert not other.is_settled
+
+
+async def test_what_seems_to_be_the_prompt_is_not_given_unless_the_command_goes_on(
+    output: Output, autojump_clock: Clock
+) -> None:
+    assert output.shell is not None
+    output.prints(b"$ out")
+    output.tells(STARTED)
+    output.shell.printed.set_aside(5)
+    output.prints(b"> ")
+    assert (await output.poll_command().wait()).text == "out"
+    waiting = await output.poll_command(5, wait_s=3).wait()
+    assert (waiting.text, waiting.running, output.seconds) == ("", True, 3)
+    output.shell.printed.go_on()
+    assert (await output.poll_command(5).wait()).text == "> "
 
 
 async def test_a_command_that_runs_on_is_waited_for(output: Output, autojump_clock: Clock) -> None:
