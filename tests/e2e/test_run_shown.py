@@ -14,6 +14,7 @@ from shutil import which
 
 import pytest
 
+from aegis.client.line import CommandFailed
 from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.running import RunProcess, running
@@ -348,3 +349,44 @@ def test_of_fish_too_no_byte_of_its_prompt_is_shown(new_terminal: NewTerminal, g
     chunk = terminal.daemon.call("term_output", name=terminal.name, seq=0)
     assert chunk["next_cursor"] == terminal.records()[-1]["raw_end"]
     assert chunk["text"].lstrip("\n") == "begun\nended"
+
+
+def test_a_shell_whose_actor_crashes_ends_it_with_all_that_was_printed(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    own_daemon.start(faults="mark.end.after@1=crash")
+    terminal = own_daemon.terminal("build")
+    with running(terminal, f"{held(gate)}; true") as run:
+        run.wait_for("begun\n")
+        gate.open()
+        code, out, err = run.end()
+    assert (code, out) == (125, "begun\nended\n")
+    assert "killed by restart" in err
+    [record] = terminal.records()
+    assert (record["end"], record["stdout"]) == ("killed_by_restart", out)
+    own_daemon.kill()
+
+
+def read_on(terminal: LiveTerminal) -> None:
+    """Read its records until that fails."""
+    while True:
+        terminal.records()
+
+
+def test_a_front_that_crashes_ends_it_in_one_line_and_the_command_goes_on(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    own_daemon.start(faults="actor.receive.before[Terminal]@40=crash")
+    terminal = own_daemon.terminal("build")
+    with running(terminal, held(gate)) as run:
+        run.wait_for("begun\n")
+        with pytest.raises(CommandFailed):
+            read_on(terminal)  # the fortieth message of the front is one of these
+        code, out, err = run.end()
+    assert (code, out) == (125, "begun\n")
+    assert "Traceback" not in err
+    gate.open()
+    outcome = own_daemon.call("term_wait", name="build", seq=0, timeout=GUARD_S)
+    assert (outcome["record"]["exit"], outcome["record"]["stdout"]) == (0, "begun\nended\n")
+    assert own_daemon.call("term_output", name="build", seq=0)["text"] == "begun\nended\n"
+    own_daemon.kill()
