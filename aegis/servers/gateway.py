@@ -31,6 +31,10 @@ DEFAULT_GRACE_S = 0.5
 HTTP_STRANGER_BYTES = 5 * 1024 * 1024
 """What a connection of HTTP may send before it has shown a key: the largest body, and a head."""
 
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
+"""How a client begins that speaks HTTP/2 without having asked (RFC 9113, 3.4)."""
+
+_NO_HTTP2 = plain_answer(505, "speak HTTP/1.1 here")
 _NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
 
 log = structlog.get_logger("aegis.servers.gateway")
@@ -177,6 +181,8 @@ class _Gateway:
             await self._routes.lines(stream, stream.ending)
         elif head is not None and head.wants_websocket:
             await self._routes.websocket(stream, head, stream.ending)
+        elif data.startswith(_HTTP2_PREFACE):
+            await stream.send_all(_NO_HTTP2)
         elif _may_be_http(data):
             if stream.is_stranger:
                 stream.allowance = HTTP_STRANGER_BYTES

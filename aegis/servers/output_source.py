@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
-from aegis.errors import AegisError, Unavailable
+from aegis.errors import NotFound, Unavailable
 from aegis.protocol.feeds import (
     DrawScreen,
     FollowOutput,
@@ -30,6 +30,8 @@ from aegis.protocol.streams import (
 from aegis.servers.outlet import StreamOut
 
 T = TypeVar("T")
+
+STOPPING = "the daemon is starting or stopping; try again"
 
 
 async def follow_output(system: System, command: StreamOutput, out: StreamOut) -> str:
@@ -81,12 +83,12 @@ class _Follower:
             try:
                 news = await self._ask(self._source, self._request(size))
             except ActorStopped:
-                await self._send_kept()
-                return
+                break
             await self._send_bytes(news)
             if news.is_over and self._cursor == news.cursor + len(news.data):
-                return
+                break
             await self._send_view(news.view)
+        await self._send_kept()
 
     def _request(self, size: int) -> FollowOutput:
         return FollowOutput(
@@ -119,15 +121,20 @@ class _Follower:
             await self._out.item(StateItem(state=view.state))
 
     async def _send_kept(self) -> None:
-        """The terminal is gone: what of its output was not sent is read from what it left."""
+        """The terminal is gone: what of its output was not sent is read from what it left.
+
+        Raises ``Unavailable`` if nobody closed it.
+        """
         directory = self._system.registry.find("service", "terminals")
         while directory is not None:
             size = await self._out.room_for_bytes()
             request = ReadKept(name=self._name, cursor=self._cursor, max_bytes=size)
             try:
                 kept = await self._ask(directory, request)
-            except (AegisError, AskError):
-                return  # it was purged, or the daemon stops
+            except NotFound:
+                return  # it was purged
+            except AskError:
+                break
             if kept.cursor > self._cursor:
                 await self._out.gap(kept.cursor - self._cursor, kept.cursor)
                 self._cursor = kept.cursor
@@ -138,6 +145,7 @@ class _Follower:
                 raise Unavailable(kept.failure)
             else:
                 return
+        raise Unavailable(STOPPING)
 
     def _type(self, keys: bytes) -> Reply[Any]:
         """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
@@ -154,7 +162,7 @@ class _Follower:
         if front is None or front.is_stopped:
             front = registry.find("service", "terminals")
         if front is None:
-            raise Unavailable("the daemon is starting or stopping; try again")
+            raise Unavailable(STOPPING)
         return front
 
     async def _ask(self, whom: Ref[Any], request: Request[T]) -> T:

@@ -345,7 +345,11 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         key = name_key(name)
         if key in self._lives.failed:
             return str(self._lives.failed[key].refusal())
-        if key in self._lives.open and key not in self._busy and not self._ending:
+        if key in self._busy:
+            return None
+        if self._ending and self._workspace.may_restore(name):
+            return f"the daemon stops; the next one starts terminal {name!r} again"
+        if key in self._lives.open and not self._ending:
             return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
         return None
 

@@ -193,7 +193,7 @@ def test_http2_is_not_spoken(daemon: DaemonProcess, asked: str) -> None:
             assert raw.answer()[0] == 200
             return
         told = raw.rest()
-    assert told.startswith(b"HTTP/1.1 4"), told[:100]
+    assert told.startswith(b"HTTP/1.1 505"), told[:100]
 
 
 def big_message(raw: Raw) -> None:

@@ -233,4 +233,6 @@ async def stream_client(
         finally:
             with trio.move_on_after(1, shield=True):
                 await connection.aclose()
+            # Where the daemon is gone the connection leaves it open.
+            await trio.aclose_forcefully(stream)
             nursery.cancel_scope.cancel()

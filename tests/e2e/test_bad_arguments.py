@@ -93,6 +93,8 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "target_handle": [("a b", "1 to 64"), ("nobody-here", "nobody"), (None, ""), (3, "text")],
     "context": [("x" * 262_145, "262144"), (None, ""), (3, "text")],
     "handle": [("human", "reserved"), ("a/b", "1 to 64"), (None, ""), (False, "text")],
+    "session": [("a b", "1 to 64"), ("nobody-here", "nobody-here"), (5, "text")],
+    "all_keys": [("yes", "true or false"), (1, "true or false")],
     "from_handle": [
         ("a b", "1 to 64"),
         ("all", "reserved"),
@@ -107,6 +109,12 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "shell_open.name": [("", "1 to 31"), ("a.b", "1 to 31"), ("x" * 32, "1 to 31"), (5, "text")],
     "shell_open.cwd": [("/no/such/directory", "does not exist"), ({}, "text")],
     "term_wait.cursor": [(-1, "from 0"), ("0", "whole number")],
+    "session_revoke.handle": [
+        ("human", "no session"),
+        ("a/b", "1 to 64"),
+        (None, ""),
+        (False, "text"),
+    ],
     "shell_read.shell": _SHELL_ID,
     "shell_write.shell": _SHELL_ID,
     "shell_signal.shell": _SHELL_ID,

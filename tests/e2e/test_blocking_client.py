@@ -34,7 +34,7 @@ def test_every_command_of_terminals(daemon: DaemonProcess, handle: str) -> None:
         [outcome] = terminals.broadcast([handle], "echo both").result
         assert outcome.record is not None
         assert terminals.keys(handle, "echo typed\r") == Done()
-        terminals.wait(handle, pattern="^typed$", timeout=GUARD_S)
+        terminals.wait(handle, pattern="^typed$", cursor=0, timeout=GUARD_S)
         assert terminals.wait(handle, seq=2, timeout=GUARD_S).reason == "ended"
         assert [each.seq for each in terminals.read(handle, since_seq=0).result] == [1, 2]
         assert terminals.resize(handle, 90, 30).cols == 90

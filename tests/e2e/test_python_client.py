@@ -33,7 +33,7 @@ async def test_every_command_of_terminals(daemon: DaemonProcess, handle: str) ->
         assert outcome.record is not None
         assert outcome.record.stdout == "both\n"
         assert await terminals.keys(handle, "echo typed\r") == Done()
-        await terminals.wait(handle, pattern="^typed$", timeout=GUARD_S)
+        await terminals.wait(handle, pattern="^typed$", cursor=0, timeout=GUARD_S)
         waited = await terminals.wait(handle, seq=2, timeout=GUARD_S)
         assert (waited.reason, waited.record and waited.record.stdout) == ("ended", "typed\n")
         assert [each.seq for each in (await terminals.read(handle, since_seq=0)).result] == [1, 2]
@@ -167,6 +167,7 @@ async def test_a_call_that_is_cancelled_is_dropped_by_the_daemon(
         await trio.to_thread.run_sync(gate.wait_reached)
         with trio.move_on_after(0.2):
             await client.terminals.run(terminal.name, "echo never", timeout=GUARD_S)
+        await client.daemon.status()  # the daemon has read the cancel before it
         gate.open()
         await client.terminals.run(terminal.name, "echo next", timeout=GUARD_S)
         records = (await client.terminals.read(terminal.name, last_n=10)).result

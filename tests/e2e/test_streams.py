@@ -240,6 +240,25 @@ async def test_a_terminal_that_closes_ends_the_stream_behind_its_last_byte(
         assert end["code"] == "closed"
 
 
+async def test_a_daemon_that_stops_ends_the_stream_as_unavailable_and_not_as_closed(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    for name in ("build", "gone"):
+        own_daemon.terminal(name)
+    async with stream_client(own_daemon) as client:
+        kept = await client.open("terminal_output", name="build", cursor=0)
+        slow = await client.open("terminal_output", name="build", cursor=0, credit=1)
+        closed = await client.open("terminal_output", name="gone", cursor=0)
+        await client.call("term_close", name="gone")
+        _, end = await closed.all_bytes()
+        assert end["code"] == "closed"
+        await trio.to_thread.run_sync(own_daemon.stop)
+        for stream in (kept, slow):
+            _, end = await stream.all_bytes()
+            assert end["code"] == "unavailable", end
+
+
 async def test_keys_that_cannot_be_typed_are_told(
     daemon: DaemonProcess, new_terminal: NewTerminal
 ) -> None:

@@ -223,11 +223,16 @@ class Case:
         """Whether its output is what the raw log had, which may have lost or changed bytes.
 
         That is so after a loss of power, for nothing of the log is synced, and where the disk
-        refused some of it. After a loss of power also of one whose end was noted before.
+        refused some of it and the daemon died then. Both also of one whose end was noted before.
         """
         then = Span(since.asked, self.finished[terminal, record["seq"]].answered)
-        refused = any(each.kind == "disk fault" for each in self.harms(terminal, then))
-        return self.lost_power_in(then) or (record["killed_by_restart"] and refused)
+        if self.lost_power_in(then):
+            return True
+        rebuilt = record["killed_by_restart"] or self._died_in(then)
+        return rebuilt and any(each.kind == "disk fault" for each in self.harms(terminal, then))
+
+    def _died_in(self, when: Span) -> bool:
+        return any(Span(each.moment, each.moment).overlaps(when) for each in self.evidence.deaths)
 
     def _earliest(self, terminal: str, record: Record, command: Command | None) -> int:
         if command is None:

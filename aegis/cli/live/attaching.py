@@ -45,9 +45,6 @@ MAX_PRESSED = 64
 GOODBYE_S = 5.0
 """A daemon that ends its streams because it stops is gone within this time."""
 
-STOPPING_S = 2.0
-"""A daemon that stops takes no longer from the end of its first terminal to its own."""
-
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
 """Columns and rows that a window of a terminal may have."""
 
@@ -153,7 +150,7 @@ class Attachment:
             await self._give_size()
             while wants_more:
                 try:
-                    wants_more = await self._show_one() or await self._is_open()
+                    wants_more = await self._show_one()
                 except CommandFailed as error:
                     await self._wait_stopped(error)
             self._end(0, f"the terminal {self._name} was closed")
@@ -182,16 +179,6 @@ class Attachment:
                 await self._show_value(value)
             return False
         return True
-
-    async def _is_open(self) -> bool:
-        """Whether it is open after all, or will be: a daemon that stops closes its terminals too.
-
-        If the answer is lost with the daemon, it is that of the next one.
-        """
-        found = (await self._client.terminals.list()).result
-        if any(info.name.lower() == self._name.lower() for info in found):
-            return True
-        return await self._is_lost_within(STOPPING_S)
 
     def _draw_anew(self) -> None:
         self._draws = True

@@ -65,6 +65,7 @@ class Life:
                     self.kept = held(self.note)
                 case "confirm":
                     await self.note.confirm()
+                    return  # of what was written since the note was opened it says nothing
                 case "kill":
                     self.be_killed()
             self.known = held(self.note)

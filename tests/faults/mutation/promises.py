@@ -327,7 +327,7 @@ _BROKEN = (
         "every token is the operator's",
         "G13",
         "aegis/servers/auth.py",
-        "        if hmac.compare_digest(_digest(token), self._operator_digest):\n",
+        "        if hmac.compare_digest(_digest(token), self._table.operator):\n",
         "        if token:\n",
     ),
     Promise(

@@ -155,6 +155,18 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
     "exit 130 without an interrupt": ("outcome", with_t0(0, exit=130)),
     "closed without a close": ("outcome", with_t0(3, end="closed", exit=None)),
     "killed, and prints what it did not": ("outcome", with_t0(5, stdout="???")),
+    "a noted end, and no output though the disk took all": (
+        "outcome",
+        with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
+    ),
+    "output that the disk refused, though the daemon went on": (
+        "outcome",
+        attrs.evolve(
+            with_t0(3, stdout=""),
+            told=(Told("t0", {**T0[3], "stdout": ""}, at(42)),),
+            disturbances=(*RICH.disturbances, attrs.evolve(DISK, span=at(40))),
+        ),
+    ),
     "killed though its successor was not": (
         "killed too early",
         with_t0(3, **KILLED),
@@ -430,6 +442,10 @@ ALLOWED: dict[str, Evidence] = {
     "killed by a crash though its successor was not": attrs.evolve(
         with_t0(3, **KILLED),
         disturbances=(*RICH.disturbances, attrs.evolve(CRASH, span=at(40))),
+    ),
+    "a noted end, and output that the disk refused before the kill": attrs.evolve(
+        with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
+        disturbances=(*RICH.disturbances, attrs.evolve(DISK, span=at(52))),
     ),
     "a noted end, and output that the power took": attrs.evolve(
         with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
