@@ -307,12 +307,16 @@ class ShownRun:
         self._write(chunk["text"])
         is_new = chunk["next_cursor"] > self._cursor
         self._cursor = chunk["next_cursor"]
-        if self._is_up_to_the_end() or not (is_new or chunk["running"]):
+        if self._is_up_to_the_end() or not (is_new or self._may_come(chunk["running"])):
             self._has_all = True
             if self._final is not None:
                 self._finish()
         else:
             self._read_on()
+
+    def _may_come(self, is_running: bool) -> bool:
+        """Whether more is to be waited for: not when the call is over and the command goes on."""
+        return is_running and (self._final is None or self._final["end"] is not None)
 
     def _is_up_to_the_end(self) -> bool:
         """Whether all is shown that was printed until the last was told of the command."""
@@ -327,7 +331,10 @@ class ShownRun:
             self._read_on()
             return
         say(f"aegis-actors: {sentence}")
-        self._show_recorded() if not self._last else self._finish()
+        if self._last:
+            self._finish()
+        else:
+            self._show_recorded()
 
     def _write(self, text: str) -> None:
         """Write to standard output; while it waits for its reader Ctrl-C is heeded all the same."""

@@ -246,6 +246,15 @@ def test_time_bounds_the_whole_call_and_the_command_goes_on(
     assert terminal.daemon.call("term_wait", name=terminal.name)["record"]["exit"] == 0
 
 
+def test_half_a_sequence_at_the_end_of_the_time_is_not_waited_for(
+    terminal: LiveTerminal, gate: Gate
+) -> None:
+    with running(terminal, "--timeout", "1", f"printf 'begun\\n\\033[3'; {gate.hold}") as run:
+        code, out, _ = run.end()
+    assert (code, out) == (125, "begun\n")
+    gate.open()
+
+
 def test_a_flood_that_outlives_the_time_does_not_keep_the_call(terminal: LiveTerminal) -> None:
     with running(terminal, "--timeout", "1", "yes") as run:
         code, out, err = run.end()
