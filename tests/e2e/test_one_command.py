@@ -200,7 +200,7 @@ def test_the_end_of_its_shell_is_the_end_of_its_output(
 
 
 def test_a_signal_for_one_command_reaches_that_one_only(terminal: LiveTerminal, gate: Gate) -> None:
-    record = start(terminal, f"{gate.reach}; sleep 1000")
+    record = start(terminal, f"({gate.reach}; exec sleep 1000)")
     gate.wait_reached()
     signalled = {"name": terminal.name, "signal": "INT"}
     for seq in (record["seq"] + 1, record["seq"] + 100):

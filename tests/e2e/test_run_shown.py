@@ -139,7 +139,7 @@ def test_ctrl_c_interrupts_the_command_and_its_exit_code_is_waited_for(
 
 
 def test_ctrl_c_in_a_window_interrupts_the_command(terminal: LiveTerminal, gate: Gate) -> None:
-    command = f"echo begun; {gate.reach}; sleep 1000"
+    command = f"(echo begun; {gate.reach}; exec sleep 1000)"
     with window(terminal.daemon, "term", "run", terminal.name, command) as shown:
         shown.wait_for(b"begun")
         gate.wait_reached()
@@ -176,7 +176,7 @@ def test_a_second_ctrl_c_leaves_the_command_alone(terminal: LiveTerminal, tmp_pa
 def test_ctrl_c_is_heeded_while_nobody_reads_what_is_printed(
     terminal: LiveTerminal, gate: Gate
 ) -> None:
-    with running(terminal, f"{gate.reach}; yes") as run:
+    with running(terminal, f"({gate.reach}; exec yes)") as run:
         run.wait_for("y\n")  # and then nobody reads on: the pipe fills
         run.interrupt()
         outcome = terminal.daemon.call("term_wait", name=terminal.name, timeout=GUARD_S)
@@ -330,6 +330,9 @@ def test_an_interrupt_between_the_request_and_the_start_reaches_the_command(
         with running(terminal, "sleep 1000") as run:
             _wait_connected(run)
             run.interrupt()
+            while run.process.poll() is None:  # one that comes between two programs does nothing
+                terminal.daemon.call("term_wait", name=terminal.name, timeout=1)
+                terminal.keys("\x03")
             assert run.end().code == 130
         records = terminal.records()
         assert all(record["exit"] == 130 for record in records)
