@@ -100,6 +100,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.root")),
+    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line")),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
@@ -133,7 +134,16 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
     # Verbs that run on: over the Python client, loaded when such a verb is used.
     ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.root")),
-    ("aegis.cli*", ("aegis.cli", "aegis.client.line", "aegis.root", "aegis.protocol.naming")),
+    (
+        "aegis.cli*",
+        (
+            "aegis.cli",
+            "aegis.client.line",
+            "aegis.client.line_flow",
+            "aegis.root",
+            "aegis.protocol.naming",
+        ),
+    ),
     # A real daemon is tried from outside: by its wire, its command line and its fault points.
     (
         "aegis.chaos.real*",

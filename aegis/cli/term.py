@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,25 +11,18 @@ from aegis.cli.attach import attach
 from aegis.cli.broadcast import broadcast
 from aegis.cli.keys import keys_of
 from aegis.cli.output import output, wait
+from aegis.cli.run import run
 from aegis.cli.screen import screen
 from aegis.cli.show import (
-    EXIT_UNKNOWN,
     cell,
-    chip,
-    escaped,
-    exit_code_of,
-    print_json,
     print_lines,
     record_block,
     say,
     table,
 )
 from aegis.cli.verb import Daemon, from_here, verb
-from aegis.cli.words import command_text
-from aegis.client.line import ClientError
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
-_OPTIONS_FIRST = {"allow_interspersed_args": False}
 
 
 @click.group()
@@ -102,68 +94,7 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
     return table(_LIST_HEAD, rows)
 
 
-@term.command(context_settings=_OPTIONS_FIRST)
-@click.option("--timeout", type=float, help="Seconds for the whole call; default 50.")
-@click.argument("name")
-@click.argument("command", nargs=-1, required=True)
-@verb
-def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
-    """Run COMMAND on the terminal NAME.
-
-    Exits with the exit code of the command, and with 125 when that is not known: the call failed,
-    or time ran out.
-
-    One word is text for the shell (`run build 'cd /tmp && ls'`); several are one command, each word
-    kept whole. Options stand before NAME: everything behind it is the command.
-    """
-    if command[0].startswith("-"):
-        raise click.UsageError("options stand before the terminal's name")
-    text = command_text(command)
-    try:
-        record = daemon.call("term_run", name=name, cmd=text, timeout=timeout)
-    except ClientError as error:
-        say(f"aegis-actors: {error}")
-        return EXIT_UNKNOWN
-    if daemon.as_json:
-        print_json(record)
-    else:
-        _show_run(record)
-    return _exit_code(name, record)
-
-
-def _show_run(record: Mapping[str, Any]) -> None:
-    sys.stdout.write(escaped(record["stdout"]))
-    sys.stdout.flush()
-    sys.stderr.write(escaped(record["stderr"]))
-    if sys.stderr.isatty() and record["stdout"][-1:] not in ("", "\n"):
-        sys.stderr.write("\n")
-    say(chip(record))
-
-
-def _exit_code(name: str, record: Mapping[str, Any]) -> int:
-    if record["exit"] is None:
-        say(f"aegis-actors: {_why_unknown(record)}; {_what_to_do(name, record)}")
-    return exit_code_of(record)
-
-
-def _why_unknown(record: Mapping[str, Any]) -> str:
-    command = f"the command (seq {record['seq']})"
-    needs = record["needs_input"]
-    if record["end"] is not None:
-        return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
-    if needs is not None:
-        what = "a secret" if needs["kind"] == "secret" else "input"
-        return f"{command} goes on: {needs['program']} waits for {what}"
-    return f"{command} goes on: the time for the call ran out"
-
-
-def _what_to_do(name: str, record: Mapping[str, Any]) -> str:
-    if record["needs_input"] is None:
-        return f"see: aegis-actors term read {name}"
-    return (
-        f"answer with: aegis-actors term keys {name} 'TEXT\\r'; "
-        f"see: aegis-actors term screen {name}"
-    )
+term.add_command(run)
 
 
 @term.command()

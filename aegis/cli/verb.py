@@ -12,6 +12,7 @@ import click
 from aegis.cli.show import print_json
 from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient, connect
+from aegis.client.line_flow import LineFlow, connect_flow
 from aegis.root import find_root
 
 
@@ -32,6 +33,10 @@ class Daemon(NamedTuple):
     def connect(self) -> LineClient:
         """A new connection; raises ``ClientError``."""
         return connect(self.root)
+
+    def flow(self) -> LineFlow:
+        """A new connection for several requests at once; raises ``ClientError``."""
+        return connect_flow(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own; arguments that are None are left out.

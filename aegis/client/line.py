@@ -48,16 +48,8 @@ class LineClient:
         Raises ``CommandFailed`` with the daemon's sentence, ``ConnectionLost``.
         """
         self._last_id += 1
-        request = {
-            "type": "request",
-            "id": self._last_id,
-            "command": command,
-            "arguments": arguments,
-        }
-        # A lone surrogate (a byte of argv that is no UTF-8) becomes JSON's own escape for it.
-        line = json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace")
         try:
-            self._socket.sendall(line + b"\n")
+            self._socket.sendall(request_line(self._last_id, command, arguments))
             return self._answer(command)
         except OSError as error:
             raise self._lost(command, error.strerror or str(error)) from None
@@ -67,15 +59,13 @@ class LineClient:
             line = self._lines.readline(MAX_LINE_BYTES)
             if not line.endswith(b"\n"):
                 raise self._lost(command, "the daemon closed it" if not line else "a line was cut")
-            frame = _parsed(line)
+            frame = parsed(line)
             if frame is None:
                 raise self._lost(command, "what came was no answer of the protocol")
             if frame.get("id") not in (self._last_id, None):
                 continue
             if frame["type"] == "error":
-                # The sentence opens with the tool's name, for agents; here it is known.
-                sentence = str(frame.get("message")).removeprefix(f"aegis_{command}: ")
-                raise CommandFailed(str(frame.get("code")), sentence)
+                raise failure_in(frame, command)
             if frame["type"] == "reply" and isinstance(frame.get("result"), dict):
                 return dict(frame["result"])
 
@@ -109,7 +99,22 @@ class LineClient:
         self.close()
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def request_line(number: int, command: str, arguments: Mapping[str, object]) -> bytes:
+    """The line that asks for ``command``."""
+    request = {"type": "request", "id": number, "command": command, "arguments": arguments}
+    # A lone surrogate (a byte of argv that is no UTF-8) becomes JSON's own escape for it.
+    return json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+
+
+def failure_in(frame: Mapping[str, Any], command: str) -> CommandFailed:
+    """The failure of ``command`` that an error frame tells."""
+    # The sentence opens with the tool's name, for agents; here it is known.
+    sentence = str(frame.get("message")).removeprefix(f"aegis_{command}: ")
+    return CommandFailed(str(frame.get("code")), sentence)
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The frame in ``line``; None if it is none."""
     try:
         frame = json.loads(line)
     except (ValueError, RecursionError):

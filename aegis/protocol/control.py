@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.command import between, described, matching
+from aegis.protocol.output import MAX_CURSOR
 from aegis.protocol.terminals import (
     COLS,
     ROWS,
@@ -37,11 +38,17 @@ class SignalTerminal(OnTerminal[Done]):
     It works whatever the program made of its keyboard, where Ctrl-C is only a character. At an
     idle prompt the shell itself is in front: INT drops its line, TERM, QUIT and TSTP do nothing to
     it, HUP and KILL end it, and a fresh shell comes. What STOP or TSTP stopped goes on with CONT.
+    With ``seq`` only that command is signalled: one that does not run (any more) is an error.
     """
 
     signal: str = attrs.field(
         validator=matching(SIGNAL_PATTERN, SIGNAL_RULE),
         metadata=described(f"The signal: {SIGNAL_RULE}.", pattern=f"^{SIGNAL_PATTERN}$"),
+    )
+    seq: int | None = attrs.field(
+        default=None,
+        validator=between(0, MAX_CURSOR, "(a seq)"),
+        metadata=described("Only if this command runs; default: whatever is in front.", minimum=0),
     )
 
 

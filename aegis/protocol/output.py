@@ -24,7 +24,7 @@ class OutputChunk:
     """A stretch of output. ``cursor`` is where ``text`` begins, ``next_cursor`` where it ends.
 
     Read on from ``next_cursor``. ``dropped`` is how many bytes behind the cursor that was asked for
-    are no longer kept. ``running``: a command runs now.
+    are no longer kept. ``running``: a command runs now; of a call with ``seq``: that one.
     """
 
     text: str
@@ -41,15 +41,24 @@ class ReadOutput(OnTerminal[OutputChunk]):
     A cursor is a byte offset since the terminal's first spawn; pass ``next_cursor`` to read on.
     With ``wait_s`` the call waits until there is something new. Texts of calls in a row can be put
     together. A line that is redrawn appears once for each of its states; a finished command's
-    ``stdout`` has the final one, and ``aegis_term_screen`` shows full-screen programs. Works for a
-    closed terminal too, as long as it was not purged.
+    ``stdout`` has the final one, and ``aegis_term_screen`` shows full-screen programs. With ``seq``
+    you get what that command printed and nothing behind it; at its end the text is empty, and
+    ``running`` false. Works for a closed terminal too, as long as it was not purged.
     """
 
+    seq: int | None = attrs.field(
+        default=None,
+        validator=between(0, MAX_CURSOR, "(a seq)"),
+        metadata=described(
+            "Only what this command printed; a cursor must lie within that.", minimum=0
+        ),
+    )
     cursor: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a cursor)"),
         metadata=described(
-            "Where to begin; default: where the command that runs, or else the last one, began.",
+            "Where to begin; default: where the command seq, or that which runs, or else the last "
+            "one, began.",
             minimum=0,
         ),
     )

@@ -33,6 +33,7 @@ End = Literal["exited", "shell_exit", "killed_by_restart", "closed", "lost"]
 State = Literal["starting", "idle", "running", "failed", "closed", "unreachable"]
 Integration = Literal["osc133", "fallback"]
 StandardError = Literal["merged", "separate"]
+Until = Literal["ended", "started"]
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +78,10 @@ class CommandRecord:
 
 @attrs.frozen(kw_only=True)
 class TerminalInfo:
-    """A terminal as it is now. ``restarts`` counts fresh shells after the first."""
+    """A terminal as it is now. ``restarts`` counts fresh shells after the first.
+
+    ``stderr`` says whether standard error of commands is told apart.
+    """
 
     name: str
     pid: int | None
@@ -93,6 +97,7 @@ class TerminalInfo:
     subscribers: list[str]
     restarts: int
     node: str
+    stderr: StandardError = "merged"
 
 
 @attrs.frozen(kw_only=True)
@@ -233,7 +238,8 @@ class RunCommand(OnTerminal[CommandRecord]):
     far at once, with ``needs_input``; answer with aegis_term_keys. If ``timeout`` passes while it
     runs you get it with ``timed_out``. Either way it keeps running, and its record is completed
     when it ends. If the timeout passes while somebody else's command holds the terminal, the call
-    fails and nothing was typed.
+    fails and nothing was typed. For what does not end by itself, a server or a watcher, say
+    ``until: "started"``, then go on with aegis_term_output and aegis_term_wait.
     """
 
     cmd: str = attrs.field(
@@ -244,6 +250,14 @@ class RunCommand(OnTerminal[CommandRecord]):
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
         metadata=limit_of_time("Seconds for the whole call, waiting for the terminal included."),
+    )
+    until: Until = attrs.field(
+        default="ended",
+        metadata=described(
+            "ended: wait for the end. started: get the record so far as soon as the command runs "
+            "(end null; its seq is for aegis_term_wait, aegis_term_output and aegis_term_signal); "
+            "one that is over by then has its final record."
+        ),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from actors import Reply
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import DrawScreen, FollowOutput, View
+from aegis.terminals.command_key import CommandKey
+from aegis.terminals.heard import Heard
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, TakeScreen
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.output import Followed, OutputReaders
@@ -21,7 +23,8 @@ class Audience:
     """That of the terminal ``name``, whose shell's actor is ``source`` (a path).
 
     ``flush`` puts what was printed into the raw log's file, and lets go of it again in a while.
-    ``tracker`` and ``view`` say how the shell stands, ``start_soon`` starts helper tasks.
+    ``tracker`` and ``view`` say how the shell stands, ``heard`` how far a command has come;
+    ``start_soon`` starts helper tasks.
     """
 
     def __init__(
@@ -34,12 +37,13 @@ class Audience:
         flush: Callable[[], None],
         tracker: Callable[[], Followed | None],
         view: Callable[[], View],
+        heard: Callable[[CommandKey, int | None], Heard],
         start_soon: Callable[..., object],
     ) -> None:
         self._screen = screen
         self._flush = flush
         self._readers = OutputReaders(
-            name, raw_log, flush=flush, tracker=tracker, start_soon=start_soon
+            name, raw_log, flush=flush, tracker=tracker, heard=heard, start_soon=start_soon
         )
         self._watchers = Watchers(
             name,
@@ -69,6 +73,11 @@ class Audience:
                 self._flush()
             case _:
                 self._readers.take(request, reply)
+
+    def told(self, news: object) -> None:
+        """The front was told this of a command, or of the shell."""
+        self._readers.told(news)
+        self._watchers.changed()
 
     def view_changed(self) -> None:
         """The window or the state may be another one."""

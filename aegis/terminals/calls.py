@@ -6,7 +6,7 @@ import attrs
 
 from actors import Reply, Timer
 from aegis.errors import AegisError, Busy
-from aegis.protocol.terminals import CommandRecord, NeedsInput
+from aegis.protocol.terminals import CommandRecord, NeedsInput, Until
 
 MAX_WAITING = 256
 """Calls that may wait for one terminal at a time."""
@@ -17,8 +17,8 @@ class Call:
     """One call of ``run``: ``number`` is unique within the life of the front.
 
     ``is_late``: its time was up while its command was with the shell. ``needs_input``: its command
-    waits for input, and its caller is about to be told. ``refusal`` is what its caller is told in
-    place of the record, once that is in the ledger.
+    waits for input, and its caller is about to be told. ``until``: what its caller waits for.
+    ``refusal`` is what its caller is told in place of the record, once that is in the ledger.
     """
 
     number: int
@@ -27,6 +27,7 @@ class Call:
     timeout_s: float
     reply: Reply[CommandRecord]
     timer: Timer
+    until: Until = "ended"
     is_late: bool = False
     needs_input: NeedsInput | None = None
     refusal: AegisError | None = None

@@ -9,6 +9,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import KeptBytes, ReadKept
 from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.for_shell import fetch, fetch_recorded
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput
 from aegis.terminals.reading import check_cursor, read_output
@@ -59,25 +60,26 @@ def answer_kept(
 
 async def _read(disk: Disk, files: TerminalFiles, request: ReadOutput) -> OutputChunk:
     history = History(files.ledger, disk=disk)
-    last, _ = history.last()
-    start = 0 if last is None else last.raw_start
-    fetch = FetchOutput(
-        cursor=start if request.cursor is None else request.cursor,
-        max_bytes=request.max_bytes,
-        plain=request.plain,
-    )
+    wanted = await _wanted(history, request)
     log = RawLog.open(files.directory, disk=disk, at_least=history.last_cursor())
     try:
-        check_cursor(log, request.name, fetch.cursor or 0)
-        chunk = await read_output(log, fetch, is_running=lambda: False)
+        check_cursor(log, request.name, wanted.cursor or 0)
+        chunk = await read_output(log, wanted, is_running=lambda: False, end=lambda: wanted.end)
     finally:
         log.close()
-    if request.wait_s and chunk.next_cursor == fetch.cursor:
+    if request.wait_s and request.seq is None and chunk.next_cursor == wanted.cursor:
         raise Unavailable(
             f"terminal {request.name!r} is closed: nothing more will be printed; aegis_term_spawn "
             "opens it again over its history"
         )
     return chunk
+
+
+async def _wanted(history: History, request: ReadOutput) -> FetchOutput:
+    if request.seq is not None:
+        return fetch_recorded(request, await history.one(request.seq, request.name))
+    last, _ = history.last()
+    return fetch(request, 0 if last is None else last.raw_start)
 
 
 async def _waited(disk: Disk, files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:

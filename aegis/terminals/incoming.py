@@ -51,8 +51,8 @@ class Incoming:
         else:
             self._send_keys(writer, data)
 
-    def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
-        """Somebody signals who is in front, by calling ``send``."""
+    def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
+        """Somebody signals who is in front, by calling ``send``, which says whether it did."""
         if self._is_reading():
             self._hold(0, partial(self._signal, writer, send, is_interrupt))
         else:
@@ -73,7 +73,6 @@ class Incoming:
         self._typed(writer, data)
         self._shell.write(data)
 
-    def _signal(self, writer: str, send: Callable[[], None], is_interrupt: bool) -> None:
-        send()
-        if is_interrupt and self._phase() is not Phase.RUNNING:
+    def _signal(self, writer: str, send: Callable[[], bool], is_interrupt: bool) -> None:
+        if send() and is_interrupt and self._phase() is not Phase.RUNNING:
             self._typed(writer, b"\x03")  # it drops the line, as Ctrl-C does

@@ -16,6 +16,7 @@ from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import CommandRecord, Done, Integration, NeedsInput, TerminalInfo
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.command_key import CommandKey
 
 WhyEnded = Literal["closed", "killed_by_restart"]
 
@@ -54,10 +55,14 @@ class TakeScreen(Request[Screen]):
 
 @attrs.frozen(kw_only=True)
 class SendSignal(Request[Done]):
-    """Send the signal of this name (``INT``) to the process group in front, for ``writer``."""
+    """Send the signal of this name (``INT``) to the process group in front, for ``writer``.
+
+    ``command``: only while this one runs; else ``NotFound``.
+    """
 
     signal: str
     writer: str
+    command: CommandKey | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +85,8 @@ class FetchOutput(Request[OutputChunk]):
     """Read output from ``cursor`` (None: from where it stands now) on.
 
     Answered when there is some, after ``wait_s`` in any case. ``max_chars``: no more characters of
-    plain text than that.
+    plain text than that. ``end``: no byte from this cursor on, and nothing to wait for there.
+    ``command``: nothing behind the end of this one, which has not ended as far as is known.
     """
 
     cursor: int | None
@@ -88,6 +94,8 @@ class FetchOutput(Request[OutputChunk]):
     wait_s: float = 0.0
     plain: bool = True
     max_chars: int | None = None
+    end: int | None = None
+    command: CommandKey | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -125,30 +133,6 @@ class EndShell:
     """End the shell and all its processes, for good; ``ShellEnded`` follows with this ``end``."""
 
     end: WhyEnded
-
-
-@attrs.frozen(kw_only=True)
-class FlushRawLog:
-    """Raw bytes have waited long enough in memory: the shell's timer."""
-
-
-@attrs.frozen(kw_only=True)
-class RestRawLog:
-    """Nothing may have come for a while since ``position``: the shell's timer."""
-
-    position: int
-
-
-@attrs.frozen(kw_only=True)
-class LookAgain:
-    """A probe or a submission may have been read by a program meanwhile: the shell's timer."""
-
-
-@attrs.frozen(kw_only=True)
-class LookAtTty:
-    """The command on ``shell`` may have been quiet for a while: a timer."""
-
-    shell: str
 
 
 # From the shell to the front.

@@ -5,7 +5,10 @@ Kept until the front says that the record is in the ledger. Pure.
 
 from __future__ import annotations
 
+from aegis.errors import Unavailable
 from aegis.terminals import messages as msg
+from aegis.terminals.command_key import CommandKey
+from aegis.terminals.heard import Heard, heard_of
 
 MAX_KEPT = 256
 """News kept at most; a front has at most so many commands that are not recorded."""
@@ -32,6 +35,25 @@ class NewsLog:
             if not isinstance(news, msg.SubmissionRefused | msg.SubmissionFailed):
                 done = index
         del self._news[:done]
+
+    def heard_of(self, command: CommandKey, submitted: int | None) -> Heard:
+        """How far ``command``, which is not recorded, has come.
+
+        ``submitted`` is the call whose text is with the shell and did not begin yet. Raises
+        ``Unavailable`` if nothing is known of it: it was lost with an earlier life of the actor.
+        """
+        heard = heard_of(command, self._news)
+        is_waiting = submitted is not None and submitted == command.call
+        if heard == Heard(command=command) and not is_waiting:
+            raise Unavailable(
+                "the command that was asked for ended as its shell was lost, and is about to be "
+                "recorded: ask again"
+            )
+        return heard
+
+    def runs(self, command: CommandKey) -> bool:
+        """Whether ``command`` has begun and not ended, as far as is known."""
+        return heard_of(command, self._news).runs
 
     def all(self) -> tuple[msg.CommandNews, ...]:
         """What is kept."""

@@ -19,6 +19,8 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.bell import Bell
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.command_key import CommandKey
+from aegis.terminals.heard import Heard
 from aegis.terminals.messages import (
     NO_OUTPUT,
     FetchLine,
@@ -26,6 +28,7 @@ from aegis.terminals.messages import (
     FetchPrinted,
     PrintedSoFar,
 )
+from aegis.terminals.printed import Printed
 from aegis.terminals.reading import check_cursor, read_output
 
 T = TypeVar("T")
@@ -44,6 +47,14 @@ class Followed(Protocol):
     def is_running(self) -> bool:
         """Whether a command runs."""
 
+    @property
+    def printed(self) -> Printed:
+        """Its output, and where that ended."""
+
+    @property
+    def submitted(self) -> int | None:
+        """The call whose text is with the shell and did not begin yet."""
+
     def newest_line(self) -> str:
         """What it printed last."""
 
@@ -53,7 +64,11 @@ class Followed(Protocol):
 
 @attrs.define(eq=False)
 class _Reader:
+    """One call. ``end`` is where its output ends, known or ``heard`` in the news of its command."""
+
     reply: Reply[OutputChunk] | Reply[Progress]
+    end: int | None = None
+    heard: Heard | None = None
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
@@ -61,7 +76,9 @@ class OutputReaders:
     """The readers of one terminal. An ``OutputObserver``.
 
     ``flush`` puts what was printed into the raw log's file: what a reader has seen survives a
-    kill. ``tracker`` gives what follows the shell that runs now, None while there is none.
+    kill. ``tracker`` gives what follows the shell that runs now, None while there is none, and
+    ``heard`` how far a command has come, given what is ``submitted``; it raises ``Unavailable`` if
+    that is not known.
     """
 
     def __init__(
@@ -71,9 +88,11 @@ class OutputReaders:
         *,
         flush: Callable[[], None],
         tracker: Callable[[], Followed | None],
+        heard: Callable[[CommandKey, int | None], Heard],
         start_soon: Callable[..., object],
     ) -> None:
         self._name = name
+        self._heard = heard
         self._raw_log = raw_log
         self._flush = flush
         self._tracker = tracker
@@ -86,6 +105,16 @@ class OutputReaders:
     def output(self, data: bytes, cursor: int) -> None:
         """Something was printed."""
         self._came.ring()
+
+    def told(self, news: object) -> None:
+        """The front was told this: a command may have ended, and with it what somebody reads."""
+        for reader in self._readers:
+            if reader.heard is not None and reader.end is None:
+                reader.heard = reader.heard.hear(news)
+                reader.end = reader.heard.ended_at
+                if reader.end is not None:
+                    self._came.ring()
+                    self._ended.ring()
 
     def end(self) -> None:
         """Nothing more will be printed: everybody is answered, and nobody waits again."""
@@ -112,12 +141,19 @@ class OutputReaders:
                 reply.send(PrintedSoFar(output=output, raw_end=self._raw_log.position))
 
     def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:
-        """Answer a request for output. Raises ``InvalidRequest``, ``Busy``."""
+        """Answer a request for output. Raises ``InvalidRequest``, ``Busy``, ``Unavailable``."""
         if request.cursor is None:
             request = attrs.evolve(request, cursor=self._raw_log.position)
         else:
             check_cursor(self._raw_log, self._name, request.cursor)
-        self._start_soon(self._answer_output, self._added(reply), request, reply)
+        end, heard = request.end, None
+        if request.command is not None:
+            tracker = self._tracker()
+            heard = self._heard(request.command, None if tracker is None else tracker.submitted)
+            end = heard.ended_at
+        reader = self._added(reply)
+        reader.end, reader.heard = end, heard
+        self._start_soon(self._answer_output, reader, request, reply)
 
     def follow(self, request: FetchLine, reply: Reply[Progress]) -> None:
         """Answer a request for the newest line. Raises ``Busy``."""
@@ -147,9 +183,9 @@ class OutputReaders:
         deadline = trio.current_time() + request.wait_s
         try:
             with reader.scope:
-                chunk = await self._read(request)
-                while chunk.next_cursor == request.cursor and await self._more_by(deadline):
-                    chunk = await self._read(request)
+                chunk = await self._read(reader, request)
+                while chunk.next_cursor == request.cursor and await self._more_by(deadline, reader):
+                    chunk = await self._read(reader, request)
                 _answer(reply, chunk)
         except AegisError as error:
             reply.fail(error)
@@ -169,25 +205,43 @@ class OutputReaders:
         finally:
             self._readers.pop(reader, None)
 
-    async def _read(self, request: FetchOutput) -> OutputChunk:
+    async def _read(self, reader: _Reader, request: FetchOutput) -> OutputChunk:
         await trio.lowlevel.checkpoint_if_cancelled()  # the log may have been closed meanwhile
-        chunk = await read_output(self._raw_log, request, self._is_running)
+        chunk = await read_output(
+            self._raw_log,
+            request,
+            is_running=lambda: self._is_running(reader),
+            end=lambda: self._end_for(reader),
+        )
         self._flush()  # after reading: more may have come meanwhile, and is in the chunk
         return chunk
 
-    def _is_running(self) -> bool:
+    def _end_for(self, reader: _Reader) -> int | None:
+        """Where its output ends, or seems to: behind that is prompt and echo, unless it goes on."""
+        tracker = self._tracker()
+        if reader.end is None and reader.heard is not None and reader.heard.runs and tracker:
+            return tracker.printed.ended_at
+        return reader.end
+
+    def _is_running(self, reader: _Reader) -> bool:
+        if reader.end is not None or reader.heard is not None:
+            return reader.end is None
         tracker = self._tracker()
         return tracker is not None and tracker.is_running
 
-    async def _more_by(self, deadline: float) -> bool:
-        """Wait until something was printed; False if that is not to be waited for any more."""
-        if self._is_over or trio.current_time() >= deadline:
+    async def _more_by(self, deadline: float, reader: _Reader | None = None) -> bool:
+        """Wait until something was printed; False if that is not to be waited for any more.
+
+        Also until what ``reader`` reads has ended: it looks once more then, and waits no longer.
+        """
+        has_ended = reader is not None and reader.end is not None
+        if self._is_over or has_ended or trio.current_time() >= deadline:
             return False
         with trio.move_on_at(deadline) as waiting:
             await self._came.wait()
         if waiting.cancelled_caught:
             return False
-        if not self._is_over:
+        if not self._is_over and (reader is None or reader.end is None):
             with trio.move_on_after(COALESCE_S):
                 await self._ended.wait()
         return True

@@ -48,16 +48,38 @@ def check_cursor(log: KeptOutput, name: str, cursor: int) -> None:
         )
 
 
+def check_cursor_of(command: str, cursor: int, start: int, end: int | None) -> None:
+    """Raise ``InvalidRequest`` if ``cursor`` lies outside the output of ``command`` (a sentence's).
+
+    Its output goes from ``start`` to ``end``; None: it goes on.
+    """
+    if cursor < start or (end is not None and cursor > end):
+        where = f"begins at {start}" if end is None else f"goes from {start} to {end}"
+        raise InvalidRequest(
+            f"cursor {cursor} lies outside the output of {command}, which {where}: pass a cursor "
+            "that a reply gave you, or none"
+        )
+
+
+def no_end() -> int | None:
+    """The end of a stretch that goes on for as long as there is output."""
+    return None
+
+
 async def read_output(
-    log: KeptOutput, request: FetchOutput, is_running: Callable[[], bool]
+    log: KeptOutput,
+    request: FetchOutput,
+    is_running: Callable[[], bool],
+    end: Callable[[], int | None] = no_end,
 ) -> OutputChunk:
     """What ``request`` asks for, as far as it is there; it waits for nothing.
 
-    ``next_cursor`` is where it began while there is nothing yet whose text is certain. Raises
-    ``StorageError``.
+    No byte is read from the cursor on that ``end`` gives, which is asked before each piece; what is
+    cut off there goes on nowhere. ``next_cursor`` is where it began while there is nothing yet
+    whose text is certain. Raises ``StorageError``.
     """
     wanted = log.position if request.cursor is None else request.cursor
-    reading = _Reading(log, request, wanted)
+    reading = _Reading(log, request, wanted, end)
     while reading.read_piece():
         await trio.lowlevel.checkpoint()
     return OutputChunk(
@@ -72,9 +94,12 @@ async def read_output(
 class _Reading:
     """What one call gets: the text of the bytes from ``start`` to ``end``."""
 
-    def __init__(self, log: KeptOutput, request: FetchOutput, wanted: int) -> None:
+    def __init__(
+        self, log: KeptOutput, request: FetchOutput, wanted: int, bound: Callable[[], int | None]
+    ) -> None:
         self._log = log
         self._request = request
+        self._bound = bound
         self._texts: list[str] = []
         self._chars_left = request.max_chars
         self._reply_bytes = 0
@@ -115,10 +140,14 @@ class _Reading:
         return self._take_with(size, LOOKAHEAD_BYTES)
 
     def _take_with(self, size: int, lookahead: int) -> tuple[int, Taken]:
+        bound = self._bound()
         begin, data = self._log.stretch(self.end, size + lookahead)
+        if bound is not None:
+            begin = min(begin, max(bound, self.end))
+            data = data[: max(0, bound - begin)]
         end = begin + len(data)
         # Fewer bytes than there should be: what follows the last of them is not kept.
-        whole = len(data) < size + lookahead and end < self._log.position
+        whole = end == bound or (len(data) < size + lookahead and end < self._log.position)
         if self._request.plain:
             return begin, take_plain(data, size, whole=whole, max_chars=self._chars_left)
         return begin, take_raw(data, size, whole=whole)

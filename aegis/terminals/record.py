@@ -11,6 +11,7 @@ from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.command_key import CommandKey
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +48,13 @@ class InFlight:
     call: int | None = None
     began_at: int | None = None
     outcome: Outcome | None = None
+
+    @property
+    def key(self) -> CommandKey:
+        """By what the shell knows it."""
+        return CommandKey(
+            shell=self.shell, call=self.call, began_at=self.began_at, raw_start=self.raw_start
+        )
 
     def note(self) -> dict[str, object]:
         """What the in-flight note keeps of it."""

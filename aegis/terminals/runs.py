@@ -1,7 +1,8 @@
 """``Runs``: the calls of ``run`` on one terminal, from the queue to the shell and to their answer.
 
-A call whose time is up is answered with the record so far, if its command was typed, and one whose
-command waits for input at once. What comes after that, the end of the command, is the front's.
+A call whose time is up is answered with the record so far, if its command was typed; one whose
+command waits for input, or whose caller waits for its start only, at once. What comes after that,
+the end of the command, is the front's.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Runs:
             timeout_s=request.timeout,
             reply=reply,
             timer=self._after(request.timeout, msg.RunDeadline(call=number)),
+            until=request.until,
         )
         try:
             self._queue.add(call)
@@ -132,6 +134,16 @@ class Runs:
             submitted.is_late = True
             self._shell.tell(msg.ReportOutput(call=number))
 
+    def began(self) -> None:
+        """A command runs: a caller that waits for no more gets the record so far.
+
+        The shell is asked for it. What has ended by then has its final record: the shell tells its
+        end before it answers.
+        """
+        call = self._flight.call
+        if call is not None and call.until == "started" and not call.is_late:
+            self._shell.tell(msg.ReportOutput(call=call.number))
+
     def needs_input(self, needs: api.NeedsInput | None) -> None:
         """The command that runs waits for input: its caller gets the record so far, now."""
         self._standing.needs_input = needs
@@ -152,7 +164,7 @@ class Runs:
         try:
             if call.is_late:
                 command = self._flight.mark_timed_out()
-            elif call.needs_input is not None:
+            elif call.needs_input is not None or call.until == "started":
                 command = self._flight.leave_running()
             else:
                 return  # it waits no more

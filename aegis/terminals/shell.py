@@ -25,7 +25,6 @@ from aegis.terminals.audience import Audience
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.front import Front
 from aegis.terminals.introducing import introduction, state_of
-from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.meta import saved_settings
 from aegis.terminals.news import MAX_KEPT, NewsLog
 from aegis.terminals.process_groups import GroupScan
@@ -39,6 +38,7 @@ from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell_message import ShellMessage
+from aegis.terminals.shell_timers import FlushRawLog, LookAgain, LookAtTty, RestRawLog, ShellTimer
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
@@ -160,29 +160,27 @@ class Shell(Actor[ShellMessage]):
                 self._news.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
-            case msg.FlushRawLog() | msg.RestRawLog() | msg.LookAgain() | msg.LookAtTty():
+            case FlushRawLog() | RestRawLog() | LookAgain() | LookAtTty():
                 self._timer_rang(message)
             case _:
                 assert self._audience is not None
                 self._audience.take(message, self.defer(message))
 
-    def _timer_rang(
-        self, message: msg.FlushRawLog | msg.RestRawLog | msg.LookAgain | msg.LookAtTty
-    ) -> None:
+    def _timer_rang(self, message: ShellTimer) -> None:
         assert self._raw_log is not None
         match message:
-            case msg.FlushRawLog():
+            case FlushRawLog():
                 self._flush_is_due = False
                 self._flush()
-                self.context.after(REST_S, msg.RestRawLog(position=self._raw_log.position))
-            case msg.RestRawLog(position=position):
+                self.context.after(REST_S, RestRawLog(position=self._raw_log.position))
+            case RestRawLog(position=position):
                 if position == self._raw_log.position:
                     self._raw_log.rest()
-            case msg.LookAgain():
+            case LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
                     self._running.watch.looked_again()
-            case msg.LookAtTty(shell=name):
+            case LookAtTty(shell=name):
                 if self._running is not None and self._running.name == name:
                     self._running.watch.rang()
 
@@ -197,6 +195,7 @@ class Shell(Actor[ShellMessage]):
             flush=self._flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
             view=self._view,
+            heard=self._news.heard_of,
             start_soon=self.context.start_soon,
         )
 
@@ -214,7 +213,7 @@ class Shell(Actor[ShellMessage]):
 
     def look_again_after(self, seconds: float) -> None:
         """Let the tracker look again then whether it still waits."""
-        self.context.after(seconds, msg.LookAgain())
+        self.context.after(seconds, LookAgain())
 
     def hook_answered(self) -> None:
         """Remember which program it is that has the hook."""
@@ -253,7 +252,8 @@ class Shell(Actor[ShellMessage]):
     def _tell(self, news: Any) -> None:
         self._news.keep(news)
         self._front.tell(news)
-        self._view_changed()
+        if self._audience is not None:
+            self._audience.told(news)
 
     def _view(self) -> View:
         """What watchers are told beside the output."""
@@ -279,7 +279,8 @@ class Shell(Actor[ShellMessage]):
         running, name = self._running, self._settings.name
         if running is None:
             raise Unavailable(f"terminal {name!r} has no shell right now; nothing was signalled")
-        send = partial(signal_front, running.process, request.signal, name, self.defer(request))
+        reply = self.defer(request)
+        send = partial(signal_front, running.process, request, name, self._news.runs, reply)
         running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
 
     def _set_size(self, rows: int, cols: int) -> None:
@@ -372,7 +373,7 @@ class Shell(Actor[ShellMessage]):
     def _flush_soon(self) -> None:
         if not self._flush_is_due:
             self._flush_is_due = True
-            self.context.after(FLUSH_S, msg.FlushRawLog())
+            self.context.after(FLUSH_S, FlushRawLog())
 
     async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
         """The next shell; None if too many ended before a first prompt, or none can be started.
@@ -431,7 +432,7 @@ class Shell(Actor[ShellMessage]):
             msg.ShellEnded(
                 shell=self._shells[-1],
                 exit=status,
-                output=NO_OUTPUT if ended is None else ended.tracker.output_so_far(),
+                output=msg.NO_OUTPUT if ended is None else ended.tracker.output_so_far(),
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
                 raw_end=self._raw_log.position,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aegis.protocol.feeds import DrawScreen, FollowOutput
 from aegis.terminals import messages as msg
+from aegis.terminals.shell_timers import ShellTimer
 
 ShellMessage = (
     msg.Introduce
@@ -20,8 +21,5 @@ ShellMessage = (
     | DrawScreen
     | msg.CommandRecorded
     | msg.EndShell
-    | msg.FlushRawLog
-    | msg.RestRawLog
-    | msg.LookAgain
-    | msg.LookAtTty
+    | ShellTimer
 )

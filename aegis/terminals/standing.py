@@ -97,6 +97,7 @@ class Standing:
             subscribers=subscribers,
             restarts=max(0, self.shells - 1),
             node="local",
+            stderr=self.settings.stderr,
         )
 
     def _shell_directory(self) -> str | None:

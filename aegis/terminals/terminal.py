@@ -29,8 +29,8 @@ from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
-from aegis.terminals import for_shell
 from aegis.terminals import messages as msg
+from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.following import Following
@@ -104,22 +104,14 @@ class Terminal(Front):
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
         self._recorder = Recorder(self._writer, self._retry_soon, self._flight.is_shown)
+        name, soon, after = self._settings.name, self.context.start_soon, self.context.after
         self._runs = Runs(
-            self._settings.name,
-            self._flight,
-            self._standing,
-            self._shell,
-            after=self.context.after,
-            start_soon=self.context.start_soon,
+            name, self._flight, self._standing, self._shell, after=after, start_soon=soon
         )
         self._waits = Waits(
-            self._settings.name,
-            self._flight,
-            self._standing,
-            self._history,
-            self._shell,
-            start_soon=self.context.start_soon,
+            name, self._flight, self._standing, self._history, self._shell, start_soon=soon
         )
+        self._by_seq = BySeq(name, self._flight, self._history, self._shell, start_soon=soon)
         self._following = Following(self._flight, self._standing, self._shell)
         self._resizing = Resizing(
             self._standing, self._shell, self._files, self._flusher, self._info
@@ -149,7 +141,7 @@ class Terminal(Front):
                 self._runs.add(message, self._next_number(), self.defer(message))
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
-                self.pass_on(message, self._shell, for_shell.action(message))
+                self.pass_on(message, self._shell, self._by_seq.action(message))
             case GetScreen():
                 self.pass_on(message, self._shell, msg.TakeScreen())
             case FollowOutput():
@@ -163,7 +155,7 @@ class Terminal(Front):
                 reply = self.defer(message)
                 self._once_recovered(lambda: self._read(message, reply))
             case out.ReadOutput():
-                self.pass_on(message, self._shell, self._fetch(message))
+                self._read_output(message)
             case out.WaitTerminal():
                 waiting = self.defer(message)
                 self._once_recovered(lambda: self._waits.add(message, waiting, self._last_record))
@@ -280,6 +272,7 @@ class Terminal(Front):
     def _command_started(self, news: msg.CommandStarted) -> None:
         self._standing.state = "running"
         self._flight.begin(news)
+        self._runs.began()
         if self._flight.command is not None:
             self._waits.began(self._flight.command.seq)
         self._telling.started(self._flight.command)
@@ -395,9 +388,12 @@ class Terminal(Front):
     def _read(self, request: api.ReadRecords, reply: Reply[api.RecordList]) -> None:
         self.context.start_soon(self._history.answer, request, reply)
 
-    def _fetch(self, request: out.ReadOutput) -> msg.FetchOutput:
-        newest = [*self._flight.unrecorded()[-1:], self._last_record]
-        return for_shell.fetch(request, 0 if newest[0] is None else newest[0].raw_start)
+    def _read_output(self, request: out.ReadOutput) -> None:
+        if request.seq is None:
+            self.pass_on(request, self._shell, self._by_seq.newest(request, self._last_record))
+            return
+        reply = self.defer(request)
+        self._once_recovered(lambda: self._by_seq.read(request, reply))
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())

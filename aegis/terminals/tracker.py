@@ -58,7 +58,7 @@ class Tracker:
         self._shell = shell
         self._tell = tell
         self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
-        self._printed = Printed()
+        self.printed = Printed()
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
@@ -159,7 +159,7 @@ class Tracker:
     def _answers_anew(self) -> None:
         """The first mark of a hook that was read again: a new life of the boundaries."""
         lost = self._boundaries.replaced()
-        self._printed.drop()
+        self.printed.drop()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
@@ -187,7 +187,7 @@ class Tracker:
     def _typed(self, writer: str, data: bytes) -> None:
         self._happened(self._boundaries.keys(writer, data))
 
-    def signal(self, writer: str, send: Callable[[], None], *, is_interrupt: bool) -> None:
+    def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
         self._incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
@@ -257,7 +257,7 @@ class Tracker:
 
     def output_so_far(self) -> CapturedOutput:
         """What the command in flight, or the start of the shell, has printed."""
-        return self._printed.so_far()
+        return self.printed.so_far()
 
     @property
     def is_running(self) -> bool:
@@ -266,7 +266,7 @@ class Tracker:
 
     def newest_line(self) -> str:
         """What the command in flight printed last; empty if it printed nothing, or none runs."""
-        return self._printed.newest_line() if self.is_running else ""
+        return self.printed.newest_line() if self.is_running else ""
 
     def close(self) -> None:
         """The shell is gone, or its hook: what the parsers still held is output."""
@@ -275,11 +275,11 @@ class Tracker:
 
     def _print(self, text: bytes) -> None:
         self._visible.show(text)
-        self._printed.feed(text)
+        self.printed.feed(text)
 
     def _print_error(self, text: bytes) -> None:
         self._visible.show(text)
-        self._printed.feed_errors(text)
+        self.printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
@@ -313,13 +313,13 @@ class Tracker:
                 case bd.Started():
                     self._started(happening)
                 case bd.Ended():
-                    self._ended(happening, self._at(mark_begins))
+                    self._ended(happening, self.printed.ended_at or self._at(mark_begins))
                 case bd.NothingRan(submitted=True):
                     self._nothing_ran(happening, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
                 case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputGoesOn():
-                    self._output_turns(happening)
+                    self._output_turns(happening, self._at(mark_begins))
                 case bd.Secondary():
                     self._line_goes_on(happening)
                 case bd.Prompted():
@@ -327,11 +327,11 @@ class Tracker:
                 case bd.LineReport():
                     self._line_reported(happening)
 
-    def _output_turns(self, happening: bd.Happening) -> None:
+    def _output_turns(self, happening: bd.Happening, cursor: int) -> None:
         if isinstance(happening, bd.OutputEnded):
-            self._printed.set_aside()
+            self.printed.set_aside(cursor)
         else:
-            self._printed.go_on()
+            self.printed.go_on()
 
     def _at(self, mark_begins: int | None) -> int:
         return self._visible.position if mark_begins is None else mark_begins
@@ -341,7 +341,7 @@ class Tracker:
         self.editor_answered = None
         self._has_echo = not (begun.submitted or self.adapter.tells_starts)
         if not self._has_echo:
-            self._printed.begin()
+            self.printed.begin()
         self._command_start = self._visible.position
         sent = self._sent if begun.submitted else None
         self._tell(
@@ -381,7 +381,7 @@ class Tracker:
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
         if self._has_echo:
             return
-        self._printed.set_aside()  # a line before this one may be an open command
+        self.printed.set_aside(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
             self._drops = iter(self.adapter.drops)
@@ -396,9 +396,9 @@ class Tracker:
         if not self.was_prompted:
             self._shell.hook_answered()
         self.was_prompted = True
-        self._printed.drop()
+        self.printed.drop()
         if not self.adapter.tells_starts:
-            self._printed.begin()
+            self.printed.begin()
         self.cwd = self._shell.working_directory()
         self._visible.pass_on()
         self.reports.forget()
@@ -432,7 +432,7 @@ class Tracker:
 
     def _take_output(self) -> CapturedOutput:
         self._visible.flush()
-        return self._printed.take()
+        return self.printed.take()
 
     def _tell_directory(self) -> None:
         """Tell what a program has reported; of the shell at its prompt the system knows better."""

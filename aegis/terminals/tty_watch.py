@@ -16,6 +16,7 @@ from aegis.terminals.foreground import look_in_front
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ShellProcess
 from aegis.terminals.rearming import Rearming
+from aegis.terminals.shell_timers import LookAtTty
 from aegis.terminals.waiting import needs_input, next_look_after
 
 
@@ -83,7 +84,7 @@ class TtyWatch:
 
     def _wait(self) -> None:
         self._is_due, self._next_s = True, next_look_after(self._quiet_s)
-        self._context.after(self._next_s, msg.LookAtTty(shell=self._name))
+        self._context.after(self._next_s, LookAtTty(shell=self._name))
 
     async def _look(self) -> None:
         front = await look_in_front(self._process, self._groups)

@@ -13,7 +13,9 @@ from tests.attacks.figures import Bystander, tell
 from tests.e2e.conftest import (
     connect_mcp,
     daemon,
+    gate,
     handle,
+    new_gate,
     new_terminal,
     own_daemon,
     shell,
@@ -24,7 +26,9 @@ from tests.e2e.harness import DaemonProcess
 __all__ = [
     "connect_mcp",
     "daemon",
+    "gate",
     "handle",
+    "new_gate",
     "new_terminal",
     "own_daemon",
     "shell",

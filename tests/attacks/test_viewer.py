@@ -19,7 +19,8 @@ import pytest
 
 from aegis.cli.main import cli
 from tests.e2e.conftest import NewTerminal
-from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
+from tests.e2e.running import running
 
 pytestmark = pytest.mark.real
 
@@ -174,6 +175,16 @@ def test_a_stream_that_is_followed_is_escaped_too(
     following.terminate()
     read += following.communicate(timeout=GUARD_S)[0]
     check(read)
+
+
+def test_a_run_that_is_shown_as_it_comes_is_escaped_too(poisoned: LiveTerminal, gate: Gate) -> None:
+    with running(poisoned, f"{PRINT_EVIL}; echo seen; {gate.hold}; {PRINT_EVIL}") as run:
+        run.wait_for("seen\n")
+        gate.open()
+        code, out, err = run.end()
+    assert code == 0
+    assert out.count(r"\u202eesrever") == 2
+    check((out + err).encode())
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() | SHOWS_NOTHING_OF_OTHERS))

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tests.bench.table import Row, print_rows
@@ -60,8 +61,9 @@ def python_s(code: str, variables: Mapping[str, str] | None = None) -> float:
 
 def process_s(command: list[str], environment: Mapping[str, str]) -> float:
     """Seconds from start to end of a process that must succeed."""
+    nowhere = subprocess.DEVNULL
     begin = time.perf_counter()
-    subprocess.run(command, env=dict(environment), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=dict(environment), check=True, stdout=nowhere, stderr=nowhere)
     return time.perf_counter() - begin
 
 
@@ -86,23 +88,34 @@ def start_rows(name: str, floor_s: float, start_s: float, note: str) -> list[Row
     ]
 
 
+QUIET_S = 0.1
+"""How long the command takes that is shown as it runs: left out of the figure."""
+
+
 def verb_rows() -> list[Row]:
-    """``status`` of a running daemon, against Python doing nothing."""
+    """Verbs of a running daemon, against Python doing nothing.
+
+    ``term run`` of a command that is over at once is a call and a sync; one that goes on is shown.
+    """
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
         daemon = DaemonProcess(Path(directory))
         daemon.start("--port", "0", "--log-level", "warning")
-        command = [str(PROGRAM), "status", "--root", str(daemon.root)]
+        daemon.call("term_spawn", name="t")
+        verbs = (["status"], ["term", "run", "t", "true"], ["term", "run", "t", f"sleep {QUIET_S}"])
+        commands = [[str(PROGRAM), "--root", str(daemon.root), *words] for words in verbs]
         try:
-            floor_s, verb_s = in_turn(
+            floor_s, verb_s, run_s, shown_s = in_turn(
                 VERB_ROUNDS,
                 lambda: python_s("pass"),
-                lambda: process_s(command, daemon.environment),
+                *(partial(process_s, command, daemon.environment) for command in commands),
             )
         finally:
             daemon.stop()
     return [
         ("one-shot verb (status) / Python doing nothing", verb_s / floor_s, "ratio"),
         ("  one-shot verb (status), s", verb_s, "median"),
+        ("  term run true, s", run_s, "median"),
+        ("  term run, shown as it runs, s", shown_s - QUIET_S, "median, goal ≤ 0.4"),
         ("  Python doing nothing, s", floor_s, "median"),
     ]
 

@@ -72,7 +72,8 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "max_bytes": [(255, "from 256"), (1_048_577, "1048576"), (300.5, "whole")],
     "wait_s": [(-1, "from 0"), (86_401, "86400"), ("long", "number")],
     "plain": [("yes", "true or false"), (1, "true or false")],
-    "seq": [(-1, "from 0"), (10**9, "no command"), (0.5, "whole number")],
+    "until": [("queued", "started"), (True, "started")],
+    "seq": [(-1, "from 0"), (10**9, ""), (0.5, "whole number")],
     "pattern": [
         ("(", "regular expression"),
         (r"\pL{900}", "too large"),

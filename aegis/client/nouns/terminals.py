@@ -34,6 +34,7 @@ from aegis.protocol.terminals import (
     TerminalInfo,
     TerminalList,
     Unsubscribe,
+    Until,
 )
 
 Names = list[str]
@@ -69,9 +70,19 @@ class Terminals(Noun):
         """List the open terminals."""
         return await self._call(ListTerminals)
 
-    async def run(self, name: str, cmd: str, *, timeout: float | None = None) -> CommandRecord:
-        """Run a command and wait until it ends, at most ``timeout`` seconds; gives its record."""
-        return await self._call(RunCommand, name=name, cmd=cmd, timeout=timeout)
+    async def run(
+        self,
+        name: str,
+        cmd: str,
+        *,
+        timeout: float | None = None,
+        until: Until = "ended",
+    ) -> CommandRecord:
+        """Run a command and wait until it has ``ended``, or ``started``; gives its record.
+
+        Waits at most ``timeout`` seconds.
+        """
+        return await self._call(RunCommand, name=name, cmd=cmd, timeout=timeout, until=until)
 
     async def broadcast(
         self, names: Names, cmd: str, *, timeout: float | None = None
@@ -97,14 +108,24 @@ class Terminals(Noun):
         self,
         name: str,
         *,
+        seq: int | None = None,
         cursor: int | None = None,
         max_bytes: int = DEFAULT_OUTPUT_BYTES,
         wait_s: float = 0.0,
         plain: bool = True,
     ) -> OutputChunk:
-        """Read output from the byte ``cursor`` on; waits ``wait_s`` seconds."""
+        """Read output from the byte ``cursor`` on, or that of the command ``seq``.
+
+        Waits ``wait_s`` seconds for it.
+        """
         return await self._call(
-            ReadOutput, name=name, cursor=cursor, max_bytes=max_bytes, wait_s=wait_s, plain=plain
+            ReadOutput,
+            name=name,
+            seq=seq,
+            cursor=cursor,
+            max_bytes=max_bytes,
+            wait_s=wait_s,
+            plain=plain,
         )
 
     async def wait(
@@ -138,9 +159,9 @@ class Terminals(Noun):
         """Be woken by this terminal no more."""
         return await self._call(Unsubscribe, name=name)
 
-    async def signal(self, name: str, signal: str) -> Done:
-        """Send a signal to the program in front, such as ``INT`` or ``TERM``."""
-        return await self._call(SignalTerminal, name=name, signal=signal)
+    async def signal(self, name: str, signal: str, *, seq: int | None = None) -> Done:
+        """Send a signal to the program in front, such as ``INT``; to the command ``seq`` alone."""
+        return await self._call(SignalTerminal, name=name, signal=signal, seq=seq)
 
     async def resize(self, name: str, cols: int, rows: int) -> TerminalInfo:
         """Give the window another size, in characters."""

@@ -218,12 +218,12 @@ def test_an_interrupted_call_exits_with_130(server: LineServer, record: Make) ->
     def hold() -> dict[str, Any]:
         came.set()
         assert release.wait(GUARD_S)
-        return record()
+        return {"reason": "ended", "match": None, "cursor": 0, "record": record()}
 
-    server.answers["term_run"] = hold
+    server.answers["term_wait"] = hold
     try:
         with subprocess.Popen(
-            [*PROGRAM, "term", "run", "build", "sleep 60"],
+            [*PROGRAM, "term", "wait", "build"],
             cwd=server.root,
             env=ENVIRONMENT,
             stderr=subprocess.PIPE,

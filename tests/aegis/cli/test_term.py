@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aegis.errors import Busy, NotFound
+from aegis.protocol.command import MAX_TIMEOUT_S
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -94,7 +95,12 @@ def test_run_prints_the_output_and_exits_with_the_commands_code(
 ) -> None:
     server.answers["term_run"] = record(exit=3, stdout="1 failed\n")
     result = invoke("term", "run", "build", "pytest -q")
-    assert server.arguments() == {"name": "build", "cmd": "pytest -q"}
+    assert server.arguments() == {
+        "name": "build",
+        "cmd": "pytest -q",
+        "timeout": MAX_TIMEOUT_S,
+        "until": "started",
+    }
     assert (result.exit_code, result.stdout) == (3, "1 failed\n")
     assert result.stderr == "↳ exit 3 · 4.20s\n"
 
@@ -123,7 +129,8 @@ def test_all_behind_the_name_is_the_command(
 ) -> None:
     server.answers["term_run"] = record()
     assert invoke("term", "run", "--timeout", "7", "build", *words).exit_code == 0
-    assert server.arguments() == {"name": "build", "cmd": cmd, "timeout": 7.0}
+    sent = {"name": "build", "cmd": cmd, "timeout": 7.0, "until": "started"}
+    assert server.arguments() == sent
 
 
 def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) -> None:

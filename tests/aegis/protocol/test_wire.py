@@ -52,7 +52,7 @@ BAD: list[tuple[str, Any, str]] = [
         "term_run",
         {"nme": "a", "cmd": "ls"},
         "there is no argument 'nme' (did you mean 'name'?); allowed: from_handle, name, cmd, "
-        "timeout",
+        "timeout, until",
     ),
     (
         "term_run",

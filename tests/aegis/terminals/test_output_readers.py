@@ -10,20 +10,33 @@ import trio
 import trio.testing
 
 from actors import Reply
-from aegis.errors import Busy, InvalidRequest, StorageError
+from aegis.errors import Busy, InvalidRequest, StorageError, Unavailable
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
+from aegis.terminals.news import NewsLog
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
+from aegis.terminals.printed import Printed
+from tests.aegis.terminals.test_heard import ended, started
 
 Clock = trio.testing.MockClock
+
+
+BEGUN = CommandKey(shell="sh", call=7, began_at=2, raw_start=2)
+STARTED, ENDED = started(2, 7), ended(2, 5)
 
 
 class Shell:
     """What runs: a line that was printed last."""
 
     is_running = True
+    submitted: int | None = None
+
+    def __init__(self) -> None:
+        self.printed = Printed()
+
     line = ""
 
     def newest_line(self) -> str:
@@ -40,12 +53,14 @@ class Output:
         self.log = RawLog.open(directory)
         self.shell: Shell | None = Shell()
         self.flushes = 0
+        self.news = NewsLog()
         self._began_at = trio.current_time()
         self.readers = OutputReaders(
             "build",
             self.log,
             flush=self._flush,
             tracker=lambda: self.shell,
+            heard=self.news.heard_of,
             start_soon=nursery.start_soon,
         )
 
@@ -66,6 +81,17 @@ class Output:
     def poll(self, cursor: int | None, wait_s: float = 100.0) -> Reply[OutputChunk]:
         reply: Reply[OutputChunk] = Reply()
         self.readers.take(FetchOutput(cursor=cursor, max_bytes=1000, wait_s=wait_s), reply)
+        return reply
+
+    def tells(self, news: object) -> None:
+        """The front is told this, as the shell's actor does it."""
+        self.news.keep(news)
+        self.readers.told(news)
+
+    def poll_command(self, cursor: int = 2, wait_s: float = 100.0) -> Reply[OutputChunk]:
+        reply: Reply[OutputChunk] = Reply()
+        request = FetchOutput(cursor=cursor, max_bytes=1000, wait_s=wait_s, command=BEGUN)
+        self.readers.take(request, reply)
         return reply
 
     def follow(self, after: int) -> Reply[Progress]:
@@ -128,6 +154,71 @@ async def test_who_reads_from_now_sees_only_what_comes(
     output.prints(b"new")
     chunk = await reply.wait()
     assert (chunk.text, chunk.cursor) == ("new", 3)
+
+
+async def test_of_one_command_nothing_behind_its_end_is_given(
+    output: Output, autojump_clock: Clock
+) -> None:
+    output.prints(b"$ ")
+    output.tells(STARTED)
+    reply = output.poll_command()
+    await trio.sleep(1)
+    output.prints(b"out")
+    output.tells(ENDED)
+    output.prints(b"$ next")
+    chunk = await reply.wait()
+    assert (chunk.text, chunk.next_cursor, chunk.running) == ("out", 5, False)
+    again = await output.poll_command(5).wait()
+    assert (again.text, again.next_cursor, again.running) == ("", 5, False)
+    assert output.seconds <= 1 + COALESCE_S
+
+
+async def test_who_waits_is_answered_at_the_end_of_its_command_at_once(
+    output: Output, autojump_clock: Clock
+) -> None:
+    output.prints(b"$ out")
+    output.tells(STARTED)
+    reply = output.poll_command(5)
+    other = output.poll(5)
+    await trio.sleep(3)
+    output.tells(ENDED)
+    chunk = await reply.wait()
+    assert (chunk.text, chunk.next_cursor, chunk.running) == ("", 5, False)
+    assert output.seconds == 3
+    assert not other.is_settled
+
+
+async def test_what_seems_to_be_the_prompt_is_not_given_unless_the_command_goes_on(
+    output: Output, autojump_clock: Clock
+) -> None:
+    assert output.shell is not None
+    output.prints(b"$ out")
+    output.tells(STARTED)
+    output.shell.printed.set_aside(5)
+    output.prints(b"> ")
+    assert (await output.poll_command().wait()).text == "out"
+    waiting = await output.poll_command(5, wait_s=3).wait()
+    assert (waiting.text, waiting.running, output.seconds) == ("", True, 3)
+    output.shell.printed.go_on()
+    assert (await output.poll_command(5).wait()).text == "> "
+
+
+async def test_a_command_that_runs_on_is_waited_for(output: Output, autojump_clock: Clock) -> None:
+    output.prints(b"$ ")
+    output.tells(STARTED)
+    quiet = await output.poll_command(wait_s=4).wait()
+    assert (quiet.text, quiet.running, output.seconds) == ("", True, 4)
+    output.prints(b"out")
+    chunk = await output.poll_command().wait()
+    assert (chunk.text, chunk.running) == ("out", True)
+
+
+async def test_of_a_command_that_was_lost_with_an_earlier_life_nothing_is_given(
+    output: Output,
+) -> None:
+    output.prints(b"$ out")
+    with pytest.raises(Unavailable, match="ask again"):
+        output.poll_command()
 
 
 async def test_the_end_answers_everybody_and_nobody_waits_again(

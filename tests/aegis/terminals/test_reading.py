@@ -16,7 +16,7 @@ from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.output import MAX_OUTPUT_BYTES, OutputChunk
 from aegis.terminals.messages import FetchOutput
 from aegis.terminals.plain import take_plain
-from aegis.terminals.reading import PIECE_BYTES, check_cursor, read_output
+from aegis.terminals.reading import PIECE_BYTES, check_cursor, check_cursor_of, read_output
 
 LINE = "\x1b[32mok\x1b[0m é€😀 10%\r 20%\r\n\x1b]0;title\x07".encode()
 
@@ -28,6 +28,72 @@ def opened(directory: Path, limit_bytes: int = 10_000_000) -> RawLog:
 async def read(log: RawLog, cursor: int | None = 0, **arguments: object) -> OutputChunk:
     request = attrs.evolve(FetchOutput(cursor=cursor, max_bytes=MAX_OUTPUT_BYTES), **arguments)  # type: ignore[arg-type]
     return await read_output(log, request, is_running=lambda: True)
+
+
+async def read_in_steps(log: RawLog, end: int, steps: int, *, plain: bool) -> str:
+    """All that was printed before ``end``, read with so many bytes a call."""
+    text, cursor = "", 0
+    while cursor < end:
+        request = FetchOutput(cursor=cursor, max_bytes=steps, plain=plain)
+        chunk = await read_output(log, request, is_running=lambda: False, end=lambda: end)
+        assert cursor < chunk.next_cursor <= end
+        text, cursor = text + chunk.text, chunk.next_cursor
+    nothing = FetchOutput(cursor=end, max_bytes=steps, plain=plain)
+    assert (await read_output(log, nothing, lambda: False, lambda: end)).text == ""
+    return text
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_nothing_behind_an_end_is_read_wherever_it_lies(tmp_path: Path, plain: bool) -> None:
+    log = opened(tmp_path)
+    log.write(LINE + b"$ next command")
+    log.flush()
+    for end in range(len(LINE) + 1):
+        cut = LINE[:end]
+        whole = take_plain(cut, max(4, len(cut)), whole=True).text if plain else None
+        wanted = cut.decode(errors="replace") if whole is None else whole
+        for steps in (256, 7, 4):
+            assert await read_in_steps(log, end, steps, plain=plain) == wanted
+    log.close()
+
+
+async def test_an_end_that_becomes_known_between_two_pieces_holds(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.write(b"x" * (3 * PIECE_BYTES))
+    asked: list[None] = []
+
+    def end() -> int | None:
+        asked.append(None)
+        return None if len(asked) < 2 else PIECE_BYTES + 5
+
+    request = FetchOutput(cursor=0, max_bytes=MAX_OUTPUT_BYTES)
+    chunk = await read_output(log, request, is_running=lambda: True, end=end)
+    assert chunk.next_cursor == PIECE_BYTES + 5
+    log.close()
+
+
+async def test_what_is_no_longer_kept_of_a_stretch_is_counted_up_to_its_end(
+    tmp_path: Path,
+) -> None:
+    log = opened(tmp_path, limit_bytes=100)
+    for number in range(40):
+        log.write(b"line %3d\r\n" % number)
+        log.flush()
+    request = FetchOutput(cursor=15, max_bytes=1000)
+    chunk = await read_output(log, request, is_running=lambda: False, end=lambda: 40)
+    assert (chunk.text, chunk.cursor, chunk.next_cursor, chunk.dropped) == ("", 40, 40, 25)
+    log.close()
+
+
+@pytest.mark.parametrize(("cursor", "end"), [(9, None), (9, 20), (21, 20)])
+def test_a_cursor_outside_a_command_is_refused(cursor: int, end: int | None) -> None:
+    with pytest.raises(InvalidRequest, match=f"cursor {cursor} lies outside the output of it"):
+        check_cursor_of("it", cursor, 10, end)
+
+
+@pytest.mark.parametrize(("cursor", "end"), [(10, None), (10, 20), (20, 20), (99, None)])
+def test_a_cursor_within_a_command_is_taken(cursor: int, end: int | None) -> None:
+    check_cursor_of("it", cursor, 10, end)
 
 
 async def test_a_chunk_says_where_it_begins_and_ends(tmp_path: Path) -> None:

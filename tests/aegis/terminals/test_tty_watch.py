@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from aegis.terminals import messages as msg
+from aegis.terminals.shell_timers import LookAtTty
 from aegis.terminals.tty_watch import TtyWatch
 from aegis.terminals.waiting import next_look_after
 
@@ -38,7 +38,7 @@ def watch(around: Surroundings) -> TtyWatch:
     return TtyWatch("1", there, there, there, there, lambda _: None)
 
 
-FIRST_LOOK = (next_look_after(0.0), msg.LookAtTty(shell="1"))
+FIRST_LOOK = (next_look_after(0.0), LookAtTty(shell="1"))
 
 
 def test_output_at_a_prompt_begins_nothing(watch: TtyWatch, around: Surroundings) -> None:

@@ -24,6 +24,7 @@ from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
 from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, PrintedSoFar
+from aegis.terminals.news import NewsLog
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.output import OutputReaders
 from aegis.terminals.record import final_record, outcome_of
@@ -46,6 +47,7 @@ class FakeShell:
             self.log,
             flush=self.log.flush,
             tracker=lambda: None,
+            heard=NewsLog().heard_of,
             start_soon=nursery.start_soon,
         )
 

@@ -1,0 +1,65 @@
+"""How far a command has come, by the news that its shell's actor has told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from aegis.terminals import messages as msg
+from aegis.terminals.command_key import CommandKey
+
+
+@attrs.frozen(kw_only=True)
+class Heard:
+    """What was heard of ``command``: the cursors at which it began, and at which its output ended.
+
+    Each is None while that has not been told.
+    """
+
+    command: CommandKey
+    began_at: int | None = None
+    ended_at: int | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self.began_at is not None and self.ended_at is None
+
+    def hear(self, news: object) -> Heard:
+        """The same with what ``news`` says of it."""
+        match news:
+            case msg.CommandStarted() if self.began_at is None and self._is_start(news):
+                return attrs.evolve(self, began_at=news.raw_start)
+            case msg.CommandEnded(raw_start=begun) if begun == self.began_at:
+                return attrs.evolve(self, ended_at=news.raw_end)
+            case msg.NothingRan(call=call) if self._was_submitted(call):
+                return attrs.evolve(self, ended_at=news.raw_end)
+            case msg.SubmissionFailed(call=call) if self._was_submitted(call):
+                return attrs.evolve(self, ended_at=self.command.raw_start)
+            case msg.ShellEnded(shell=shell) if shell == self.command.shell:
+                return self if self.ended_at is not None else self._ended_with(news)
+            case _:
+                return self
+
+    def _is_start(self, news: msg.CommandStarted) -> bool:
+        command = self.command
+        if news.shell != command.shell:
+            return False
+        if command.began_at is None:
+            return news.call is not None and news.call == command.call
+        return news.raw_start == command.began_at
+
+    def _was_submitted(self, call: int) -> bool:
+        return self.began_at is None and self.command.began_at is None and call == self.command.call
+
+    def _ended_with(self, news: msg.ShellEnded) -> Heard:
+        return attrs.evolve(self, ended_at=news.raw_end)
+
+
+def heard_of(command: CommandKey, news: Iterable[object]) -> Heard:
+    """What all these ``news``, oldest first, say of ``command``."""
+    heard = Heard(command=command)
+    for each in news:
+        heard = heard.hear(each)
+    return heard
