@@ -29,6 +29,7 @@ from aegis.terminals.boundaries import (
     Prompted,
     Started,
 )
+from aegis.terminals.foreground import program_of
 from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
 from aegis.terminals.pty import PtyProcess, open_pty_process
 from aegis.terminals.reaper import end_processes
@@ -119,6 +120,17 @@ class LiveShell:
                 happening = await self._receive.receive()
                 if isinstance(happening, kinds):
                     return happening
+
+    async def reads(self) -> None:
+        """Wait until the shell itself waits for keys: zsh may forget a Ctrl-C that comes before."""
+        tty = self.process.line_discipline()
+        assert tty is not None
+        with trio.fail_after(HANG_S):
+            while True:
+                found = program_of(self.process.pid, tty.name)
+                if found is not None and found.reads:
+                    return
+                await trio.sleep(0.01)
 
     def happened_so_far(self) -> list[Happening]:
         happenings: list[Happening] = []

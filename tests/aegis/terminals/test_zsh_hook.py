@@ -413,6 +413,7 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
     await shell.process.write(keys.encode())
     if "\r" in keys:
         await shell.expect(Secondary)
+        await shell.reads()
         await shell.process.write(b"\x03")
         await shell.expect(Prompted)
     outcome = await shell.run("echo ours")
