@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -141,9 +142,7 @@ def open_connection(root: Path) -> tuple[socket.socket, Endpoint]:
         raise NoDaemon(f"no daemon runs for {root}: {how_to_start(root)}")
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connected.settimeout(CONNECT_TIMEOUT_S)
-        connected.connect(endpoint.socket_path)
-        connected.settimeout(None)
+        _connect(connected, endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
         connected.close()
         raise NoDaemon(
@@ -152,6 +151,19 @@ def open_connection(root: Path) -> tuple[socket.socket, Endpoint]:
         ) from None
     except OSError as error:
         connected.close()
-        reason = error.strerror or str(error)
+        is_full = isinstance(error, BlockingIOError)
+        reason = "too many others wait for it" if is_full else error.strerror or str(error)
         raise ConnectionLost(f"the daemon of {root} cannot be reached: {reason}") from None
     return connected, endpoint
+
+
+def _connect(connecting: socket.socket, path: bytes) -> None:
+    """Connect, and where many others do so wait for a place among them, ``CONNECT_TIMEOUT_S`` long.
+
+    That is what a blocking socket does. One with a time limit of Python's own is turned away at
+    once (connect(2), EAGAIN).
+    """
+    limit, none = (struct.pack("ll", seconds, 0) for seconds in (int(CONNECT_TIMEOUT_S), 0))
+    connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    connecting.connect(path)
+    connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, none)

@@ -163,8 +163,8 @@ def tcp(daemon: DaemonProcess, *, buffer: int | None = None) -> Raw:
 def local(daemon: DaemonProcess) -> Raw:
     """A connection to the Unix socket."""
     connected = socket.socket(socket.AF_UNIX)
+    connected.connect(daemon.endpoint.socket)  # waits for its place: with a time limit it would not
     connected.settimeout(GUARD_S)
-    connected.connect(daemon.endpoint.socket)
     return Raw(connected, "localhost")
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aegis.client import line
 from aegis.client.line import CommandFailed, ConnectionLost, NoDaemon, connect
 from aegis.errors import Busy
 from aegis.root import State, read_endpoint, write_endpoint
 
 if TYPE_CHECKING:
     from tests.fakes.line_server import LineServer
+
+GUARD_S = 60
 
 EMPTY: dict[str, Any] = {"result": []}
 
@@ -180,6 +186,43 @@ def test_a_socket_path_that_the_kernel_refuses_is_told(server: LineServer) -> No
     assert endpoint is not None
     write_endpoint(State(server.root), endpoint._replace(socket="/" + "x" * 200))
     with pytest.raises(ConnectionLost, match="cannot be reached: AF_UNIX path too long"):
+        connect(server.root)
+
+
+@pytest.fixture
+def crowded(server: LineServer) -> Iterator[socket.socket]:
+    """A daemon at whose socket as many wait as may; the listening socket."""
+    with contextlib.ExitStack() as crowd:
+        path = server.path.with_name("crowded")
+        listener = crowd.enter_context(socket.socket(socket.AF_UNIX))
+        crowd.callback(path.unlink)
+        listener.bind(str(path))
+        listener.listen(1)
+        endpoint = read_endpoint(State(server.root))
+        assert endpoint is not None
+        write_endpoint(State(server.root), endpoint._replace(socket=str(path)))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = crowd.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        yield listener
+
+
+def test_who_comes_when_many_wait_waits_for_a_place(
+    server: LineServer, crowded: socket.socket
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        client = pool.submit(connect, server.root)
+        with crowded.accept()[0]:
+            client.result(GUARD_S).close()
+
+
+def test_a_daemon_that_takes_nobody_is_told_in_time(
+    server: LineServer, crowded: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line, "CONNECT_TIMEOUT_S", 1.0)
+    with pytest.raises(ConnectionLost, match="cannot be reached: too many others wait for it"):
         connect(server.root)
 
 
