@@ -318,9 +318,13 @@ class Flight:
         if command is not None and command.began_at == news.raw_start:
             self.command = attrs.evolve(command, moment_s=news.moment_s)
             return True
-        others = [*self._found.values(), *self._ended.values()]
         # A kill takes raw bytes: where one of an earlier shell began, another one may begin again.
-        return any((each.shell, each.began_at) == (news.shell, news.raw_start) for each in others)
+        told = (news.shell, news.raw_start)
+        for each in self._found.values():
+            if (each.shell, each.began_at) == told:
+                self._found[each.seq] = attrs.evolve(each, moment_s=news.moment_s)
+                return True
+        return any((each.shell, each.began_at) == told for each in self._ended.values())
 
     def _end_current(self, typed: str | None) -> tuple[InFlight, Call | None]:
         assert self.command is not None

@@ -100,6 +100,21 @@ async def test_a_new_front_takes_up_the_command_that_runs(tmp_path: Path) -> Non
         assert ended[0].cmd == "echo"
 
 
+async def test_a_new_front_knows_how_long_a_command_took_behind_which_another_was_submitted(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.begin(started(100))
+        first.end(100, "ls")
+        first.submit(call(7), 0.0)
+    with flight(tmp_path) as second:
+        second.resume()
+        second.begin(attrs.evolve(started(100), moment_s=3.5))
+        ended = second.end(100, "ls")
+        assert ended is not None
+        assert (ended[0].seq, ended[0].moment_s) == (5, 3.5)
+
+
 async def test_a_new_front_hears_of_a_start_that_the_old_one_never_noted(tmp_path: Path) -> None:
     with flight(tmp_path) as first:
         first.submit(call(7), 0.0)
