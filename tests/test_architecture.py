@@ -47,7 +47,10 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.announcing", ("actors", "aegis.protocol")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
-    ("aegis.configuration*", ("actors.codec", "aegis.configuration", "aegis.protocol")),
+    (
+        "aegis.configuration*",
+        ("actors.codec", "aegis.configuration", "aegis.names", "aegis.protocol"),
+    ),
     (
         "aegis.protocol*",
         (

@@ -11,6 +11,7 @@ import yaml
 
 from aegis.configuration.problems import BadConfiguration, Place, Problem
 from aegis.configuration.sections import MAX_BYTES
+from aegis.names import shorten
 
 MAX_DEPTH = 16
 MAX_TOLD_CHARS = 160
@@ -99,9 +100,7 @@ def _told(error: yaml.MarkedYAMLError) -> str:
         return "a tab stands where only spaces may: indent with spaces"
     if "another document" in problem:
         return "a second document begins ('---'): a configuration is one document"
-    if len(problem) > MAX_TOLD_CHARS:
-        problem = f"{problem[: MAX_TOLD_CHARS - 1]}…"
-    return f"cannot be read as YAML: {problem}"
+    return f"cannot be read as YAML: {shorten(problem, MAX_TOLD_CHARS)}"
 
 
 def _place_of(text: str, position: int | None) -> Place:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from aegis.configuration.problems import MAX_PROBLEMS, BadConfiguration, Problem
 from aegis.configuration.sections import Configuration, Parsed, every_key, sections
 from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.values import MAX_SHOWN_CHARS, Guess, Scalar, Unfit
+from aegis.names import nearest, shorten
 
 _GUESSES: dict[str, Guess] = {
     "str": "text",
@@ -96,8 +96,8 @@ class _Reader:
                 self._add(
                     key,
                     f"{prefix}{name}",
-                    f"{prefix}{_shortened(name)} stands here a second time; it stands on line "
-                    f"{lines[name]} already",
+                    f"{prefix}{shorten(name, MAX_SHOWN_CHARS)} stands here a second time; it "
+                    f"stands on line {lines[name]} already",
                 )
             else:
                 lines[name] = key.start_mark.line + 1
@@ -111,12 +111,12 @@ class _Reader:
             sentence = ""  # it is only counted
         else:
             whole = f"{prefix}{name}"
-            shown = f"{_shortened(whole)!r}"
+            shown = f"{shorten(whole, MAX_SHOWN_CHARS)!r}"
             sentence = f"there is no key {shown}; {_hint(prefix, name, list(known))}"
         self._add(node, f"{prefix}{name}", sentence)
 
     def _add(self, node: yaml.Node, key: str, sentence: str) -> None:
-        key = _shortened(key.removesuffix("."))
+        key = shorten(key.removesuffix("."), MAX_SHOWN_CHARS)
         self.problems.append(Problem(sentence, place_at(node.start_mark), key))
 
 
@@ -128,8 +128,8 @@ def scalar_of(node: yaml.ScalarNode) -> Scalar:
 
 def _hint(prefix: str, name: str, known: list[str]) -> str:
     """What may have been meant: a key of this section, or one that belongs elsewhere."""
-    name = _shortened(name)
-    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    name = shorten(name, MAX_SHOWN_CHARS)
+    close = nearest(name, known, most=1)
     if close:
         return f"did you mean {f'{prefix}{close[0]}'!r}?"
     elsewhere = [key.name for key in every_key() if key.name.partition(".")[2] == name.lower()]
@@ -150,8 +150,4 @@ def _name_of(node: Any) -> str:
         return "a list"
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
-    return repr(_shortened(node.value))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
+    return repr(shorten(node.value, MAX_SHOWN_CHARS))

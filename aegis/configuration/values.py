@@ -13,6 +13,8 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from aegis.names import shorten
+
 Guess = Literal["text", "nothing", "true or false", "a number", "a date"]
 
 MAX_SHOWN_CHARS = 60
@@ -172,9 +174,7 @@ def _remedy(scalar: Scalar, kind: Kind) -> str:
 
 def shown(scalar: Scalar) -> str:
     """The value as a sentence shows it: short, on one line, with nothing a terminal would obey."""
-    text = scalar.text
-    if len(text) > MAX_SHOWN_CHARS:
-        text = f"{text[: MAX_SHOWN_CHARS - 1]}…"
+    text = shorten(scalar.text, MAX_SHOWN_CHARS)
     return text if scalar.plain and _DECIMAL.fullmatch(text) else repr(text)
 
 

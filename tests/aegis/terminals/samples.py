@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals import messages as msg
+
+AT = "2026-01-01T00:00:00.000Z"
 
 RECORD = CommandRecord(
     seq=7,
@@ -24,3 +27,32 @@ RECORD = CommandRecord(
     needs_input=None,
     end="exited",
 )
+
+
+def started(position: int, call: int | None = None, shell: str = "sh") -> msg.CommandStarted:
+    """A command without a text has begun at this cursor."""
+    return msg.CommandStarted(
+        shell=shell,
+        call=call,
+        cmd=None,
+        writer="human",
+        cwd=None,
+        started_at=AT,
+        moment_s=0.0,
+        raw_start=position,
+    )
+
+
+def ended(start: int, end: int) -> msg.CommandEnded:
+    """It has ended by itself, with exit 0 and no output."""
+    return msg.CommandEnded(
+        raw_start=start,
+        exit=0,
+        end="exited",
+        typed=None,
+        incomplete=False,
+        output=msg.NO_OUTPUT,
+        finished_at=AT,
+        moment_s=0.0,
+        raw_end=end,
+    )

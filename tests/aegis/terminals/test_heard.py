@@ -11,38 +11,11 @@ from aegis.terminals.command_key import CommandKey
 from aegis.terminals.heard import Heard, heard_of
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import NewsLog
+from tests.aegis.terminals.samples import AT, ended, started
 
-AT = "2026-01-01T00:00:00.000Z"
 BEGUN = CommandKey(shell="sh", call=7, began_at=30, raw_start=30)
 TYPED = CommandKey(shell="sh", call=None, began_at=30, raw_start=30)
 SUBMITTED = CommandKey(shell="sh", call=7, began_at=None, raw_start=12)
-
-
-def started(position: int, call: int | None = None, shell: str = "sh") -> msg.CommandStarted:
-    return msg.CommandStarted(
-        shell=shell,
-        call=call,
-        cmd=None,
-        writer="human",
-        cwd=None,
-        started_at=AT,
-        moment_s=0.0,
-        raw_start=position,
-    )
-
-
-def ended(start: int, end: int) -> msg.CommandEnded:
-    return msg.CommandEnded(
-        raw_start=start,
-        exit=0,
-        end="exited",
-        typed=None,
-        incomplete=False,
-        output=NO_OUTPUT,
-        finished_at=AT,
-        moment_s=0.0,
-        raw_end=end,
-    )
 
 
 def nothing_ran(call: int, end: int) -> msg.NothingRan:

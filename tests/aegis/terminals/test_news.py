@@ -5,38 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aegis.terminals import messages as msg
-from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.news import MAX_KEPT, NewsLog
-
-AT = "2026-01-01T00:00:00.000Z"
-
-
-def started(position: int) -> msg.CommandStarted:
-    return msg.CommandStarted(
-        shell="sh",
-        call=None,
-        cmd=None,
-        writer="human",
-        cwd=None,
-        started_at=AT,
-        moment_s=0.0,
-        raw_start=position,
-    )
-
-
-def ended(start: int, end: int) -> msg.CommandEnded:
-    return msg.CommandEnded(
-        raw_start=start,
-        exit=0,
-        end="exited",
-        typed=None,
-        incomplete=False,
-        output=NO_OUTPUT,
-        finished_at=AT,
-        moment_s=0.0,
-        raw_end=end,
-    )
-
+from tests.aegis.terminals.samples import ended, started
 
 REFUSED = msg.SubmissionRefused(call=1, at_prompt=True)
 STORY = (started(10), ended(10, 20), REFUSED, started(30), ended(30, 30), started(40))

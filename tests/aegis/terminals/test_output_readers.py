@@ -19,7 +19,7 @@ from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, Print
 from aegis.terminals.news import NewsLog
 from aegis.terminals.output import COALESCE_S, MAX_READERS, OutputReaders
 from aegis.terminals.printed import Printed
-from tests.aegis.terminals.test_heard import ended, started
+from tests.aegis.terminals.samples import ended, started
 
 Clock = trio.testing.MockClock
 
