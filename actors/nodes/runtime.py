@@ -20,6 +20,10 @@ class Running(Protocol):
 
     ended: trio.Event
 
+    @property
+    def uid(self) -> tuple[str, str] | None:
+        """What tractor calls it, once there is a process."""
+
     def kill(self) -> None:
         """End it now."""
 
@@ -37,11 +41,12 @@ class NodeRuntime:
         """Note a worker that begins."""
         self._workers.add(worker)
 
-    def release(self, worker: Running, uid: tuple[str, str] | None) -> None:
+    def release(self, worker: Running) -> None:
         """Forget a worker that has ended, with all that is remembered of it."""
         self._workers.discard(worker)
-        if uid is not None:
-            forget(self._actor, uid)
+        if worker.uid is not None:
+            others = frozenset(other.uid for other in self._workers if other.uid is not None)
+            forget(self._actor, worker.uid, others)
 
     def remembered(self) -> dict[str, int]:
         """How much is remembered of workers, by the name of the memory."""

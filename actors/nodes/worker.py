@@ -74,6 +74,11 @@ class Worker:
         process = self._spawn.process
         return None if process is None else process.pid
 
+    @property
+    def uid(self) -> tuple[str, str] | None:
+        """What tractor calls it, once there is a process."""
+        return self._spawn.uid
+
     async def run(self) -> WorkerEnd:
         """Start the process, live until it has ended and been reaped, and return how it ended.
 
@@ -246,7 +251,7 @@ class Worker:
             self._seen.returncode = process.returncode
             process.kill()
             await end_process(process)
-        self._runtime.release(self, None if self._subactor is None else self._subactor.uid)
+        self._runtime.release(self)
         self.end = how_it_ended(self._seen)
         self.ended.set()
         self._up.set()

@@ -79,11 +79,16 @@ class MessageTransport:
     async def recv(self) -> Any:
         """Return the next message.
 
-        Raises tractor's own error when the connection has ended, for whatever reason.
+        Raises tractor's own error when the connection has ended, ``NodeError`` when what came is no
+        message: then the connection is of no use any more.
         """
-        while not self._whole:
-            self._whole = self._reader.feed(await self._read())[::-1]
-        return _wrapped(self._decoded(self._whole.pop()))
+        try:
+            while not self._whole:
+                self._whole = self._reader.feed(await self._read())[::-1]
+            return _wrapped(self._decoded(self._whole.pop()))
+        except NodeError:
+            self.ended.set()
+            raise
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -113,7 +118,6 @@ class MessageTransport:
         try:
             return self._decode(message)
         except Exception as error:
-            self.ended.set()
             raise NodeError("A message came that is none; the connection ends.") from error
 
     def _end(self, why: str) -> Exception:

@@ -9,6 +9,7 @@ starts the task that spawns it.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import subprocess
@@ -29,12 +30,13 @@ _STANDARD_ERROR = 2
 
 @attrs.define(eq=False)
 class Spawn:
-    """How one worker is started; ``process`` and ``spawned`` tell that it was."""
+    """How one worker is started, and what came of it: ``uid`` is what tractor calls it."""
 
     secret: bytes = attrs.field(repr=False)
     environment: Mapping[str, str] | None = None
     spawned: trio.Event = attrs.field(factory=trio.Event)
     process: trio.Process | None = None
+    uid: tuple[str, str] | None = None
 
 
 SPAWN: ContextVar[Spawn] = ContextVar("actors_nodes_spawn")
@@ -94,6 +96,8 @@ async def open_process(command: Sequence[str]) -> Process:
     spawn = SPAWN.get(None)
     if spawn is None or list(command[1:3]) != _TRACTORS_OWN:
         raise MisuseError("Workers are started by a Worker only, with the tractor that is pinned.")
+    name, number = ast.literal_eval(command[command.index("--uid") + 1])
+    spawn.uid = (name, number)
     process = await trio.lowlevel.open_process(
         [sys.executable, "-P", "-m", CHILD_MODULE, *command[3:]],
         stdin=subprocess.PIPE,

@@ -46,13 +46,20 @@ def close_connections(actor: Any) -> None:
             channel.msgstream.stream.socket.close()
 
 
-def forget(actor: Any, uid: tuple[str, str]) -> None:
-    """Drop what tractor remembers of a worker that is gone: it keeps all that for ever."""
-    for memory in ("_actoruid2nursery", "_peer_connected", "_registry", "_peers"):
+def forget(actor: Any, uid: tuple[str, str], others: frozenset[tuple[str, str]]) -> None:
+    """Drop what tractor remembers of a worker that is gone: it keeps all that for ever.
+
+    ``others`` are the workers that are not. Of everybody else nothing stays in the registry: what a
+    worker said just before it died may be read only after it was forgotten.
+    """
+    for memory in ("_actoruid2nursery", "_peer_connected", "_peers"):
         getattr(actor, memory, {}).pop(uid, None)
     for key in [key for key in actor._contexts if key[0] == uid]:
         del actor._contexts[key]
     getattr(actor, "_waiters", {}).pop(uid[0], None)
+    registry = getattr(actor, "_registry", {})
+    for known in [known for known in registry if known not in (actor.uid, *others)]:
+        del registry[known]
 
 
 def remembered(actor: Any) -> dict[str, int]:

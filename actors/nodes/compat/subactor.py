@@ -41,12 +41,6 @@ class Subactor:
         self._portal = portal
 
     @property
-    def uid(self) -> tuple[str, str]:
-        """By what tractor knows it."""
-        uid: tuple[str, str] = self._portal.channel.uid
-        return uid
-
-    @property
     def has_ended(self) -> bool:
         """Whether its connection has ended."""
         ended: bool = self._portal.channel.msgstream.ended.is_set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from time import perf_counter
 
 import pytest
@@ -55,7 +56,9 @@ async def crash(runtime: NodeRuntime, count: int) -> list[EndKind]:
     return [ends[number] for number in range(count)]
 
 
-async def test_crashes_leave_no_process_descriptor_task_or_memory() -> None:
+async def test_crashes_leave_no_process_descriptor_task_or_memory(
+    record_property: Callable[[str, object], None],
+) -> None:
     async with open_runtime() as runtime:
         await crash(runtime, WARM_UP)
         gc.collect()
@@ -65,8 +68,9 @@ async def test_crashes_leave_no_process_descriptor_task_or_memory() -> None:
         gc.collect()
         assert (children(), descriptors(), tasks(), runtime.remembered()) == before
         grown = resident_kib() - memory
-        print(f"{CRASHES} workers in {perf_counter() - began:.0f} s, {grown} KiB more")
-        print(f"{before[1]} descriptors, {before[2]} tasks, children {before[0]}, {before[3]}")
+        record_property("seconds", round(perf_counter() - began))
+        record_property("grown_kib", grown)
+        record_property("left", str(before))
         assert grown <= 1024 + GROWTH_KIB_EACH * CRASHES
     kinds = [EndKind.KILLED, EndKind.CRASHED, EndKind.DONE]
     assert ends == [kinds[number % 3] for number in range(CRASHES)]

@@ -46,11 +46,20 @@ async def test_a_worker_that_is_done_leaves_what_it_said_and_nothing_else() -> N
                     await worker.receive()
                 with pytest.raises(WorkerGone):
                     await worker.send(b"")
-            assert runtime.remembered() == {**dict.fromkeys(runtime.remembered(), 0), **ROOT_ONLY}
+            assert runtime.remembered() == NOTHING_BUT_THE_ROOT
 
 
-ROOT_ONLY = {"_registry": 1, "_waiters": 1}
-"""tractor registers the root with itself."""
+NOTHING_BUT_THE_ROOT = {
+    "_actoruid2nursery": 0,
+    "_contexts": 0,
+    "_peer_connected": 0,
+    "_peers": 0,
+    "_registry": 1,
+    "_rpc_tasks": 0,
+    "_waiters": 1,
+    "workers": 0,
+}
+"""tractor registers the root with itself, by its uid and by its name."""
 
 
 async def test_what_a_worker_raises_is_how_it_ended() -> None:
@@ -281,6 +290,7 @@ async def test_a_worker_that_does_not_connect_in_time_has_never_started() -> Non
             assert worker.end is not None
             assert worker.end.kind is EndKind.NEVER_STARTED
             assert worker.end.text == "It did not start in time."
+            assert runtime.remembered() == NOTHING_BUT_THE_ROOT
 
 
 async def test_neither_side_holds_more_of_the_other_than_the_window(tmp_path: Path) -> None:
