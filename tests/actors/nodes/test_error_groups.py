@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -50,7 +52,7 @@ def test_whoever_catches_groups_need_not_know_of_it() -> None:
 
 
 def test_a_part_of_one_is_one() -> None:
-    part = MultiError([ValueError(), KeyError()]).subgroup(ValueError)
+    part: Any = MultiError([ValueError(), KeyError()]).subgroup(ValueError)
     assert isinstance(part, MultiError)
     assert len(part.exceptions) == 1
 
