@@ -5,6 +5,14 @@ messages of bytes with it; see docs/nodes.md. It needs the extra ``nodes``. Impo
 does not: ``open_runtime`` raises ``NodesNotInstalled``, which names the command.
 """
 
+from actors.errors import (
+    BadNodeKey,
+    HandshakeRefused,
+    LinkLost,
+    NodeError,
+    NodesNotInstalled,
+    WorkerGone,
+)
 from actors.nodes.heartbeat import Beat
 from actors.nodes.key import NodeKey, new_key, read_key, write_key
 from actors.nodes.link import Link
@@ -13,16 +21,25 @@ from actors.nodes.worker import Worker, WorkerSpec
 from actors.nodes.worker_end import EndKind, WorkerEnd
 
 __all__ = [
-    "Beat",
-    "EndKind",
-    "Link",
+    # opening
     "NodeKey",
     "NodeRuntime",
-    "Worker",
-    "WorkerEnd",
-    "WorkerSpec",
     "new_key",
     "open_runtime",
     "read_key",
     "write_key",
+    # workers
+    "Beat",
+    "EndKind",
+    "Link",
+    "Worker",
+    "WorkerEnd",
+    "WorkerSpec",
+    # errors
+    "BadNodeKey",
+    "HandshakeRefused",
+    "LinkLost",
+    "NodeError",
+    "NodesNotInstalled",
+    "WorkerGone",
 ]

@@ -3,9 +3,9 @@
 While tractor's modules are imported, ``sys.modules`` holds a stand-in for ``trio``. They keep it;
 afterwards everybody finds the real one there. Libraries that tractor uses are imported before, so
 that they see the real Trio. Likewise only meanwhile, an empty module stands in for pdbpp, a
-debugger that is not wanted, and Trio itself for trio_typing. The environment variable with which
-tractor would redirect ``breakpoint()``, here and in all that is started from here, goes to a
-dictionary of its own.
+debugger that is not wanted, Trio itself for trio_typing, and contextlib for async_generator, whose
+own context managers warn on Python 3.12. The environment variable with which tractor would redirect
+``breakpoint()``, here and in all that is started from here, goes to a dictionary of its own.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def load() -> Tractor:
     with (
         _in_place_of("trio", proxy),
         _in_place_of("trio_typing", ModuleProxy(trio)),  # of which it wants TaskStatus, Trio's own
+        _in_place_of("async_generator", ModuleProxy(contextlib)),
         _in_place_of("pdbpp", _no_debugger()),
     ):
         parts = _import_tractor()
@@ -124,7 +125,7 @@ def this_trio() -> needs.Trio:
 def _import_what_sees_the_real_trio() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in ("async_generator", "tricycle", "msgspec"):
+        for name in ("tricycle", "msgspec"):
             importlib.import_module(name)
 
 

@@ -35,11 +35,6 @@ class MessageReader:
         del self._held[:at]
         return whole
 
-    @property
-    def is_amid(self) -> bool:
-        """Whether part of a message was read: an end now cuts it."""
-        return bool(self._held)
-
     def _end_of_message(self, at: int) -> int | None:
         if len(self._held) < at + _LENGTH:
             return None

@@ -76,7 +76,7 @@ async def clean_up(link: Link, argument: bytes) -> None:
 async def drop_connection(link: Link, argument: bytes) -> None:
     """Close every socket of the process, and go on."""
     await link.send(b"up")
-    await trio.sleep(0.1)
+    await trio.testing.wait_all_tasks_blocked()  # that was written
     for descriptor in range(3, 64):
         try:
             socket.socket(fileno=os.dup(descriptor)).shutdown(socket.SHUT_RDWR)

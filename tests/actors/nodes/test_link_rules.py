@@ -64,13 +64,11 @@ def test_messages_come_whole_however_their_bytes_are_cut(
     for at in range(0, len(data), at_once):
         got += reader.feed(data[at : at + at_once])
     assert got == messages
-    assert not reader.is_amid
 
 
 def test_a_length_above_the_limit_is_refused_before_what_it_announces() -> None:
     reader = MessageReader(limit=10)
     assert reader.feed(b"\xff\xff\xff") == []
-    assert reader.is_amid
     with pytest.raises(NodeError, match="4294967295 bytes"):
         reader.feed(b"\xff")
     with pytest.raises(NodeError, match="11 bytes"):

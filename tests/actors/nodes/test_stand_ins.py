@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
@@ -134,6 +135,7 @@ def test_tractor_is_loaded_once_and_leaves_no_trace_outside_of_itself() -> None:
     assert not hasattr(trio, "MultiError")
     assert tractor.actor.trio.MultiError is tractor.api.MultiError
     assert "trio_typing" not in sys.modules
+    assert tractor.api._supervise.asynccontextmanager is contextlib.asynccontextmanager
     assert "pdbpp" not in sys.modules
     assert tractor.api._ipc.MsgpackTCPStream.func is MessageTransport
     assert not logging.getLogger("tractor").isEnabledFor(logging.CRITICAL)

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 QUICK = Beat(every_s=0.1, lost_after_s=1.0)
 
 
+@pytest.mark.every_python
 async def test_messages_of_bytes_go_both_ways_in_order() -> None:
     async with open_runtime() as runtime, running(runtime, spec("echo", argument=b"hi")) as worker:
         assert await worker.receive() == b"hi"
@@ -112,6 +113,7 @@ async def test_a_process_that_exits_by_itself_has_crashed() -> None:
     )
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 async def test_a_process_that_is_killed_is_noticed_and_fails_what_waits_for_it(
     number: signal.Signals,
