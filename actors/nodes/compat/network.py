@@ -61,6 +61,7 @@ async def serve_tcp(
 
 async def open_tcp_stream(host: str | bytes, port: int, **_: object) -> trio.SocketStream:
     """Connect and prove the key, both ways; ``OSError`` where that fails, as tractor expects."""
+    network = NETWORK.get()
     stream = await trio.open_tcp_stream(host, port)
-    await prove(stream, NETWORK.get().key)
+    await prove(stream, network.key)
     return stream
