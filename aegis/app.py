@@ -17,6 +17,7 @@ import contextlib
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Iterator
 
 import structlog
@@ -48,7 +49,9 @@ from aegis.journal.disk import Disk, OsDisk, sync_directory
 from aegis.journal.faults import JOURNAL
 from aegis.journal.flusher import Flusher
 from aegis.keyring import Keyring
+from aegis.launching import forget_launcher
 from aegis.process import (
+    LastingStream,
     cannot_start,
     configure_logs,
     hold_root,
@@ -81,24 +84,31 @@ FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 END_TERMINALS_S = 1.4
 """How long the terminals may take to end; with all the rest the stop stays within two seconds."""
 
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The signals that stop a daemon in order."""
 
 READY = """\
 aegis-actors is ready for {root}
-  at               {url}
-  a new session    aegis-actors session new --handle NAME     prints the MCP URL of an agent
-  Claude Code      claude mcp add --transport http aegis "$(aegis-actors session new --handle NAME)"
-  or by a command  claude mcp add aegis -- aegis-actors mcp --handle NAME --root {quoted}
-  from a shell     aegis-actors term spawn build && aegis-actors term run build 'echo hello'
-  stop it with     Ctrl-C, or aegis-actors down"""
+  at            {url}
+  from a shell  aegis-actors term spawn build
+                aegis-actors term run build 'echo hello'
+                aegis-actors term attach build    (Ctrl-\\ and d leave it)
+  Claude Code   claude mcp add aegis -- \\
+                  aegis-actors mcp --handle NAME --root {quoted}
+                or: claude mcp add --transport http aegis \\
+                  "$(aegis-actors session new --handle NAME)"
+  stop it with  Ctrl-C, or aegis-actors down"""
 
 BEYOND_LOOPBACK = """\
-  BEWARE           other machines can reach this address: whoever has the token or a session URL
-                   runs commands as you, and nothing is encrypted; 127.0.0.1 behind ssh is safer"""
+  BEWARE        other machines can reach this address: whoever has the token
+                or a session URL runs commands as you, and
+                nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
 def run_daemon(settings: DaemonSettings) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
+    forget_launcher()
     keep_what_is_there()  # the modules
     state = State(settings.root)
     with hold_root(state):
@@ -266,20 +276,24 @@ async def _serve(
 
 
 def _stop_on_signals(stop: trio.Event) -> None:
-    """From now to the end of the process both signals mean "stop", however often they come."""
+    """From now to the end of the process these signals mean "stop", however often they come.
+
+    SIGHUP too, when the window is closed that it runs in, unless it was to be ignored (``nohup``).
+    """
     token = trio.lowlevel.current_trio_token()
 
     def on_signal(number: int, _: object) -> None:
         with contextlib.suppress(trio.RunFinishedError):
             token.run_sync_soon(_begin_stop, stop, number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
+    for number in STOPPING:
+        if number is not signal.SIGHUP or signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, on_signal)
 
 
 def _ignore_signals() -> None:
     """The process ends by itself now; Python would give these signals their deadly meaning back."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -314,7 +328,9 @@ def _announce(state: State, keyring: Keyring) -> None:
     text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
-    print(text, flush=True)  # noqa: T201
+    out = LastingStream(sys.stdout)
+    out.write(f"{text}\n")
+    out.flush()
 
 
 def _withdraw(state: State) -> None:

@@ -82,7 +82,7 @@ class Keyring:
             url=url,
             mcp=f"{url}/mcp",
             ws=f"ws{url.removeprefix('http')}/ws",
-            socket=str(self.address.socket),
+            socket=os.fsencode(self.address.socket).decode("utf-8", "surrogateescape"),
             token=self.keys.operator_token,
         )
 

@@ -10,8 +10,9 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO, cast
 
 import structlog
 
@@ -43,6 +44,7 @@ def hold_root(state: State) -> Iterator[None]:
     try:
         _take_lock(lock, state)
         _check_version(state)
+        _keep_out_of_repositories(state)
         yield
     finally:
         os.close(lock)
@@ -111,6 +113,17 @@ def _check_version(state: State) -> None:
         )
 
 
+def _keep_out_of_repositories(state: State) -> None:
+    """Let git pass over the state, which holds keys: a root is often somebody's repository.
+
+    What somebody put there instead stays. It works without, so a disk may refuse it.
+    """
+    path = state.directory / ".gitignore"
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            write_whole(path, "*\n")
+
+
 def check_platform() -> None:
     """Raise ``StartupError`` unless this is Linux, new enough."""
     if not sys.platform.startswith("linux"):
@@ -163,11 +176,46 @@ def _port_file(state: State) -> Path:
     return state.directory / "port"
 
 
+class LastingStream:
+    """``stream``, whose reader may go away: then what is written is lost, and nothing fails.
+
+    A daemon outlives the window that it was started in, and the program that reads its logs.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write ``text``, if anybody can still have it."""
+        try:
+            self._stream.write(text)
+        except OSError:
+            self._give_up()
+
+    def flush(self) -> None:
+        """Hand on what was written."""
+        try:
+            self._stream.flush()
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """The null device takes its place: what is still held would fail again at the exit."""
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+
+def likes_colours(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal of this environment is to get colours (https://no-color.org)."""
+    return not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+
+
 def configure_logs(level: str) -> None:
     """Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
     on_terminal = sys.stderr.isatty()
     renderer = (
-        structlog.dev.ConsoleRenderer(colors=True)
+        structlog.dev.ConsoleRenderer(colors=likes_colours(os.environ))
         if on_terminal
         else structlog.processors.JSONRenderer()
     )
@@ -180,7 +228,7 @@ def configure_logs(level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", LastingStream(sys.stderr))),
     )
     # Libraries log through the standard library; only what is worth a person's time comes through.
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,11 @@ class Endpoint(NamedTuple):
     token: str
     version: int = ENDPOINT_VERSION
 
+    @property
+    def socket_path(self) -> bytes:
+        """The path of the Unix socket, as the kernel knows it, whatever the locale here."""
+        return self.socket.encode("utf-8", "surrogateescape")
+
     def __repr__(self) -> str:
         return f"Endpoint(pid={self.pid}, url={self.url!r}, socket={self.socket!r})"
 
@@ -93,6 +99,16 @@ def find_root(start: Path) -> Path:
         if any(os.path.exists(mark) for mark in marks):  # noqa: PTH110
             return directory
     return start
+
+
+def how_to_start(root: Path) -> str:
+    """What to do where ``root`` has no daemon: the words that start one, as typed here."""
+    try:
+        is_here = find_root(Path.cwd()) == root
+    except OSError:
+        is_here = False
+    where = "" if is_here else f" --root {shlex.quote(str(root))}"
+    return f"start one with: aegis-actors up{where}"
 
 
 def make_directory(state: State) -> None:

@@ -34,6 +34,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis", ("aegis.client",)),
     ("aegis.root", ()),
     ("aegis.settings", ()),
+    ("aegis.launching", ()),
     ("aegis.process", ("aegis.errors", "aegis.root")),
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
     (

@@ -9,7 +9,7 @@ import click
 
 from aegis.cli.show import escaped_line, print_lines, record_block, say
 from aegis.cli.verb import Daemon, verb
-from aegis.cli.words import command_text
+from aegis.cli.words import command_text, in_verbs
 
 _COMMAND = "aegis.command"
 
@@ -59,5 +59,5 @@ def _show(reply: Mapping[str, Any]) -> None:
 def _block(outcome: Mapping[str, Any]) -> str:
     head = escaped_line(f"── {outcome['name']} ──")
     record = outcome["record"]
-    body = escaped_line(outcome["error"]) if record is None else record_block(record)
+    body = escaped_line(in_verbs(outcome["error"])) if record is None else record_block(record)
     return f"{head}\n{body}"

@@ -110,7 +110,10 @@ class _Zsh(_WithNames, ZshComplete):
 
 
 class _Fish(_WithNames, FishComplete):
-    pass
+    # The library's script cuts a description at its first comma.
+    source_template = FishComplete.source_template.replace(
+        'string split ","', 'string split --max 1 ","'
+    )
 
 
 _CLASSES: Mapping[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from aegis.cli.show import escaped_line, print_json, print_lines
+from aegis.cli.show import escaped_line, print_json, print_lines, say
 from aegis.cli.verb import globals_now, here, json_option, root_option
 from aegis.root import State, find_root
 
@@ -30,9 +31,22 @@ def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
         found.append(each)
         if not as_json:
             print_lines(_line(each))
-    if as_json:
+    if not as_json:
+        say(f"↳ {summary(found)}")
+    else:
         print_json({"root": str(state.root), "findings": [_plain(each) for each in found]})
     return 1 if finding.has_problem(found) else 0
+
+
+def summary(found: Sequence[Any]) -> str:
+    """All that was found, in a few words."""
+    counts = Counter(each.level.value for each in found)
+    shown = [
+        f"{count} {level}{'s' if count > 1 else ''}"
+        for level in ("problem", "warning")
+        if (count := counts[level])
+    ]
+    return ", ".join(shown) or "all is well"
 
 
 def _findings(state: State, *, repair: bool) -> Iterator[Any]:

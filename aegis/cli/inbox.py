@@ -29,7 +29,7 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
     """Show the messages of your inbox (--as HANDLE)."""
     unread = False if show_all else None
     reply = daemon.call("inbox_read", after=after, unread=unread, limit=limit)
-    daemon.show(reply, lambda: _show_messages(reply))
+    daemon.show(reply, lambda: _show_messages(reply, "no message"))
 
 
 @inbox.command()
@@ -39,10 +39,10 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
 def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
     """Wait for a message in your inbox (--as HANDLE).
 
-    Shows nothing when time runs out.
+    When time runs out it shows none, and exits with 0 all the same.
     """
     reply = daemon.call("inbox_wait", after=after, timeout=timeout)
-    daemon.show(reply, lambda: _show_messages(reply))
+    daemon.show(reply, lambda: _show_messages(reply, "no message came in time"))
 
 
 @inbox.command(context_settings={"allow_interspersed_args": False})
@@ -55,7 +55,9 @@ def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
     daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
 
 
-def _show_messages(reply: Mapping[str, Any]) -> None:
+def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
     print_lines("\n\n".join(escaped(message["text"]) for message in reply["messages"]))
-    if reply["messages"] and reply["next"] is not None:
+    if not reply["messages"]:
+        say(f"↳ {if_none}")
+    elif reply["next"] is not None:
         say(f"acknowledge with: --after {reply['next']}")

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
-from click.exceptions import NoArgsIsHelpError
+from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
 from aegis.cli.show import say
 from aegis.cli.verb import Globals, handle_option, root_option
+from aegis.cli.words import in_verbs
 from aegis.client.line import ClientError
 
 PROGRAM = "aegis-actors"
@@ -60,6 +61,29 @@ class Program(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb and what stands behind it; of an unknown one, what may have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            below = self._below(ctx, error.command_name)
+            if not below:
+                raise NoSuchCommand(error.command_name, possibilities=_VERBS, ctx=ctx) from None
+            sentence = f"No such command '{error.command_name}'. Did you mean {below}?"
+            raise NoSuchCommand(error.command_name, sentence, ctx=ctx) from None
+
+    def _below(self, ctx: click.Context, name: str) -> str:
+        """The verbs of two words that end in ``name``: ``'term run'``."""
+        groups = [(verb, self.get_command(ctx, verb)) for verb in _VERBS]
+        found = [
+            f"'{verb} {name}'"
+            for verb, group in groups
+            if isinstance(group, click.Group) and name in group.commands
+        ]
+        return " or ".join(found)
+
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
@@ -78,7 +102,7 @@ class Program(click.Group):
         except click.ClickException as error:
             _fail(_sentence(error), error.exit_code)
         except ClientError as error:
-            _fail(str(error), 1)
+            _fail(in_verbs(str(error)), 1)
         except BrokenPipeError:
             _silence_stdout()
             sys.exit(1)
@@ -91,7 +115,8 @@ def _fail(sentence: str, code: int) -> NoReturn:
 
 
 def _sentence(error: click.ClickException) -> str:
-    sentence = error.format_message().removesuffix(".")
+    lines = map(str.strip, error.format_message().splitlines())
+    sentence = " ".join(lines).removesuffix(".")
     context = getattr(error, "ctx", None)
     return sentence if context is None else f"{sentence}; see: {context.command_path} --help"
 

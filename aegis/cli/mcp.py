@@ -13,7 +13,9 @@ from aegis.root import find_root
 
 @click.command()
 @root_option
-@click.option("--handle", required=True, help="Under which handle the client acts.")
+@click.option(
+    "--handle", required=True, metavar="HANDLE", help="Under which handle the client acts."
+)
 def mcp(root: Path | None, handle: str) -> None:
     """Speak MCP on standard input and output, as the handle HANDLE.
 

@@ -19,6 +19,7 @@ from aegis.cli.show import (
     say,
 )
 from aegis.cli.verb import Daemon, verb
+from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient
 
 FOLLOW_S = 50.0
@@ -51,8 +52,12 @@ def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: boo
         print_json(daemon.call("term_output", **arguments))
         return
     with daemon.connect() as client:
+        text = ""
         for reply in _replies(daemon, client, arguments, follow=follow):
             _show(reply, raw=raw)
+            text = reply["text"] or text
+    if sys.stdout.isatty() and text[-1:] not in ("", "\n"):
+        sys.stdout.write("\n")  # the prompt of whoever looks begins a line of its own
 
 
 def _replies(
@@ -65,7 +70,7 @@ def _replies(
         except CommandFailed as error:
             if not follow or error.code != "unavailable" or "wait_s" not in arguments:
                 raise
-            say(f"aegis-actors: {error}")
+            say(f"aegis-actors: {in_verbs(str(error))}")
             return
         yield reply
         if follow:

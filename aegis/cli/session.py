@@ -17,7 +17,7 @@ def session() -> None:
 
 
 @session.command()
-@click.option("--handle", "agent", required=True, help="Whose session.")
+@click.option("--handle", "agent", required=True, metavar="HANDLE", help="Whose session.")
 @verb
 def new(daemon: Daemon, agent: str) -> None:
     """Print the MCP URL of a handle. It is its own key: keep it secret."""

@@ -47,7 +47,9 @@ def _shown(info: Mapping[str, Any]) -> str:
 @click.option("--cursor", type=int, help="Read from this offset on: 0, or where a read ended.")
 @click.option("--max-bytes", type=int, help="How many bytes at most; default 65536.")
 @click.option("--wait", "wait_s", type=float, help="Seconds to wait for output.")
-@click.option("--plain", is_flag=True, help="Leave out escape sequences.")
+@click.option(
+    "--plain/--no-plain", default=True, help="Leave out escape sequences; --no-plain shows them."
+)
 @click.argument("shell")
 @verb
 def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
@@ -55,7 +57,7 @@ def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
 
     The last line, on standard error, tells where to read on.
     """
-    reply = daemon.call("shell_read", shell=shell, plain=plain or None, **options)
+    reply = daemon.call("shell_read", shell=shell, plain=plain, **options)
     daemon.show(reply, lambda: _show_output(reply))
 
 

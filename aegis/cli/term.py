@@ -25,7 +25,7 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, from_here, verb
 from aegis.cli.words import command_text
 from aegis.client.line import ClientError
 
@@ -57,10 +57,16 @@ term.add_command(broadcast)
     help="Whether standard error of commands is told apart.",
 )
 @verb
-def spawn(daemon: Daemon, name: str, variables: Sequence[str], **options: str | int | None) -> None:
+def spawn(
+    daemon: Daemon,
+    name: str,
+    cwd: str | None,
+    variables: Sequence[str],
+    **options: str | int | None,
+) -> None:
     """Start a terminal called NAME."""
     env = dict(_variable(given) for given in variables) or None
-    reply = daemon.call("term_spawn", name=name, env=env, **options)
+    reply = daemon.call("term_spawn", name=name, cwd=from_here(cwd), env=env, **options)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 
@@ -205,19 +211,21 @@ def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
 @term.command()
 @click.option("-n", "last_n", type=int, metavar="N", help="The newest N records; default 5.")
 @click.option("--since", "since_seq", type=int, metavar="SEQ", help="Records after SEQ; -1: all.")
+@click.option("--brief", is_flag=True, help="Without what they printed.")
 @click.argument("name")
 @verb
-def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None) -> None:
+def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None, brief: bool) -> None:
     """Show finished commands of NAME, oldest first."""
     if last_n is not None and since_seq is not None:
         raise click.UsageError("give -n or --since, not both")
     reply = daemon.call("term_read", name=name, last_n=last_n, since_seq=since_seq)
-    daemon.show(reply, lambda: _show_records(name, reply))
+    daemon.show(reply, lambda: _show_records(name, reply, brief=brief))
 
 
-def _show_records(name: str, reply: Mapping[str, Any]) -> None:
+def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
     records = reply["result"]
-    print_lines("\n\n".join(record_block(record) for record in records))
+    silent = {"stdout": "", "stderr": ""} if brief else {}
+    print_lines("\n\n".join(record_block({**record, **silent}) for record in records))
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 

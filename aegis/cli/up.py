@@ -8,18 +8,19 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.verb import globals_now, here, root_option
+from aegis.cli.verb import DIRECTORY, globals_now, here
 from aegis.root import find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 
+_PORT_HELP = f"Port; 0: a free one. Default: the one used last here, else {DEFAULT_PORT}."
 _PORTS = click.IntRange(0, 65_535)
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 
 
 @click.command()
-@root_option
+@click.option("--root", type=DIRECTORY, help="Serve this directory; default: see above.")
 @click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
-@click.option("--port", type=_PORTS, help=f"Port; 0: a free one. Default: {DEFAULT_PORT}.")
+@click.option("--port", type=_PORTS, help=_PORT_HELP)
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
 @click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
 @click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from aegis.cli.show import print_json
-from aegis.client.line import LineClient, connect
+from aegis.cli.words import in_verbs
+from aegis.client.line import CommandFailed, LineClient, connect
 from aegis.root import find_root
 
 
@@ -35,10 +36,13 @@ class Daemon(NamedTuple):
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own; arguments that are None are left out.
 
-        Raises ``ClientError``.
+        Raises ``ClientError``; its sentence names verbs, where the daemon named tools.
         """
         with self.connect() as client:
-            return client.call(command, self.with_handle(arguments))
+            try:
+                return client.call(command, self.with_handle(arguments))
+            except CommandFailed as error:
+                raise CommandFailed(error.code, in_verbs(str(error))) from None
 
     def with_handle(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """``arguments`` without those that are None, and with the handle that was given."""
@@ -53,10 +57,10 @@ class Daemon(NamedTuple):
             text()
 
 
-_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 root_option = click.option(
-    "--root", type=_DIRECTORY, help="Directory to look for the daemon from; default: here."
+    "--root", type=DIRECTORY, help="Directory to look for the daemon from; default: here."
 )
 handle_option = click.option("--as", "handle", metavar="HANDLE", help="Act under this handle.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -87,6 +91,11 @@ def live_verb(function: Callable[..., Any]) -> Callable[..., Any]:
 def globals_now() -> Globals:
     """The options that stood before the verb."""
     return click.get_current_context().find_object(Globals) or Globals()
+
+
+def from_here(path: str | None) -> str | None:
+    """A path as the daemon needs it: what is relative is so to the current directory."""
+    return path if path is None or Path(path).is_absolute() else str(here() / path)
 
 
 def here() -> Path:

@@ -18,7 +18,7 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, from_here, verb
 from aegis.cli.words import command_text
 from aegis.client.line import ClientError
 
@@ -40,7 +40,7 @@ def workspace() -> None:
 @verb
 def create(daemon: Daemon, name: str, directory: str | None) -> None:
     """Make DIRECTORY (default: the daemon's root) the workspace NAME."""
-    reply = daemon.call("workspace_create", workspace=name, directory=directory)
+    reply = daemon.call("workspace_create", workspace=name, directory=from_here(directory))
     daemon.show(reply, lambda: print_lines(_workspaces([reply])))
 
 

@@ -7,11 +7,10 @@ from typing import NamedTuple, TypeGuard
 from urllib.parse import SplitResult, urlsplit
 
 from aegis.client.errors import ClientError, NoDaemon
-from aegis.root import BadEndpoint, Endpoint, State, find_root, read_endpoint
+from aegis.root import BadEndpoint, Endpoint, State, find_root, how_to_start, read_endpoint
 
 WEBSOCKET_PATH = "/ws"
 SESSION_PATH = "/mcp/s/"
-START = "start one with: aegis-actors up"
 
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
@@ -47,7 +46,7 @@ class Local(NamedTuple):
         except BadEndpoint as error:
             raise NoDaemon(str(error)) from None
         if found is None:
-            raise NoDaemon(f"no daemon runs for {self.root}: {START}")
+            raise NoDaemon(f"no daemon runs for {self.root}: {how_to_start(self.root)}")
         return found
 
 

@@ -12,7 +12,6 @@ It raises ``ClientError``: ``NoDaemon``, ``ConnectionLost``, ``CommandFailed``.
 from __future__ import annotations
 
 import json
-import os
 import select
 import socket
 from collections.abc import Mapping
@@ -21,15 +20,13 @@ from types import TracebackType
 from typing import Any
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
-from aegis.root import BadEndpoint, Endpoint, State, read_endpoint
+from aegis.root import BadEndpoint, Endpoint, State, how_to_start, read_endpoint
 
 __all__ = ["ClientError", "CommandFailed", "ConnectionLost", "LineClient", "NoDaemon", "connect"]
 
 CONNECT_TIMEOUT_S = 5.0
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Far above what any reply may be: a bound on what a confused peer can make us hold."""
-
-_START = "start one with: aegis-actors up"
 
 
 class LineClient:
@@ -136,16 +133,17 @@ def open_connection(root: Path) -> tuple[socket.socket, Endpoint]:
     except BadEndpoint as error:
         raise NoDaemon(str(error)) from None
     if endpoint is None:
-        raise NoDaemon(f"no daemon runs for {root}: {_START}")
+        raise NoDaemon(f"no daemon runs for {root}: {how_to_start(root)}")
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connected.settimeout(CONNECT_TIMEOUT_S)
-        connected.connect(os.fsencode(endpoint.socket))
+        connected.connect(endpoint.socket_path)
         connected.settimeout(None)
     except (FileNotFoundError, ConnectionRefusedError):
         connected.close()
         raise NoDaemon(
-            f"the daemon of {root} (pid {endpoint.pid}) is gone without a goodbye: {_START}"
+            f"the daemon of {root} (pid {endpoint.pid}) is gone without a goodbye: "
+            f"{how_to_start(root)}"
         ) from None
     except OSError as error:
         connected.close()

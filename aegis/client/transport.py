@@ -15,8 +15,9 @@ from trio_websocket import (
     wrap_client_stream,
 )
 
-from aegis.client.address import START, WEBSOCKET_PATH, Address, Local, Remote
+from aegis.client.address import WEBSOCKET_PATH, Address, Local, Remote
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
+from aegis.root import how_to_start
 
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536
@@ -79,10 +80,11 @@ def place_of(address: Address) -> str:
 async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
     endpoint = address.endpoint()
     try:
-        stream = await trio.open_unix_socket(endpoint.socket)
+        stream = await trio.open_unix_socket(endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
         raise NoDaemon(
-            f"{place_of(address)} (pid {endpoint.pid}) is gone without a goodbye: {START}"
+            f"{place_of(address)} (pid {endpoint.pid}) is gone without a goodbye: "
+            f"{how_to_start(address.root)}"
         ) from None
     except (OSError, ValueError) as error:
         raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None

@@ -69,7 +69,8 @@ async def tcp_listeners(host: str, port: int) -> list[trio.SocketListener]:
     try:
         listeners = await trio.open_tcp_listeners(port, host="127.0.0.1" if loopback else host)
     except OSError as error:
-        raise StartupError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
+        cause = f"cannot listen on {host}:{port}: {_reason(error)}"
+        raise StartupError(f"{cause}; try another --port (0: a free one) or --host") from error
     if loopback:
         listeners += await _loopback_v6(port_of(listeners[0]))
     return listeners

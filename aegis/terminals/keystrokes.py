@@ -15,7 +15,11 @@ import attrs
 MAX_LINE_ENDS = 64
 """So many unanswered line ends are remembered with their writers; older ones are forgotten."""
 
-_TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|[^\r\n\x03\x1b]+|\x1b")
+_REDRAW = b"\x0c"
+"""Ctrl-L, with which people clear the screen: it leaves an empty line empty, unless it was bound to
+something else. So alone it is no line half typed, but a reason to ask the shell."""
+
+_TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b")
 
 
 @attrs.frozen
@@ -77,6 +81,8 @@ class Keystrokes:
             end = _LineEnd(writer, interrupt=not is_enter, is_empty=self._tail is None)
             self._ends = [*self._ends, end][-MAX_LINE_ENDS:]
             self._tail = None
+        elif token.startswith(_REDRAW) and self._tail is None and not self._in_paste:
+            self._ahead = writer
         else:
             self._tail = writer
 

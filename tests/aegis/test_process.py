@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from aegis.process import keep_what_is_there, remember_port, remembered_port
+from aegis.process import (
+    LastingStream,
+    hold_root,
+    keep_what_is_there,
+    likes_colours,
+    remember_port,
+    remembered_port,
+)
 from aegis.root import State, make_directory
 
 
@@ -70,3 +77,42 @@ def test_a_kill_while_a_port_is_remembered_leaves_the_old_one(
     remember_port(state, 8421)
     assert remembered_port(state) == 8421
     assert sorted(path.name for path in state.directory.iterdir()) == ["port"]
+
+
+def test_git_passes_over_the_state_of_a_root(state: State) -> None:
+    with hold_root(state):
+        pass
+    path = state.directory / ".gitignore"
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("*\n", 0o600)
+    path.write_text("# mine\n")
+    with hold_root(state):
+        pass
+    assert path.read_text() == "# mine\n"
+
+
+def test_a_log_that_nobody_can_read_any_more_fails_nothing() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as pipe:
+        stream = LastingStream(pipe)
+        stream.write("heard\n")
+        stream.flush()
+        assert os.read(reader, 100) == b"heard\n"
+        os.close(reader)
+        stream.write("lost\n")
+        stream.flush()
+        stream.write("lost too\n")
+        stream.flush()
+
+
+@pytest.mark.parametrize(
+    ("environment", "colours"),
+    [
+        ({"TERM": "xterm-256color"}, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
+)
+def test_logs_have_colours_where_they_are_liked(environment: dict[str, str], colours: bool) -> None:
+    assert likes_colours(environment) == colours

@@ -13,9 +13,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import socket
 import statistics
-import struct
 import tempfile
 import threading
 import time
@@ -25,6 +23,7 @@ from pathlib import Path
 
 from aegis.client.line import LineClient
 from aegis.protocol.streams import MAX_CREDIT, pack_keys
+from tests.bench.bare_websocket import BINARY, TEXT, BareWebSocket
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 
@@ -34,46 +33,18 @@ KEYS = 200
 KEY_PAUSE_S = 0.025
 FLOOD = r"head -c 50M /dev/zero | tr '\0' a | fold -w 80"
 TIMEOUT_S = 300.0
-_TEXT, _BINARY = 0x81, 0x82
 
 
-class Watcher:
-    """A client of one stream of output on a socket of its own."""
+class Watcher(BareWebSocket):
+    """A client of one stream of output on a connection of its own."""
 
     def __init__(self, daemon: DaemonProcess, *, credit: int = MAX_CREDIT) -> None:
-        host, _, port = daemon.endpoint.url.removeprefix("http://").rpartition(":")
-        self.socket = socket.create_connection((host, int(port)))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(daemon)
         self.received = 0
         self._owed = 0
-        self._file = self.socket.makefile("rb")
-        self.socket.sendall(
-            f"GET /ws HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
-            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-            f"Authorization: Bearer {daemon.endpoint.token}\r\n\r\n".encode()
-        )
-        while self._file.readline() != b"\r\n":
-            pass
         frame = {"type": "open", "id": 1, "stream": "terminal_output", "credit": credit}
-        self.send(_TEXT, json.dumps({**frame, "arguments": {"name": "bench"}}).encode())
+        self.send(TEXT, json.dumps({**frame, "arguments": {"name": "bench"}}).encode())
         self.channel = json.loads(self.message()[1])["channel"]
-
-    def send(self, kind: int, data: bytes) -> None:
-        """One message, masked with zeros."""
-        size = (
-            bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
-        )
-        self.socket.sendall(bytes([kind]) + size + b"\0\0\0\0" + data)
-
-    def message(self) -> tuple[int, bytes]:
-        """The next message, whole."""
-        kind, size = self._file.read(2)
-        if size == 126:
-            (size,) = struct.unpack(">H", self._file.read(2))
-        elif size == 127:
-            (size,) = struct.unpack(">Q", self._file.read(8))
-        return kind, self._file.read(size)
 
     def take(self) -> None:
         """Read what is there, and give credit back."""
@@ -83,21 +54,16 @@ class Watcher:
         if self._owed > MAX_CREDIT // 4:
             amount, self._owed = self._owed, 0
             frame = {"type": "credit", "id": 1, "amount": amount}
-            self.send(_TEXT, json.dumps(frame).encode())
+            self.send(TEXT, json.dumps(frame).encode())
 
     def echo_s(self, key: bytes) -> float:
         """Seconds from a key typed to its echo received."""
         begin = time.perf_counter()
-        self.send(_BINARY, pack_keys(self.channel, key))
+        self.send(BINARY, pack_keys(self.channel, key))
         while True:
             kind, data = self.message()
-            if kind == _BINARY and key in data[12:]:
+            if kind == BINARY and key in data[12:]:
                 return time.perf_counter() - begin
-
-    def close(self) -> None:
-        """Hang up."""
-        self._file.close()
-        self.socket.close()
 
 
 @contextmanager
@@ -174,7 +140,7 @@ def echo_rows(daemon: DaemonProcess) -> list[Row]:
         bare += echoes(lambda key: bare_echo_s(key, master))
         os.write(master, b"\x15")
         ours += echoes(watcher.echo_s)
-        watcher.send(_BINARY, pack_keys(watcher.channel, b"\x15"))
+        watcher.send(BINARY, pack_keys(watcher.channel, b"\x15"))
     watcher.close()
     os.close(master)
     os.waitpid(pid, 0)

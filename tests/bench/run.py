@@ -28,6 +28,7 @@ BASELINE = HERE / "baseline.json"
 NAMES = (
     "run",
     "mcp",
+    "websocket",
     "sessions",
     "throughput",
     "start",

@@ -81,7 +81,9 @@ def test_the_terminal_gets_the_size_of_the_window(terminal: LiveTerminal) -> Non
         shown.wait_for(b"H$")
         assert terminal.run("stty size")["stdout"] == "40 100\n"
         shown.resize(90, 30)
-        shown.press(b"trap 'stty size' WINCH; stty size\r")
+        # A trap of WINCH would wait for the next command if the size came after the prompt.
+        shown.press(b"until stty size | grep '30 90'; do sleep 0.1; done\r")
+        shown.wait_for(b"done\r\n")
         shown.wait_for(b"30 90")
         shown.press(DETACH)
         assert shown.wait_exit() == 0

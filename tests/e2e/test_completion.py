@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from shutil import which
 
@@ -60,3 +61,18 @@ def test_without_a_daemon_nothing_is_said(daemon: DaemonProcess, session: pexpec
     session.expect_exact("nothing-said")
     assert "Traceback" not in session.before
     assert "no daemon" not in session.before
+
+
+@pytest.mark.skipif(which("fish") is None, reason="fish is not installed")
+def test_fish_shows_what_a_verb_does_past_a_comma_too(daemon: DaemonProcess) -> None:
+    asked = 'aegis-actors completion fish | source; complete -C "aegis-actors doct"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", asked],
+        env=daemon.environment,
+        cwd=daemon.root,
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=True,
+    )
+    assert done.stdout == "doctor\tLook whether everything works, and say...\n"

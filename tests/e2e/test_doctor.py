@@ -91,7 +91,7 @@ def test_each_line_says_how_bad_it_is_and_what_to_do(own_daemon: DaemonProcess) 
     state.keys.write_text("\x1b[31mno keys")
     state.keys.chmod(0o600)
     done = own_daemon.cli("doctor")
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, "↳ 1 problem\n")
     lines = done.stdout.splitlines()
     assert {line[:9].rstrip() for line in lines} <= {"ok", "warning", "problem"}
     [keys] = [line for line in lines if line.startswith("problem")]

@@ -172,7 +172,7 @@ def test_an_older_client_sees_why_it_is_not_served(own_daemon: DaemonProcess) ->
 
 
 def test_the_daemon_says_how_a_client_is_configured(daemon: DaemonProcess) -> None:
-    assert f"-- aegis-actors mcp --handle NAME --root {daemon.root}\n" in daemon.banner
+    assert f" aegis-actors mcp --handle NAME --root {daemon.root}\n" in daemon.banner
 
 
 def test_a_handle_that_cannot_be_one_is_refused_in_one_sentence(daemon: DaemonProcess) -> None:

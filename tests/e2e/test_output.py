@@ -9,6 +9,7 @@ import trio
 
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+from tests.e2e.window import window
 
 pytestmark = [
     pytest.mark.real,
@@ -233,3 +234,13 @@ def test_a_shell_that_crashes_costs_no_reader_its_output(own_daemon: DaemonProce
     assert output(terminal, cursor=cursor)["cursor"] == cursor
     gate.close()
     own_daemon.kill()
+
+
+def test_in_a_window_what_was_printed_ends_with_a_line(
+    daemon: DaemonProcess, terminal: LiveTerminal
+) -> None:
+    terminal.run("echo shown")
+    with window(daemon, "term", "output", terminal.name) as opened:
+        assert opened.wait_exit() == 0
+    assert opened.seen.endswith(b"shown\r\n$ \r\n")
+    assert daemon.cli("term", "output", terminal.name).stdout.endswith("shown\n$ ")

@@ -9,14 +9,17 @@ import socket
 import stat
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from aegis.app import BEYOND_LOOPBACK, READY
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+from tests.e2e.window import window
 
 pytestmark = [
     pytest.mark.real,
@@ -55,6 +58,11 @@ def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -
         assert len(secret) >= 16
         for text in (banner, environment, words, own_daemon.log):
             assert secret not in text
+
+
+def test_what_it_says_fits_a_narrow_window() -> None:
+    said = READY.format(url="http://127.0.0.1:8420", root="/tmp/shop", quoted="/tmp/shop")
+    assert max(map(len, f"{said}\n{BEYOND_LOOPBACK}".splitlines())) < 80
 
 
 def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProcess) -> None:
@@ -114,6 +122,7 @@ def by_down(daemon: DaemonProcess) -> None:
 STOPS: dict[str, Callable[[DaemonProcess], object]] = {
     "SIGTERM": lambda daemon: daemon.process.send_signal(signal.SIGTERM),
     "SIGINT": lambda daemon: daemon.process.send_signal(signal.SIGINT),
+    "SIGHUP": lambda daemon: daemon.process.send_signal(signal.SIGHUP),
     "down": by_down,
 }
 
@@ -147,6 +156,46 @@ def test_it_stops_in_order_with_everything_under_way(
     for terminal, record in zip(terminals, records, strict=True):
         before, last = terminal.records()
         assert (before["stdout"], last) == ("before\n", record)
+
+
+def test_a_daemon_whose_window_is_closed_stops_in_order(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
+    with window(own_daemon, "up", "--port", "0") as opened:
+        opened.wait_for(b"aegis-actors down")
+        terminal = spawn(own_daemon, "build")
+        running = terminal.start(f"{gate.reach}; nohup sleep 1000")
+        gate.wait_reached()
+        opened.hang_up()
+        record = running.result()
+        assert opened.process.wait(GUARD_S) == 0
+    assert (record["end"], record["killed_by_restart"]) == ("killed_by_restart", True)
+    assert own_daemon.shell_processes() == []
+    assert not own_daemon.state.endpoint.exists()
+    own_daemon.start()
+    assert terminal.records() == [record]
+
+
+def test_a_daemon_that_is_to_outlive_its_window_does(own_daemon: DaemonProcess) -> None:
+    own_daemon.launch("--port", "0", tracer=["nohup"])
+    assert own_daemon.wait_ready()
+    own_daemon.process.send_signal(signal.SIGHUP)
+    assert spawn(own_daemon, "build").run("echo here")["stdout"] == "here\n"
+
+
+def test_a_client_in_a_locale_without_the_letters_of_the_root_finds_its_daemon(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "größer 日本"
+    directory.mkdir()
+    daemon = DaemonProcess(directory)
+    try:
+        daemon.start()
+        daemon.variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = daemon.cli("status", "--json")
+        assert json.loads(done.stdout)["pid"] == daemon.process.pid
+    finally:
+        assert daemon.stop() == 0
 
 
 def test_a_terminal_that_does_not_end_in_time_holds_up_no_stop_and_loses_no_record(

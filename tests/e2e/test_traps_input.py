@@ -168,6 +168,16 @@ def test_trap_34_a_line_half_typed_by_one_keeps_the_run_of_another_away(
 
 
 @on_both_shells
+def test_trap_34_a_screen_that_was_cleared_keeps_nobody_away(terminal: LiveTerminal) -> None:
+    terminal.keys("\x0c", from_handle="ann")
+    assert outcome(terminal.run("echo mine")) == (0, "mine\n", "exited")
+    terminal.keys("\x0cecho half ", from_handle="ann")
+    assert "agent:ann is typing" in str(terminal.refusal("echo mine", timeout=0.4))
+    terminal.keys("\x0c", from_handle="bob")
+    assert "is typing" in str(terminal.refusal("echo mine", timeout=0.4))
+
+
+@on_both_shells
 def test_trap_34_a_search_in_the_history_picks_nothing(
     terminal: LiveTerminal, tmp_path: Path
 ) -> None:

@@ -87,6 +87,17 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(daemon: DaemonProcess) -
     daemon.call("term_close", name="unseen")
 
 
+def test_a_reader_that_goes_away_ends_it_though_nothing_happens(daemon: DaemonProcess) -> None:
+    with watched(daemon) as process:
+        line_with(process.stdout, "gateway")
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(GUARD_S) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        process.stdout = None
+
+
 def test_it_goes_on_with_the_next_daemon(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
     with watched(own_daemon) as watching:

@@ -149,10 +149,12 @@ def test_the_scenario_on_the_command_line(daemon: DaemonProcess, tmp_path: Path)
     assert shell == "cli.main"
     assert daemon.cli("shell", "write", shell, "echo $((6*7))").returncode == 0
     read_until(daemon, shell, "42\n")
-    read = daemon.cli("shell", "read", shell, "--cursor", "0", "--plain")
+    read = daemon.cli("shell", "read", shell, "--cursor", "0")
     assert "42\n" in read.stdout
+    assert "\\x1b" not in read.stdout
     assert "read on with --cursor" in read.stderr
-    assert "\x1b" not in daemon.cli("shell", "read", shell, "--cursor", "0").stdout
+    all_of_it = daemon.cli("shell", "read", shell, "--cursor", "0", "--no-plain").stdout
+    assert ("\x1b" in all_of_it, "\\x1b" in all_of_it) == (False, True)
     executed = daemon.cli("workspace", "exec", "cli", "echo out; echo err >&2; exit 9")
     assert (executed.returncode, executed.stdout, executed.stderr) == (9, "out\n", "err\n")
     assert "cli.main" in daemon.cli("workspace", "list").stdout

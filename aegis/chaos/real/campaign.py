@@ -55,7 +55,16 @@ MADE = ("InjectedCrash", *{os.strerror(getattr(errno, name)) for _, name in FAIL
 Client = Worker | Reader | Opener
 
 KEPT = frozenset(
-    {"version", "lock", "port", "keys.json", "endpoint.json", "workspace.json", "workspaces.json"}
+    {
+        ".gitignore",
+        "version",
+        "lock",
+        "port",
+        "keys.json",
+        "endpoint.json",
+        "workspace.json",
+        "workspaces.json",
+    }
     | {"terminals", "inboxes"}
 )
 """What may lie in the state's directory when no daemon runs; each may have a ``.new`` beside it."""

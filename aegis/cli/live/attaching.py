@@ -23,6 +23,7 @@ from aegis.cli.live.tty import OwnTerminal, open_own_terminal
 from aegis.cli.live.window import Window
 from aegis.cli.show import escaped_line
 from aegis.cli.verb import Daemon
+from aegis.cli.words import in_verbs
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
 from aegis.client.kinds import OutputValue
@@ -155,7 +156,7 @@ class Attachment:
                     await self._wait_stopped(error)
             self._end(0, f"the terminal {self._name} was closed")
         except ClientError as error:
-            self._end(1, f"aegis-actors: {error}")
+            self._end(1, f"aegis-actors: {in_verbs(str(error))}")
 
     async def _show_one(self) -> bool:
         """Show one stream. True: another one is wanted; False: the terminal is closed."""

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -151,6 +152,7 @@ class _Watch:
         with trio.open_signal_receiver(*HEARD) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._hear, signals, nursery.cancel_scope)
+                nursery.start_soon(self._part, nursery, _wait_unread)
                 await self._part(nursery, self._attend, nursery)
                 nursery.cancel_scope.cancel()
         if self._failure is not None:
@@ -208,6 +210,17 @@ class _Watch:
             await client.wait_connected(False)
             return
         raise ClientError("the tree is not shown any more, though the daemon goes on: try again")
+
+
+async def _wait_unread() -> None:
+    """Raise ``BrokenPipeError`` once nobody reads the pipe that standard output is.
+
+    A write would tell, but in a tree where nothing happens none comes.
+    """
+    output = sys.stdout.fileno()
+    if stat.S_ISFIFO(os.fstat(output).st_mode):
+        await trio.lowlevel.wait_readable(output)  # of the end that is written to: an error
+        raise BrokenPipeError
 
 
 def _now() -> str:

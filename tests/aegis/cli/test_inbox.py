@@ -44,7 +44,14 @@ def test_read_sends_every_option(server: LineServer, invoke: Invoke) -> None:
     server.answers["inbox_read"] = {"messages": [], "next": None}
     result = invoke("inbox", "read", "--after", "n1", "--all", "--limit", "3")
     assert server.arguments() == {"after": "n1", "unread": False, "limit": 3}
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "↳ no message\n")
+
+
+def test_a_wait_in_which_nothing_came_says_so(server: LineServer, invoke: Invoke) -> None:
+    server.answers["inbox_wait"] = {"messages": [], "next": None}
+    result = invoke("inbox", "wait", "--timeout", "0.1")
+    told = "↳ no message came in time\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", told)
 
 
 def test_wait_waits_as_long_as_told(server: LineServer, invoke: Invoke) -> None:

@@ -91,6 +91,22 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
     [
         (["bogus"], "No such command 'bogus'; see: aegis-actors --help"),
         (["term", "bogus"], "No such command 'bogus'; see: aegis-actors term --help"),
+        (["sesion"], "No such command 'sesion'. Did you mean 'session'?; see: aegis-actors --help"),
+        (["run"], "No such command 'run'. Did you mean 'term run'?; see: aegis-actors --help"),
+        (
+            ["open", "x"],
+            "No such command 'open'. Did you mean 'shell open'?; see: aegis-actors --help",
+        ),
+        (
+            ["list"],
+            "No such command 'list'. Did you mean 'term list' or 'workspace list' or "
+            "'session list'?; see: aegis-actors --help",
+        ),
+        (
+            ["completion"],
+            "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; "
+            "see: aegis-actors completion --help",
+        ),
         (
             ["term", "run", "build"],
             "Missing argument 'COMMAND...'; see: aegis-actors term run --help",

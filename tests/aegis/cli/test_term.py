@@ -50,6 +50,23 @@ def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make
     }
 
 
+WORKSPACE = ["workspace", "create", "w"]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("below", "{here}/below"), ("./below", "{here}/below"), (".", "{here}"), ("/tmp", "/tmp")],
+)
+def test_a_directory_is_meant_from_where_one_is(
+    server: LineServer, invoke: Invoke, info: Make, given: str, meant: str
+) -> None:
+    server.answers["term_spawn"] = info()
+    server.answers["workspace_create"] = {"workspace_id": "w", "directory": "/", "shells": []}
+    for words, name in [(["term", "spawn", "x", "--cwd"], "cwd"), (WORKSPACE, "directory")]:
+        invoke(*words, given)
+        assert server.arguments()[name] == meant.format(here=server.root)
+
+
 @pytest.mark.parametrize("variable", ["PATH", "=x", ""])
 def test_a_variable_needs_a_name_and_a_value(invoke: Invoke, variable: str) -> None:
     result = invoke("term", "spawn", "build", "--env", variable)
@@ -188,6 +205,15 @@ def test_an_unknown_escape_is_a_usage_error(invoke: Invoke) -> None:
     result = invoke("term", "keys", "build", r"\q")
     assert result.exit_code == 2
     assert result.stderr.startswith(r"aegis-actors: '\q' is no escape here: use \r")
+
+
+def test_a_brief_read_leaves_out_what_was_printed(
+    server: LineServer, invoke: Invoke, record: Make
+) -> None:
+    server.answers["term_read"] = {"result": [record(stderr="hidden\n")]}
+    lines = invoke("term", "read", "build", "--brief").stdout.splitlines()
+    assert [line.split(" · ")[0] for line in lines] == ["#3 $ pytest -q", "↳ exit 0"]
+    assert server.arguments() == {"name": "build"}
 
 
 def test_read_shows_records_oldest_first(server: LineServer, invoke: Invoke, record: Make) -> None:

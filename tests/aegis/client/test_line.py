@@ -138,10 +138,18 @@ def test_a_byte_that_is_no_utf8_reaches_the_daemon_as_itself(server: LineServer)
     assert "lone surrogates" in str(caught.value)
 
 
-def test_without_a_daemon_the_command_that_starts_one_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NoDaemon) as caught:
-        connect(tmp_path)
-    assert str(caught.value) == f"no daemon runs for {tmp_path}: start one with: aegis-actors up"
+def test_without_a_daemon_the_command_that_starts_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, below = tmp_path / "a root", tmp_path / "a root" / "below"
+    below.mkdir(parents=True)
+    (root / ".aegis.yaml").touch()
+    for here, options in [(root, ""), (below, ""), (tmp_path, f" --root '{root}'")]:
+        monkeypatch.chdir(here)
+        with pytest.raises(NoDaemon) as caught:
+            connect(root)
+        said = str(caught.value)
+        assert said == f"no daemon runs for {root}: start one with: aegis-actors up{options}"
 
 
 def test_a_daemon_that_died_is_told_from_one_that_never_ran(server: LineServer) -> None:
@@ -150,7 +158,7 @@ def test_a_daemon_that_died_is_told_from_one_that_never_ran(server: LineServer) 
         connect(server.root)
     assert str(caught.value) == (
         f"the daemon of {server.root} (pid {os.getpid()}) is gone without a goodbye: "
-        "start one with: aegis-actors up"
+        f"start one with: aegis-actors up --root {server.root}"
     )
 
 

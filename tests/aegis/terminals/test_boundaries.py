@@ -339,6 +339,10 @@ def test_the_phase(steps: list[Step], phase: Phase) -> None:
         pytest.param([keys(b"abc\x03"), ends(2, 130)], None, None, id="a Ctrl-C is done"),
         pytest.param([keys(b"ls\recho"), begins(2), ends(3)], None, ANN, id="typed ahead at once"),
         pytest.param([begins(2), keys(b"x"), ends(3), prompt(3)], None, ANN, id="typed ahead"),
+        pytest.param([keys(b"\x0c")], None, ANN, id="the screen cleared"),
+        pytest.param([keys(b"\x0c\x0cls")], ANN, ANN, id="the screen cleared, and a line begun"),
+        pytest.param([keys(b"ls\x0c")], ANN, None, id="the screen cleared in a line"),
+        pytest.param([keys(b"\x1b[200~\x0c")], ANN, None, id="a form feed pasted"),
         pytest.param([keys(b"\x1b[200~a\rb\r")], ANN, None, id="Enters inside a paste"),
         pytest.param(
             [keys(b"\x1b[200~a\rb\x1b[201~\r"), begins(2), ends(3)],
