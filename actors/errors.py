@@ -13,6 +13,12 @@ ActorError
 ├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
 ├─ SupervisorFailed      a supervisor itself failed, not a child of it
 ├─ InjectedCrash         an armed fault point struck
+├─ NodeError             of nodes: worker processes, connections between them (``actors.nodes``)
+│   ├─ NodesNotInstalled what they need is not installed
+│   ├─ BadNodeKey        a key that cannot be used: its length, or the mode of its file
+│   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
+│   ├─ LinkLost          the connection to a worker ended, or fell silent
+│   └─ WorkerGone        the worker has ended, or ends
 ├─ MisuseError           the caller broke a rule of the runtime (a bug)
 │   └─ WrongMessage      a message of a class that the mailbox does not accept
 └─ CodecError            a message that does not fit its class
@@ -87,6 +93,30 @@ class SupervisorFailed(ActorError):
 
 class InjectedCrash(ActorError):
     """Raised at a fault point that a plan armed (``actors.faults``)."""
+
+
+class NodeError(ActorError):
+    """Base of what goes wrong with nodes: worker processes and the connections between them."""
+
+
+class NodesNotInstalled(NodeError):
+    """Nodes need the extra ``nodes``, which is not installed; the text names the command."""
+
+
+class BadNodeKey(NodeError):
+    """A key of nodes cannot be used: it has not 32 bytes, or others can read its file."""
+
+
+class HandshakeRefused(NodeError):
+    """The other side of a connection did not prove that it has the key, or said something else."""
+
+
+class LinkLost(NodeError):
+    """The connection to the other process ended, broke its rules, or was silent for too long."""
+
+
+class WorkerGone(NodeError):
+    """The worker has ended, so nothing can be sent to it or come from it; the text tells how."""
 
 
 class MisuseError(ActorError):

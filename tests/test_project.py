@@ -48,6 +48,12 @@ def test_every_installed_distribution_is_pinned_to_its_version(project: dict[str
     assert wrong == {}
 
 
+def test_tractor_comes_with_the_extra_alone() -> None:
+    wanted = [line for line in metadata.requires(NAME) or () if "tractor" in line]
+    assert len(wanted) == 1
+    assert re.search(r"; extra == ['\"]nodes['\"]$", wanted[0])
+
+
 def test_no_pin_stands_twice_and_each_name_is_canonical(project: dict[str, Any]) -> None:
     pins = [pin.split("==")[0] for pin in project["tool"]["uv"]["constraint-dependencies"]]
     assert len(set(pins)) == len(pins)

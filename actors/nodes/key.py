@@ -1,0 +1,66 @@
+"""The key of nodes: 32 bytes that all of one system have, and nobody else.
+
+It lies in a file that only its owner can read, or comes to a worker over its standard input; it is
+never an argument and never in the environment, where other users or child processes see it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+import attrs
+
+from actors.errors import BadNodeKey
+
+KEY_BYTES = 32
+
+
+def _has_its_length(instance: object, attribute: object, value: bytes) -> None:
+    if len(value) != KEY_BYTES:
+        raise BadNodeKey(f"A key of nodes has {KEY_BYTES} bytes; this one has {len(value)}.")
+
+
+@attrs.frozen
+class NodeKey:
+    """A key. It does not show itself in a log or a traceback."""
+
+    secret: bytes = attrs.field(repr=False, validator=_has_its_length)
+
+
+def new_key() -> NodeKey:
+    """Return a key that nobody has yet."""
+    return NodeKey(secrets.token_bytes(KEY_BYTES))
+
+
+def key_of_text(text: bytes) -> NodeKey:
+    """Return the key that is written as 64 hexadecimal digits; ``BadNodeKey`` for anything else."""
+    try:
+        return NodeKey(bytes.fromhex(text.decode("ascii")))
+    except ValueError:
+        raise BadNodeKey("A key of nodes is written as 64 hexadecimal digits.") from None
+
+
+def write_key(path: Path, key: NodeKey) -> None:
+    """Write ``key`` to a file that only its owner can read; ``FileExistsError`` if there is one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        file.write(key.secret.hex().encode() + b"\n")
+
+
+def read_key(path: Path) -> NodeKey:
+    """Read a key from its file.
+
+    Raises ``BadNodeKey`` unless it is a regular file of this user that nobody else may read or
+    write and holds 64 hexadecimal digits, ``OSError`` if it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise BadNodeKey(f"{path} must be a regular file of this user.")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            raise BadNodeKey(f"Others can use {path}: run chmod 600 {path} and make a new key.")
+        return key_of_text(file.read(4 * KEY_BYTES).strip())
