@@ -245,8 +245,8 @@ async def open_system(
     ``observer`` hears of starts and crashes. ``on_slow_step`` hears of every step of this loop that
     blocked it for more than 0.1 s; with ``debug`` its stack is told too, at the cost of a thread.
     ``chance`` is what the jitter of pauses is drawn from, if it is to be known; ``tracer`` hears of
-    every life, message and timer. ``above`` is the path that the tree hangs below, where it is part
-    of a greater one; ``prepare`` is called with the system before the first life begins.
+    every life, message and timer. ``above`` is the path of what the tree hangs below, if anything;
+    ``prepare`` is called with the system before the first life begins.
     """
     system = System(spec, observer, chance, tracer, above)
     if prepare is not None:
@@ -268,13 +268,9 @@ async def open_system(
         finally:
             alarm.cancel()
 
-    async def ring() -> None:
-        with alarm:
-            await system.deadlines.ring_for_ever()
-
     with watched_steps(on_slow_step, system.path_of, debug=debug):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ring)
+            nursery.start_soon(_ring, system.deadlines, alarm)
             nursery.start_soon(live, nursery.cancel_scope, name=spec.name)
             await up.wait()
             try:
@@ -288,3 +284,8 @@ async def open_system(
         raise root_failure
     if body_failure is not None:
         raise body_failure
+
+
+async def _ring(deadlines: Deadlines, alarm: trio.CancelScope) -> None:
+    with alarm:
+        await deadlines.ring_for_ever()
