@@ -38,7 +38,8 @@ class Down:
 
     It comes after everything that the actor itself sent to the same receiver in that life. Where
     it turns out only later that no life follows (its supervisor has stopped), a second ``Down``
-    of the same incarnation says so.
+    of the same incarnation says so. ``with_node``: it went down with the whole process that it was
+    in; it is final, too.
     """
 
     path: str
@@ -46,6 +47,7 @@ class Down:
     reason: str
     crashed: bool
     final: bool
+    with_node: bool = False
 
 
 class Cell:
