@@ -5,6 +5,7 @@ ActorError
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
 │   ├─ ActorStopped      the life that held it ended in order, or none follows
+│   ├─ Unreachable       the connection to the actor's node is cut; the actor may go on
 │   ├─ AskDeadline       no reply within the asker's time
 │   ├─ AskCycle          the chain of askers already waits for this actor
 │   ├─ MailboxFull       no room, and the mailbox rejects when full
@@ -58,6 +59,10 @@ class ActorStopped(AskError):
 
     ``Ref.is_stopped`` tells the two apart.
     """
+
+
+class Unreachable(AskError):
+    """The connection to the node of the actor is cut. It may go on there, with the request, too."""
 
 
 class AskDeadline(AskError):

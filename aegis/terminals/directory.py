@@ -26,7 +26,8 @@ from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import name_key
+from aegis.protocol.naming import LOCAL_NODE, name_key
+from aegis.protocol.nodes import ForgetNode, ListNodes, NodeList
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
@@ -37,6 +38,7 @@ from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.places import no_such_node
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -76,6 +78,8 @@ DirectoryMessage = (
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
+    | ListNodes
+    | ForgetNode
     | EndAllTerminals
     | Down
 )
@@ -89,7 +93,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``.
+    ``raw_log_bytes``. ``node`` is the name of this place.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         shell_file_limit: int,
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
+        node: str = LOCAL_NODE,
     ) -> None:
         self._root = root
         self._directory = directory
@@ -116,6 +121,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._shell_file_limit = shell_file_limit
         self._raw_log_bytes = raw_log_bytes
         self._host = host
+        self._node = node
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
         self._groups = GroupScan(host)
@@ -147,6 +153,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 groups=self._groups,
                 shell_file_limit=self._shell_file_limit,
                 raw_log_bytes=self._raw_log_bytes,
+                node=self._node,
             ),
             workspace=self._workspace,
             flusher=self._flusher,
@@ -176,6 +183,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
+            case ListNodes():
+                self.reply(message, NodeList(result=[]))
+            case ForgetNode():
+                raise no_such_node("aegis_node_forget", message.node, [])
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
@@ -191,6 +202,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
+        if request.node not in (None, self._node):
+            raise no_such_node("aegis_term_spawn", str(request.node), [self._node])
         if key in self._lives.failed:
             raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
         if key in self._lives.open:
@@ -226,7 +239,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
         # One that does not answer is about to be started again, or to fail; or it is being closed.
         infos = {
-            key: unanswered_info(settings)
+            key: unanswered_info(settings, self._node)
             for key, settings in self._lives.open.items()
             if key not in self._busy
         }

@@ -282,7 +282,9 @@ class Lives:
         ``is_known``: the settings are its own, and not a guess.
         """
         log.warning("terminal failed", terminal=settings.name, why=why)
-        failed = FailedTerminal(settings=settings, why=why, is_known=is_known)
+        failed = FailedTerminal(
+            settings=settings, why=why, is_known=is_known, node=self.subtrees.node
+        )
         self.failed[name_key(settings.name)] = failed
         self.start_soon(self._settle, failed)
         return failed
