@@ -26,7 +26,8 @@ from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import name_key
+from aegis.protocol.naming import LOCAL_NODE, name_key
+from aegis.protocol.nodes import ForgetNode, ListNodes, NodeList
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
@@ -39,7 +40,8 @@ from aegis.terminals.hosting import HostIsUp
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
 from aegis.terminals.moving import Move
-from aegis.terminals.places import Places
+from aegis.terminals.placed_subtrees import PlacedSubtrees
+from aegis.terminals.places import no_such_node
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -80,6 +82,8 @@ DirectoryMessage = (
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
+    | ListNodes
+    | ForgetNode
     | EndAllTerminals
     | HostIsUp
     | Down
@@ -94,8 +98,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``. ``workers`` are the names of the worker processes that have the terminals;
-    none: they are here.
+    ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
+    processes that have the terminals, none: they are here.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         shell_file_limit: int,
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
+        node: str = LOCAL_NODE,
         workers: tuple[str, ...] = (),
     ) -> None:
         self._root = root
@@ -123,6 +128,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._shell_file_limit = shell_file_limit
         self._raw_log_bytes = raw_log_bytes
         self._host = host
+        self._node = node
         self._workers = workers
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
@@ -152,11 +158,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             groups=self._groups,
             shell_file_limit=self._shell_file_limit,
             raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
         )
         return Lives(
             root=self._root,
             directory=self._directory,
-            subtrees=Places(local=subtrees, workers=self._workers),
+            subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
             workspace=self._workspace,
             flusher=self._flusher,
             scan=self._scan,
@@ -185,6 +192,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
+            case ListNodes():
+                self.reply(message, NodeList(result=[]))
+            case ForgetNode():
+                raise no_such_node("aegis_node_forget", message.node, [])
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
@@ -202,6 +213,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
+        self._lives.subtrees.check_node(request.node)
         if key in self._lives.failed:
             raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
         if key in self._lives.open:
@@ -237,7 +249,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
         # One that does not answer is about to be started again, or to fail; or it is being closed.
         infos = {
-            key: unanswered_info(settings)
+            key: unanswered_info(settings, self._lives.node_of(key))
             for key, settings in self._lives.open.items()
             if key not in self._busy
         }
@@ -306,7 +318,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             return
         if down.with_node:
             settings = self._lives.mover.lost(down.path, down.reason)
-            info = None if settings is None else unanswered_info(settings)
+            info = None if settings is None else unanswered_info(settings, self._lives.node_of(key))
         else:
             self._lives.gave_up(down.path, down.reason)
             failed = self._lives.failed.get(key)

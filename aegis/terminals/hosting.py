@@ -117,6 +117,7 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
             groups=GroupScan(self._host),
             shell_file_limit=self._shell_file_limit,
             raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
         )
         self.context.register(GROUP, self._node)
         system.ref(self._directory).tell(HostIsUp(node=self._node))

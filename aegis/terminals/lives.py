@@ -31,8 +31,8 @@ from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
 from aegis.terminals.moving import Mover
+from aegis.terminals.placed_subtrees import PlacedSubtrees, PlaceLost
 from aegis.terminals.placement import NoPlace
-from aegis.terminals.places import PlaceLost, Places
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.restoring import check_can_start, resaved_settings, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
@@ -62,7 +62,7 @@ class Lives:
 
     root: Path
     directory: Path
-    subtrees: Places
+    subtrees: PlacedSubtrees
     workspace: Workspace
     flusher: Flusher
     scan: ProcessScan
@@ -84,6 +84,11 @@ class Lives:
     def has(self, name: str) -> bool:
         """Whether the terminal is open."""
         return name_key(name) in self.open or name_key(name) in self.failed
+
+    def node_of(self, name: str) -> str:
+        """The name of the place where the terminal is, or was last."""
+        move = self.mover.under_way.get(name_key(name))
+        return self.subtrees.node_of(name) if move is None else move.node
 
     def files(self, name: str) -> TerminalFiles:
         """Where the terminal keeps its files, in whatever case they were named first.
@@ -197,7 +202,7 @@ class Lives:
             is_new = not self.flusher.disk.is_directory(files.directory)
             settings = await self.flusher.call(partial(self._new_settings, request, files))
             await self.workspace.add(settings.name)
-            return await self._start(settings, files)
+            return await self._start(settings, files, request.node)
         except Exception as error:
             await self._undo_spawn(request.name, files, is_new=is_new)
             raise spawn_failure(request.name, files, error) from error
@@ -220,8 +225,10 @@ class Lives:
         if self.flusher.disk.is_directory(directory):
             purging.delete(self.flusher.disk, directory)
 
-    async def _start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
-        front = await self.subtrees.start(settings, files)
+    async def _start(
+        self, settings: TerminalSettings, files: TerminalFiles, node: str | None = None
+    ) -> Ref[Any]:
+        front = await self.subtrees.start(settings, files, node)
         try:
             self.monitor(self.subtrees.root(settings.name))
         except ActorStopped as error:
@@ -319,7 +326,9 @@ class Lives:
         ``is_known``: the settings are its own, and not a guess.
         """
         log.warning("terminal failed", terminal=settings.name, why=why)
-        failed = FailedTerminal(settings=settings, why=why, is_known=is_known)
+        failed = FailedTerminal(
+            settings=settings, why=why, is_known=is_known, node=self.node_of(settings.name)
+        )
         self.failed[name_key(settings.name)] = failed
         self.start_soon(self._settle, failed)
         return failed

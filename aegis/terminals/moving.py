@@ -32,9 +32,13 @@ WAIT_UP_S = 15.0
 
 @attrs.frozen(eq=False)
 class Move:
-    """One on its way. ``waiting`` is what may be cut short, ``over`` is set in any case."""
+    """One on its way from ``node``.
+
+    ``waiting`` is what may be cut short, ``over`` is set in any case.
+    """
 
     settings: TerminalSettings
+    node: str
     waiting: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     over: trio.Event = attrs.field(factory=trio.Event)
 
@@ -63,9 +67,11 @@ class Mover:
         for key, settings in self._lives.open.items():
             name = settings.name
             if path == places.path(name) and places.front(name) is None:
-                log.warning("terminal lost its worker", terminal=name, path=path, reason=reason)
+                move = self.under_way[key] = Move(settings, places.node_of(name))
+                log.warning(
+                    "terminal lost its worker", terminal=name, node=move.node, reason=reason
+                )
                 places.forget(name)
-                move = self.under_way[key] = Move(settings)
                 self._lives.start_soon(self._carry_out, key, move)
                 return settings
         return None

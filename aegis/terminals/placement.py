@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from aegis.errors import InvalidRequest, Unavailable
-from aegis.names import nearest, shorten
+from aegis.errors import Unavailable
 from aegis.protocol.naming import name_key
-
-LOCAL = "local"
-"""The daemon's own process."""
+from aegis.terminals.places import no_such_node
 
 
 class NoPlace(Unavailable):
@@ -38,7 +35,7 @@ class Place:
 def choose_place(places: Sequence[Place], wanted: str | None) -> str:
     """The name of the place for a new terminal: the one ``wanted``, else the least loaded.
 
-    Of equals it is the first by name. Raises ``InvalidRequest`` for a name that is none, and
+    Of equals it is the first by name. Raises ``NotFound`` for a name that is none, and
     ``NoPlace`` while the one wanted, or every one, is down.
     """
     if wanted is not None:
@@ -59,16 +56,7 @@ def _named(places: Sequence[Place], wanted: str) -> str:
                 )
             return place.name
     names = sorted((each.name for each in places), key=_in_order)
-    close = nearest(wanted, names)
-    hint = (
-        f"did you mean {' or '.join(map(repr, close))}?"
-        if close
-        else f"there is {', '.join(names[:20])};"
-    )
-    raise InvalidRequest(
-        f"aegis_term_spawn: there is no node {shorten(wanted)!r}; {hint} leave node out for "
-        "wherever there is room"
-    )
+    raise no_such_node("aegis_term_spawn", wanted, names)
 
 
 def _in_order(name: str) -> tuple[int, str]:
