@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -32,6 +33,7 @@ async def hosted_system(
     peers: list[Peer] = []
 
     def prepare(system: System) -> None:
+        # Carried from the start: what is set up may have something to tell the parent's actors.
         peer = Peer(
             system,
             name="the parent",
@@ -42,13 +44,10 @@ async def hosted_system(
         )
         peer.begin()
         peers.append(peer)
+        nursery.start_soon(partial(peer.carry, wire, is_ready=False))
 
-    async with (
-        open_system(spec, above=above, prepare=prepare, **options) as system,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(peers[0].carry, wire)
-        try:
+    async with trio.open_nursery() as nursery:
+        async with open_system(spec, above=above, prepare=prepare, **options) as system:
+            peers[0].say_ready()
             yield system
-        finally:
-            nursery.cancel_scope.cancel()
+        nursery.cancel_scope.cancel()

@@ -140,16 +140,19 @@ class Peer:
         self._disconnect(Unreachable)
         self.mirror.away()
 
-    async def carry(self, wire: Wire) -> str:
+    async def carry(self, wire: Wire, *, is_ready: bool = True) -> str:
         """Carry all that there is over ``wire`` until that is over; gives why it is.
 
-        Then ``end`` or ``cut`` must be called.
+        Then ``end`` or ``cut`` must be called. Where not all of this system is up yet, ``is_ready``
+        is false, and ``say_ready`` must be called.
         """
         why = ""
         self._outbox.clear()
         self._is_up = True
         self._unheard = set(self._named)
         self._say_names()
+        if is_ready:
+            self.say_ready()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, wire)
@@ -168,6 +171,9 @@ class Peer:
             self.registered(group, name, ref)
         for path in self._monitored:
             self._post(p.Monitored(path))
+
+    def say_ready(self) -> None:
+        """Tell that all of this system is up, and that its names have been told."""
         self._post(p.Ready())
 
     def _disconnect(self, error: type[AskError]) -> None:
