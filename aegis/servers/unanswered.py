@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.errors import ActorStopped, AskDeadline, AskError, MailboxFull
+from actors.errors import ActorStopped, AskDeadline, AskError, MailboxFull, Unreachable
 from aegis.errors import Unavailable
 from aegis.names import shorten
+from aegis.protocol.nodes import unreachable
 from aegis.protocol.table import Entry
 
 CALL_AGAIN = "nothing is lost: call again"
@@ -53,6 +54,7 @@ REMEDIES = {
     "handoff": "your message may have been delivered: sent again, it may be there twice",
     "status": CALL_AGAIN,
     "tree": CALL_AGAIN,
+    "node_forget": AGAIN_DOES_NO_HARM,
     "session_new": AGAIN_DOES_NO_HARM,
     "session_list": CALL_AGAIN,
     "session_revoke": LOOK_AT_SESSIONS,
@@ -91,6 +93,8 @@ def unanswered(
                 f"{subject} has too many calls waiting already; yours was not taken: try again "
                 "later"
             )
+        case Unreachable():
+            happened = _cut_off(error.path, subject, arguments)
         case AskDeadline():
             happened = f"{subject} gave no answer in time: the daemon is overloaded"
         case _:
@@ -102,6 +106,21 @@ def _subject(entry: Entry, arguments: Mapping[str, object]) -> str:
     if entry.owner == "terminal":
         return f"terminal {shorten(str(arguments.get('name')))!r}"
     return _SUBJECTS[entry.owner]
+
+
+def _cut_off(path: str, subject: str, arguments: Mapping[str, object]) -> str:
+    """What is told of an actor on a host whose connection is cut."""
+    node = node_of(path)
+    if node is not None and "name" in arguments:
+        return unreachable(shorten(str(arguments["name"])), node)
+    where = "its node" if node is None else f"node {node!r}"
+    return f"{subject} gave no answer: {where} is unreachable"
+
+
+def node_of(path: str) -> str | None:
+    """The host that the actor at ``path`` is on, if it is on one that joined."""
+    root, _, below = path.partition("/nodes/")
+    return below.partition("/")[0] or None if root == "root" else None
 
 
 def _stopped(subject: str, entry: Entry) -> str:

@@ -24,9 +24,10 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
+from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import name_key
+from aegis.protocol.naming import LOCAL_NODE, name_key
+from aegis.protocol.nodes import ForgetNode, ListNodes, NodeList
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
@@ -35,8 +36,12 @@ from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
 from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
+from aegis.terminals.hosting import HostIsUp
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.moving import Move
+from aegis.terminals.placed_subtrees import PlacedSubtrees
+from aegis.terminals.places import no_such_node
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -73,10 +78,14 @@ DirectoryMessage = (
     | out.WaitTerminal
     | FollowOutput
     | DrawScreen
+    | TypeBytes
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
+    | ListNodes
+    | ForgetNode
     | EndAllTerminals
+    | HostIsUp
     | Down
 )
 
@@ -89,7 +98,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``.
+    ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
+    processes that have the terminals, none: they are here.
     """
 
     def __init__(
@@ -105,6 +115,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         shell_file_limit: int,
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
+        node: str = LOCAL_NODE,
+        workers: tuple[str, ...] = (),
     ) -> None:
         self._root = root
         self._directory = directory
@@ -116,6 +128,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._shell_file_limit = shell_file_limit
         self._raw_log_bytes = raw_log_bytes
         self._host = host
+        self._node = node
+        self._workers = workers
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
         self._groups = GroupScan(host)
@@ -134,20 +148,22 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     def _new_lives(self) -> Lives:
         inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
+        subtrees = Subtrees(
+            system=self.context.system,
+            supervisor=self._supervisor,
+            flusher=self._flusher,
+            inboxes=inboxes,
+            host=self._host,
+            scan=self._scan,
+            groups=self._groups,
+            shell_file_limit=self._shell_file_limit,
+            raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
+        )
         return Lives(
             root=self._root,
             directory=self._directory,
-            subtrees=Subtrees(
-                system=self.context.system,
-                supervisor=self._supervisor,
-                flusher=self._flusher,
-                inboxes=inboxes,
-                host=self._host,
-                scan=self._scan,
-                groups=self._groups,
-                shell_file_limit=self._shell_file_limit,
-                raw_log_bytes=self._raw_log_bytes,
-            ),
+            subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
             workspace=self._workspace,
             flusher=self._flusher,
             scan=self._scan,
@@ -176,9 +192,15 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
+            case ListNodes():
+                self.reply(message, NodeList(result=[]))
+            case ForgetNode():
+                raise no_such_node("aegis_node_forget", message.node, [])
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
+            case HostIsUp():
+                self._lives.subtrees.came_up()
             case Down():
                 self._subtree_down(message)
             case _:
@@ -191,6 +213,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
+        self._lives.subtrees.check_node(request.node)
         if key in self._lives.failed:
             raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
         if key in self._lives.open:
@@ -226,7 +249,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
         # One that does not answer is about to be started again, or to fail; or it is being closed.
         infos = {
-            key: unanswered_info(settings)
+            key: unanswered_info(settings, self._lives.node_of(key))
             for key, settings in self._lives.open.items()
             if key not in self._busy
         }
@@ -289,20 +312,29 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         reply.send(api.Done())
 
     def _subtree_down(self, down: Down) -> None:
-        """A terminal that nobody ends has spent its restarts."""
-        is_expected = self._ending or name_key(down.path.rpartition("/")[2]) in self._busy
-        if down.final and not is_expected:
+        """A terminal that nobody ends has spent its restarts, or has lost its worker."""
+        key = name_key(down.path.rpartition("/")[2])
+        if not down.final or self._ending or key in self._busy:
+            return
+        if down.with_node:
+            settings = self._lives.mover.lost(down.path, down.reason)
+            info = None if settings is None else unanswered_info(settings, self._lives.node_of(key))
+        else:
             self._lives.gave_up(down.path, down.reason)
-            failed = self._lives.failed.get(name_key(down.path.rpartition("/")[2]))
-            if failed is not None:
-                tell_terminal(self.context.system, "terminal_changed", failed.info())
+            failed = self._lives.failed.get(key)
+            info = None if failed is None else failed.info()
+        if info is not None:
+            tell_terminal(self.context.system, "terminal_changed", info)
 
     # Terminals without a front.
 
     def _answer_without_front(self, message: Any) -> None:
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
-        if front is not None and not isinstance(message, ReadKept):
+        move = self._lives.mover.under_way.get(name_key(message.name))
+        if move is not None and isinstance(message, _READS):
+            self.context.start_soon(self._read_when_back, move, message, self.defer(message))
+        elif front is not None and not isinstance(message, ReadKept):
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
@@ -317,8 +349,24 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         return front
 
     def _refusal(self, name: str) -> AegisError:
+        move = self._lives.mover.under_way.get(name_key(name))
+        if move is not None:
+            return move.refusal()
         failed = self._lives.failed.get(name_key(name))
         return self._not_open(name) if failed is None else failed.refusal()
+
+    async def _read_when_back(self, move: Move, request: Any, reply: Reply[Any]) -> None:
+        """Its worker died: what it had in flight has its record once it was started again."""
+        await move.over.wait()
+        front = self._lives.subtrees.front(request.name)
+        failed = self._lives.failed.get(name_key(request.name))
+        if front is None or isinstance(request, ReadKept):
+            await self._read(request, reply, failed)
+            return
+        try:
+            front.forward(request, reply)
+        except AskError as error:
+            reply.fail(error)
 
     async def _read(
         self,
@@ -342,8 +390,16 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 await closed.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
                 await closed.answer_wait(disk, files, request, reply)
+            case ReadKept() if self._is_back(request.name):
+                reply.send(KeptBytes(data=b"", cursor=request.cursor, failure=None, is_back=True))
             case ReadKept():
                 closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+
+    def _is_back(self, name: str) -> bool:
+        """Whether it has another front than whoever asks has known."""
+        lives, is_ended = self._lives, self._ending or name_key(name) in self._busy
+        has_front = lives.subtrees.front(name) is not None
+        return has_front and not is_ended and lives.mover.has_moved(name)
 
     def _failure(self, name: str) -> str | None:
         """Why a terminal without a front is gone; None if somebody closes it, or did."""

@@ -1,0 +1,85 @@
+"""Nodes: the places beside the daemon's own process where terminals run, and how each stands."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from actors.messages import Request
+from aegis.protocol.command import Command, described, matching
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+NodeKind = Literal["worker", "host"]
+NodeState = Literal["up", "starting", "unreachable"]
+
+
+@attrs.frozen(kw_only=True)
+class NodeStatus:
+    """A worker process of the daemon, or a host that has joined it.
+
+    ``pid`` is that of a worker, ``address`` where a joined host came from. It is in this ``state``
+    ``since`` then (UTC, ISO 8601), as far as that is known. ``terminals`` counts the open ones.
+    """
+
+    name: str
+    kind: NodeKind
+    state: NodeState
+    terminals: int
+    pid: int | None = None
+    address: str | None = None
+    since: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class NodeList:
+    """``result`` lists nodes by name."""
+
+    result: list[NodeStatus]
+
+
+@attrs.frozen(kw_only=True)
+class ListNodes(Request[NodeList]):
+    """Say which nodes there are. Inside the daemon only."""
+
+
+@attrs.frozen(kw_only=True)
+class Forgotten:
+    """The node is forgotten; ``terminals`` are the names that are free again."""
+
+    terminals: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class ForgetNode(Command[Forgotten]):
+    """Forget a host that will not join again, and what terminals it had; their names become free.
+
+    Nothing on the host changes: should it join again after all, its terminals are back. Refused
+    while it is joined.
+    """
+
+    node: str = attrs.field(
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(f"The name of the host: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
+    )
+
+
+def unreachable(name: str, node: str, since: str | None = None) -> str:
+    """The sentence for terminal ``name`` on a host whose connection is cut. ``since`` is UTC."""
+    when = "" if since is None else f" since {since[:19]}Z"
+    return (
+        f"terminal {name!r} is on node {node!r}, which is unreachable{when}; it goes on there and "
+        "answers when the link is back"
+    )
+
+
+def merged_nodes(running: list[NodeStatus], remembered: list[NodeStatus]) -> list[NodeStatus]:
+    """One list of nodes by name, of those that run and those whose terminals are remembered.
+
+    A node in both is as it runs, with the terminals that are remembered of it.
+    """
+    nodes = {each.name: each for each in remembered}
+    for each in running:
+        known = nodes.get(each.name)
+        nodes[each.name] = each if known is None else attrs.evolve(each, terminals=known.terminals)
+    return [nodes[name] for name in sorted(nodes)]
