@@ -107,8 +107,8 @@ BEYOND_LOOPBACK = """\
 
 
 NODES_BEYOND_LOOPBACK = """\
-  BEWARE        other machines can reach the address of nodes: whoever has node.key
-                runs commands as you, and nothing is encrypted;
+  BEWARE        other machines can reach the address of nodes: whoever has
+                node.key runs commands as you, and nothing is encrypted;
                 127.0.0.1 behind ssh, or WireGuard, is safer"""
 
 

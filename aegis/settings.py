@@ -9,9 +9,8 @@ from typing import NamedTuple
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
 
-_ADDRESS = re.compile(
-    r"(\[(?=[^\]]*:)[0-9A-Za-z:.%]{2,64}\]|[^\s:/@\[\]]{1,253}):([0-9]{1,5})", re.ASCII
-)
+_IPV6 = r"\[(?=[^\]]*:)[0-9A-Za-z:.%]{2,64}\]"
+_ADDRESS = re.compile(rf"({_IPV6}|[^\s:/@\[\]]{{1,253}}):([0-9]{{1,5}})", re.ASCII)
 
 
 class NodesAddress(NamedTuple):

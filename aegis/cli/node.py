@@ -84,8 +84,8 @@ def join(
 ) -> int:
     """Run terminals here for a daemon elsewhere, until stopped.
 
-    That daemon takes nodes at HOST:PORT (`up --nodes`). Terminals that are spawned on this node run here, as you, and their histories stay here. While
-    the daemon cannot be reached they go on.
+    That daemon takes nodes at HOST:PORT (`up --nodes`). Terminals that are spawned on this node run
+    here, as you, and their histories stay here. While the daemon cannot be reached they go on.
     """
     given = root or globals_now().root
     if given is None:

@@ -72,6 +72,16 @@ def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProc
     own_daemon.start("--host", "0.0.0.0", "--port", "0")
     assert "BEWARE" in own_daemon.banner
     assert "nothing is encrypted" in own_daemon.banner
+    assert "node.key" not in own_daemon.banner
+
+
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_it_says_what_another_address_than_loopback_means_for_nodes(
+    own_daemon: DaemonProcess, host: str, is_open: bool
+) -> None:
+    own_daemon.start("--port", "0", "--nodes", f"{host}:0")
+    assert ("BEWARE" in own_daemon.banner) is is_open
+    assert ("node.key runs commands as you" in own_daemon.banner) is is_open
 
 
 def test_the_endpoint_file_is_private_whole_and_removed_at_the_end(
