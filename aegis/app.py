@@ -215,6 +215,7 @@ def daemon_tree(
                     "root": settings.root,
                     "directory": state.terminals,
                     "workspace": state.workspace,
+                    "nodes": state.nodes,
                     "restore": not settings.clean,
                     "supervisor": "root/terminals",
                     "inboxes": "root/inbox-router",

@@ -27,17 +27,28 @@ from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
-from aegis.protocol.nodes import ForgetNode, ListNodes, NodeList
+from aegis.protocol.nodes import (
+    ForgetNode,
+    KnownTerminals,
+    ListNodes,
+    NodeList,
+    NodeReachable,
+    NodeUnreachable,
+    TerminalNames,
+)
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
 from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
+from aegis.terminals.elsewhere import Elsewhere, Here
 from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
 from aegis.terminals.lives import Lives
 from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.node_file import NodeFile
+from aegis.terminals.node_map import MOST_CLOSED
 from aegis.terminals.places import no_such_node
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
@@ -80,6 +91,9 @@ DirectoryMessage = (
     | api.Unsubscribe
     | ListNodes
     | ForgetNode
+    | KnownTerminals
+    | NodeReachable
+    | NodeUnreachable
     | EndAllTerminals
     | Down
 )
@@ -93,7 +107,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``. ``node`` is the name of this place.
+    ``raw_log_bytes``. ``node`` is the name of this place, and ``nodes`` the
+    file with what other hosts have; without it they are not remembered.
     """
 
     def __init__(
@@ -110,6 +125,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
         node: str = LOCAL_NODE,
+        nodes: Path | None = None,
     ) -> None:
         self._root = root
         self._directory = directory
@@ -122,6 +138,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._raw_log_bytes = raw_log_bytes
         self._host = host
         self._node = node
+        self._nodes_path = nodes
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
         self._groups = GroupScan(host)
@@ -132,10 +149,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "terminals")
         self._workspace = await Workspace.open(self._workspace_path, self._flusher)
         self._lives = self._new_lives()
+        self._elsewhere = await self._new_elsewhere()
         if self.context.incarnation == 1:
             await self._begin()
         else:
             await self._lives.find_open()
+            self.context.start_soon(self._elsewhere.find_links)
         await self._lives.restore()
 
     def _new_lives(self) -> Lives:
@@ -162,6 +181,17 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             monitor=self.context.monitor,
         )
 
+    async def _new_elsewhere(self) -> Elsewhere:
+        file = await NodeFile.open(self._nodes_path, self._flusher)
+        here = Here(has_open=self._has_open, has_history=self._has_history)
+        return Elsewhere(self.context.system, here, file, self.context.start_soon)
+
+    def _has_open(self, name: str) -> bool:
+        return self._lives.has(name) or self._workspace.may_restore(name)
+
+    def _has_history(self, name: str) -> bool:
+        return self._lives.known_name(name) is not None
+
     async def _begin(self) -> None:
         """The daemon starts: nothing that an earlier one left stays."""
         await end_earlier_lives(self._root, self._directory, self._scan, self._flusher)
@@ -184,9 +214,15 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
             case ListNodes():
-                self.reply(message, NodeList(result=[]))
+                self.reply(message, NodeList(result=self._elsewhere.statuses()))
             case ForgetNode():
-                raise no_such_node("aegis_node_forget", message.node, [])
+                self.context.start_soon(self._elsewhere.forget, message, self.defer(message))
+            case KnownTerminals():
+                self.context.start_soon(self._name_all, self.defer(message))
+            case NodeReachable():
+                self._elsewhere.reachable(message)
+            case NodeUnreachable():
+                self._elsewhere.unreachable(message)
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
@@ -202,8 +238,6 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
-        if request.node not in (None, self._node):
-            raise no_such_node("aegis_term_spawn", str(request.node), [self._node])
         if key in self._lives.failed:
             raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
         if key in self._lives.open:
@@ -211,6 +245,14 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
                 "already; use it, or choose another name"
             )
+        node = self._elsewhere.place_of(request)
+        if node is not None:
+            self._busy[key] = "spawned"
+            self.context.start_soon(self._spawn_there, node, request, self.defer(request))
+            return
+        if request.node not in (None, self._node):
+            known = [self._node, *self._elsewhere.names]
+            raise no_such_node("aegis_term_spawn", str(request.node), known)
         check_descriptors()
         self._busy[key] = "spawned"
         self.context.start_soon(self._spawn_and_answer, request, self.defer(request))
@@ -234,9 +276,34 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         except AskError as error:
             reply.fail(error)
 
+    async def _spawn_there(
+        self, node: str, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
+    ) -> None:
+        try:
+            await self._elsewhere.spawn(node, request, reply)
+        finally:
+            del self._busy[name_key(request.name)]
+
     # Listing.
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._elsewhere.refresh)
+            here = await self._own_infos()
+        infos = self._elsewhere.listed_with(here)
+        reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
+
+    async def _name_all(self, reply: Reply[TerminalNames]) -> None:
+        infos = await self._own_infos()
+        try:
+            closed = [name for name in self._lives.known_names() if name_key(name) not in infos]
+        except StorageError as error:
+            reply.fail(error)
+        else:
+            reply.send(TerminalNames(open=list(infos.values()), closed=closed[:MOST_CLOSED]))
+
+    async def _own_infos(self) -> dict[str, api.TerminalInfo]:
+        """How the terminals of this place stand, by the keys of their names."""
         # One that does not answer is about to be started again, or to fail; or it is being closed.
         infos = {
             key: unanswered_info(settings, self._node)
@@ -256,14 +323,17 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 if front is not None:
                     nursery.start_soon(describe_one, key, front)
         infos = {key: info for key, info in infos.items() if key in self._lives.open}
-        infos |= {key: failed.info() for key, failed in self._lives.failed.items()}
-        reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
+        return infos | {key: failed.info() for key, failed in self._lives.failed.items()}
 
     # Ending.
 
     def _close(self, request: api.CloseTerminal) -> None:
         name = request.name
         self._check_not_busy(name_key(name))
+        node = self._elsewhere.node_of(name)
+        if node is not None:
+            self.context.start_soon(self._elsewhere.close, node, request, self.defer(request))
+            return
         is_purge = request.purge and self._lives.known_name(name) is not None
         if not (self._lives.has(name) or self._workspace.may_restore(name) or is_purge):
             raise self._not_open(name)
@@ -313,6 +383,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     # Terminals without a front.
 
     def _answer_without_front(self, message: Any) -> None:
+        there = self._elsewhere.way_to(message.name)
+        if there is not None:
+            self.pass_on(message, there)
+            return
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
         if front is not None and not isinstance(message, ReadKept):
@@ -323,8 +397,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             raise self._refusal(message.name)
 
     def _find(self, name: str) -> Ref[Any]:
-        """The front of the terminal. Raises ``AegisError``."""
-        front = self._lives.subtrees.front(name)
+        """The front of the terminal, or who answers for it. Raises ``AegisError``."""
+        front = self._elsewhere.way_to(name) or self._lives.subtrees.front(name)
         if front is None:
             raise self._refusal(name)
         return front
