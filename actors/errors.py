@@ -19,7 +19,9 @@ ActorError
 │   ├─ BadNodeKey        a key that cannot be used: its length, or the mode of its file
 │   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
 │   ├─ LinkLost          the connection to a worker ended, or fell silent
-│   └─ WorkerGone        the worker has ended, or ends
+│   ├─ RemoteFailure     a reply failed in another process with an error of no known class
+│   ├─ WorkerGone        the worker has ended, or ends
+│   └─ WorkerDied        a worker ended that nobody had stopped: a crash of its actor
 ├─ MisuseError           the caller broke a rule of the runtime (a bug)
 │   └─ WrongMessage      a message of a class that the mailbox does not accept
 └─ CodecError            a message that does not fit its class
@@ -122,6 +124,14 @@ class LinkLost(NodeError):
 
 class WorkerGone(NodeError):
     """The worker has ended, so nothing can be sent to it or come from it; the text tells how."""
+
+
+class WorkerDied(NodeError):
+    """A worker ended that nobody had stopped; the text tells how. It crashes its actor."""
+
+
+class RemoteFailure(NodeError):
+    """A reply failed in another process with an error that is not known here; the text names it."""
 
 
 class MisuseError(ActorError):

@@ -271,6 +271,7 @@ ONLY_IN = {
     "cattrs": ("actors.codec*",),
     "re2": ("aegis.terminals.patterns",),
     "tractor": ("actors.nodes.compat.loading",),
+    "msgspec": ("actors.nodes.packets",),
     "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
@@ -303,7 +304,7 @@ ONLY_LAZILY = {
 }
 """Imported inside functions only, by these."""
 
-RUNTIME_LIBRARIES = frozenset({"trio", "outcome", "attr", "attrs", "cattrs", "tractor"})
+RUNTIME_LIBRARIES = frozenset({"trio", "outcome", "attr", "attrs", "cattrs", "tractor", "msgspec"})
 """All that ``actors`` may import beside the standard library; ``outcome`` is Trio's own."""
 
 
