@@ -97,6 +97,10 @@ class ForgetNode(Command[Forgotten]):
     )
 
 
+NodeMessage = ListNodes | ForgetNode | NodeReachable | NodeUnreachable
+"""What the owner of terminals is told and asked of hosts."""
+
+
 def unreachable(name: str, node: str, since: str | None = None) -> str:
     """The sentence for terminal ``name`` on a host whose connection is cut. ``since`` is UTC."""
     when = "" if since is None else f" since {since[:19]}Z"

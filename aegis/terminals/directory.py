@@ -15,23 +15,22 @@ import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.announcing import announce, tell_terminal
-from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
+from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.names import nearest
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.feeds import DrawScreen, FollowOutput, ReadKept
+from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.nodes import (
     ForgetNode,
     KnownTerminals,
     ListNodes,
-    NodeList,
+    NodeMessage,
     NodeReachable,
     NodeUnreachable,
     TerminalNames,
@@ -39,17 +38,19 @@ from aegis.protocol.nodes import (
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
-from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
 from aegis.terminals.elsewhere import Elsewhere, Here
 from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
+from aegis.terminals.hosting import HostIsUp
+from aegis.terminals.listing import known_terminals, open_terminals
 from aegis.terminals.lives import Lives
-from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.messages import AwaitPrompt
+from aegis.terminals.moving import Move
 from aegis.terminals.node_file import NodeFile
-from aegis.terminals.node_map import MOST_CLOSED
-from aegis.terminals.places import no_such_node
+from aegis.terminals.placed_subtrees import PlacedSubtrees
+from aegis.terminals.places import no_such_terminal
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -62,8 +63,6 @@ log = structlog.get_logger()
 
 PROMPT_TIMEOUT_S = 10.0
 """How long spawn waits for a first prompt before it answers "starting"."""
-
-DESCRIBE_TIMEOUT_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -86,15 +85,14 @@ DirectoryMessage = (
     | out.WaitTerminal
     | FollowOutput
     | DrawScreen
+    | TypeBytes
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
-    | ListNodes
-    | ForgetNode
     | KnownTerminals
-    | NodeReachable
-    | NodeUnreachable
+    | NodeMessage
     | EndAllTerminals
+    | HostIsUp
     | Down
 )
 
@@ -107,8 +105,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``. ``node`` is the name of this place, and ``nodes`` the
-    file with what other hosts have; without it they are not remembered.
+    ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
+    processes that have the terminals, none: they are here. ``nodes`` is the file with what other
+    hosts have; without it that is not remembered.
     """
 
     def __init__(
@@ -125,6 +124,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         host: ProcessHost,
         raw_log_bytes: int = LIMIT_BYTES,
         node: str = LOCAL_NODE,
+        workers: tuple[str, ...] = (),
         nodes: Path | None = None,
     ) -> None:
         self._root = root
@@ -138,6 +138,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._raw_log_bytes = raw_log_bytes
         self._host = host
         self._node = node
+        self._workers = workers
         self._nodes_path = nodes
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
@@ -159,21 +160,22 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     def _new_lives(self) -> Lives:
         inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
+        subtrees = Subtrees(
+            system=self.context.system,
+            supervisor=self._supervisor,
+            flusher=self._flusher,
+            inboxes=inboxes,
+            host=self._host,
+            scan=self._scan,
+            groups=self._groups,
+            shell_file_limit=self._shell_file_limit,
+            raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
+        )
         return Lives(
             root=self._root,
             directory=self._directory,
-            subtrees=Subtrees(
-                system=self.context.system,
-                supervisor=self._supervisor,
-                flusher=self._flusher,
-                inboxes=inboxes,
-                host=self._host,
-                scan=self._scan,
-                groups=self._groups,
-                shell_file_limit=self._shell_file_limit,
-                raw_log_bytes=self._raw_log_bytes,
-                node=self._node,
-            ),
+            subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
             workspace=self._workspace,
             flusher=self._flusher,
             scan=self._scan,
@@ -183,7 +185,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _new_elsewhere(self) -> Elsewhere:
         file = await NodeFile.open(self._nodes_path, self._flusher)
-        here = Here(has_open=self._has_open, has_history=self._has_history)
+        places = (self._node, *self._workers)
+        here = Here(places=places, has_open=self._has_open, has_history=self._has_history)
         return Elsewhere(self.context.system, here, file, self.context.start_soon)
 
     def _has_open(self, name: str) -> bool:
@@ -213,19 +216,15 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
-            case ListNodes():
-                self.reply(message, NodeList(result=self._elsewhere.statuses()))
-            case ForgetNode():
-                self.context.start_soon(self._elsewhere.forget, message, self.defer(message))
             case KnownTerminals():
-                self.context.start_soon(self._name_all, self.defer(message))
-            case NodeReachable():
-                self._elsewhere.reachable(message)
-            case NodeUnreachable():
-                self._elsewhere.unreachable(message)
+                self.context.start_soon(self._name_known, self.defer(message))
+            case ListNodes() | ForgetNode() | NodeReachable() | NodeUnreachable():
+                self._elsewhere.take(message, self.defer)
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
+            case HostIsUp():
+                self._lives.subtrees.came_up()
             case Down():
                 self._subtree_down(message)
             case _:
@@ -245,26 +244,23 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
                 "already; use it, or choose another name"
             )
-        node = self._elsewhere.place_of(request)
-        if node is not None:
-            self._busy[key] = "spawned"
-            self.context.start_soon(self._spawn_there, node, request, self.defer(request))
-            return
-        if request.node not in (None, self._node):
-            known = [self._node, *self._elsewhere.names]
-            raise no_such_node("aegis_term_spawn", str(request.node), known)
-        check_descriptors()
+        node = self._elsewhere.place_of(request, self._lives.subtrees.check_node)
+        if node is None:
+            check_descriptors()
         self._busy[key] = "spawned"
-        self.context.start_soon(self._spawn_and_answer, request, self.defer(request))
+        self.context.start_soon(self._spawn_and_answer, request, node, self.defer(request))
 
     def _check_not_busy(self, key: str) -> None:
         if key in self._busy:
             raise AlreadyExists(f"terminal {key!r} is being {self._busy[key]} right now; try again")
 
     async def _spawn_and_answer(
-        self, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
+        self, request: api.SpawnTerminal, node: str | None, reply: Reply[api.TerminalInfo]
     ) -> None:
         try:
+            if node is not None:
+                await self._elsewhere.spawn(node, request, reply)
+                return
             front = await self._lives.spawn(request)
         except AegisError as error:
             reply.fail(error)
@@ -276,54 +272,20 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         except AskError as error:
             reply.fail(error)
 
-    async def _spawn_there(
-        self, node: str, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
-    ) -> None:
-        try:
-            await self._elsewhere.spawn(node, request, reply)
-        finally:
-            del self._busy[name_key(request.name)]
-
     # Listing.
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._elsewhere.refresh)
-            here = await self._own_infos()
+            here = await open_terminals(self._lives, self._busy)
         infos = self._elsewhere.listed_with(here)
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
 
-    async def _name_all(self, reply: Reply[TerminalNames]) -> None:
-        infos = await self._own_infos()
+    async def _name_known(self, reply: Reply[TerminalNames]) -> None:
         try:
-            closed = [name for name in self._lives.known_names() if name_key(name) not in infos]
+            reply.send(await known_terminals(self._lives, self._busy))
         except StorageError as error:
             reply.fail(error)
-        else:
-            reply.send(TerminalNames(open=list(infos.values()), closed=closed[:MOST_CLOSED]))
-
-    async def _own_infos(self) -> dict[str, api.TerminalInfo]:
-        """How the terminals of this place stand, by the keys of their names."""
-        # One that does not answer is about to be started again, or to fail; or it is being closed.
-        infos = {
-            key: unanswered_info(settings, self._node)
-            for key, settings in self._lives.open.items()
-            if key not in self._busy
-        }
-
-        async def describe_one(key: str, front: Ref[Any]) -> None:
-            try:
-                infos[key] = await ask_again(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
-            except AskError as error:
-                log.warning("terminal does not answer", terminal=key, error=str(error))
-
-        async with trio.open_nursery() as nursery:
-            for key in self._lives.open:
-                front = self._lives.subtrees.front(key)
-                if front is not None:
-                    nursery.start_soon(describe_one, key, front)
-        infos = {key: info for key, info in infos.items() if key in self._lives.open}
-        return infos | {key: failed.info() for key, failed in self._lives.failed.items()}
 
     # Ending.
 
@@ -372,13 +334,19 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         reply.send(api.Done())
 
     def _subtree_down(self, down: Down) -> None:
-        """A terminal that nobody ends has spent its restarts."""
-        is_expected = self._ending or name_key(down.path.rpartition("/")[2]) in self._busy
-        if down.final and not is_expected:
+        """A terminal that nobody ends has spent its restarts, or has lost its worker."""
+        key = name_key(down.path.rpartition("/")[2])
+        if not down.final or self._ending or key in self._busy:
+            return
+        if down.with_node:
+            settings = self._lives.mover.lost(down.path, down.reason)
+            info = None if settings is None else unanswered_info(settings, self._lives.node_of(key))
+        else:
             self._lives.gave_up(down.path, down.reason)
-            failed = self._lives.failed.get(name_key(down.path.rpartition("/")[2]))
-            if failed is not None:
-                tell_terminal(self.context.system, "terminal_changed", failed.info())
+            failed = self._lives.failed.get(key)
+            info = None if failed is None else failed.info()
+        if info is not None:
+            tell_terminal(self.context.system, "terminal_changed", info)
 
     # Terminals without a front.
 
@@ -389,7 +357,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             return
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
-        if front is not None and not isinstance(message, ReadKept):
+        move = self._lives.mover.under_way.get(name_key(message.name))
+        if move is not None and isinstance(message, _READS):
+            self.context.start_soon(self._read_when_back, move, message, self.defer(message))
+        elif front is not None and not isinstance(message, ReadKept):
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
@@ -404,8 +375,24 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         return front
 
     def _refusal(self, name: str) -> AegisError:
+        move = self._lives.mover.under_way.get(name_key(name))
+        if move is not None:
+            return move.refusal()
         failed = self._lives.failed.get(name_key(name))
         return self._not_open(name) if failed is None else failed.refusal()
+
+    async def _read_when_back(self, move: Move, request: Any, reply: Reply[Any]) -> None:
+        """Its worker died: what it had in flight has its record once it was started again."""
+        await move.over.wait()
+        front = self._lives.subtrees.front(request.name)
+        failed = self._lives.failed.get(name_key(request.name))
+        if front is None or isinstance(request, ReadKept):
+            await self._read(request, reply, failed)
+            return
+        try:
+            front.forward(request, reply)
+        except AskError as error:
+            reply.fail(error)
 
     async def _read(
         self,
@@ -429,8 +416,16 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 await closed.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
                 await closed.answer_wait(disk, files, request, reply)
+            case ReadKept() if self._is_back(request.name):
+                reply.send(KeptBytes(data=b"", cursor=request.cursor, failure=None, is_back=True))
             case ReadKept():
                 closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+
+    def _is_back(self, name: str) -> bool:
+        """Whether it has another front than whoever asks has known."""
+        lives, is_ended = self._lives, self._ending or name_key(name) in self._busy
+        has_front = lives.subtrees.front(name) is not None
+        return has_front and not is_ended and lives.mover.has_moved(name)
 
     def _failure(self, name: str) -> str | None:
         """Why a terminal without a front is gone; None if somebody closes it, or did."""
@@ -450,14 +445,4 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             return Unavailable(
                 f"terminal {name!r} is closed; aegis_term_spawn opens it again over its history"
             )
-        open_now = [each.name for each in self._lives.open.values()]
-        close = nearest(name, open_now)
-        if close:
-            hint = f"did you mean {' or '.join(map(repr, close))}?"
-        else:
-            hint = f"open now: {', '.join(sorted(open_now)[:20]) or 'none'}"
-        return NotFound(
-            f"there is no terminal {name!r}; {hint} aegis_term_spawn makes a new one"
-            if close
-            else f"there is no terminal {name!r} ({hint}); aegis_term_spawn makes one"
-        )
+        return no_such_terminal(name, [each.name for each in self._lives.open.values()])

@@ -1,7 +1,7 @@
 """``Elsewhere``: the terminals of hosts that joined, as the daemon's directory sees them.
 
 They live in the directory of their host, which goes on while it cannot be reached: nothing of them
-is started, ended or deleted here. What is known of them is kept, and what is asked for is forwarded.
+is started, ended or deleted here. What is known of them is kept, and questions are forwarded.
 
 A name may be taken twice, where a host brings it along. Then the daemon's own terminal counts, and
 after it that of the host which joined first; an open one before a closed one. The other cannot be
@@ -21,7 +21,7 @@ import trio
 from actors import ActorStopped, AskError, Ref, Reply, System, describe
 from aegis.announcing import tell_terminal
 from aegis.clock import utc_now
-from aegis.errors import AegisError, AlreadyExists, InvalidRequest, Unavailable
+from aegis.errors import AegisError, AlreadyExists, InvalidRequest, NotFound, Unavailable
 from aegis.protocol import terminals as api
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.nodes import (
@@ -29,6 +29,8 @@ from aegis.protocol.nodes import (
     Forgotten,
     KnownTerminals,
     ListNodes,
+    NodeList,
+    NodeMessage,
     NodeReachable,
     NodeStatus,
     NodeUnreachable,
@@ -65,7 +67,12 @@ class Link:
 
 @attrs.frozen(kw_only=True)
 class Here:
-    """What the daemon has itself: what is open or has failed, and whose history is kept."""
+    """What the daemon has itself: what is open or has failed, whose history is kept, and where.
+
+    ``places`` are the names of its own process and of its workers.
+    """
+
+    places: tuple[str, ...]
 
     has_open: Callable[[str], bool]
     has_history: Callable[[str], bool]
@@ -107,6 +114,18 @@ class Elsewhere:
             terminals=len(node.open),
             since=node.since if link is None else link.since,
         )
+
+    def take(self, message: NodeMessage, defer: Callable[[Any], Reply[Any]]) -> None:
+        """Do or answer what hosts are about; ``defer`` gives the reply that is owed."""
+        match message:
+            case ListNodes():
+                defer(message).send(NodeList(result=self.statuses()))
+            case ForgetNode():
+                self._start_soon(self._forget, message, defer(message))
+            case NodeReachable():
+                self.reachable(message)
+            case NodeUnreachable():
+                self.unreachable(message)
 
     # Links.
 
@@ -194,7 +213,7 @@ class Elsewhere:
         return None if not holder.is_open and self._here.has_history(name) else holder.node
 
     def way_to(self, name: str) -> Ref[Any] | None:
-        """Who answers for the terminal of a host: its front if it has one, else the directory there.
+        """Who answers for the terminal of a host: its front if it has one, else its directory.
 
         None as ``node_of`` says. Raises ``Unavailable`` while the host cannot be reached.
         """
@@ -260,10 +279,13 @@ class Elsewhere:
 
     # Spawning and closing.
 
-    def place_of(self, request: api.SpawnTerminal) -> str | None:
+    def place_of(
+        self, request: api.SpawnTerminal, check_here: Callable[[str | None], object]
+    ) -> str | None:
         """The host that the terminal is to be spawned on; None: the daemon sees to it itself.
 
-        A closed one goes on where its history is. Raises ``AegisError``.
+        A closed one goes on where its history is. ``check_here`` raises where the daemon cannot
+        start it at the place that was asked for. Raises ``AegisError``.
         """
         name, wanted = request.name, self._wanted(request)
         holder = self._nodes.holder(name)
@@ -282,7 +304,16 @@ class Elsewhere:
         chosen = node or wanted
         if chosen is not None:
             self._directory_of(chosen, self._cannot_spawn(chosen))
-        return chosen
+            return chosen
+        try:
+            check_here(request.node)
+        except NotFound:
+            if not self.names:
+                raise
+            raise no_such_node(
+                "aegis_term_spawn", str(request.node), [*self._here.places, *self.names]
+            ) from None
+        return None
 
     def _wanted(self, request: api.SpawnTerminal) -> str | None:
         """The host that was asked for, as it calls itself; None if no host was."""
@@ -357,7 +388,7 @@ class Elsewhere:
 
     # Forgetting.
 
-    async def forget(self, request: ForgetNode, reply: Reply[Forgotten]) -> None:
+    async def _forget(self, request: ForgetNode, reply: Reply[Forgotten]) -> None:
         """Remember nothing of a host any more, durably."""
         try:
             reply.send(await self._forgotten(request.node))

@@ -199,20 +199,17 @@ def _is_node(fields: object) -> bool:
 def _remembered(fields: Mapping[str, Any]) -> Remembered:
     since = fields.get("since")
     node = Remembered(fields["name"], since if isinstance(since, str) else None)
-    node.closed = {name_key(name): name for name in fields["closed"] if _is_named(name)}
+    names = [name for name in fields["closed"] if isinstance(name, str) and is_name(name)]
+    node.closed = {name_key(name): name for name in names}
     for each in fields["open"]:
         try:
             info = structure(TerminalInfo, each)
         except CodecError:
             name = each.get("name") if isinstance(each, dict) else None
-            if _is_named(name):
+            if isinstance(name, str) and is_name(name):
                 node.closed[name_key(name)] = name
             continue
         if is_name(info.name):
             node.open[name_key(info.name)] = info
             node.closed.pop(name_key(info.name), None)
     return node
-
-
-def _is_named(name: object) -> bool:
-    return isinstance(name, str) and is_name(name)
