@@ -85,7 +85,10 @@ class MessageTransport:
         try:
             while not self._whole:
                 self._whole = self._reader.feed(await self._read())[::-1]
-            return _wrapped(self._decoded(self._whole.pop()))
+            message = self._decoded(self._whole.pop())
+            if message is None:
+                self.ended.set()  # by this tractor says that it reads and sends no more
+            return _wrapped(message)
         except NodeError:
             self.ended.set()
             raise
