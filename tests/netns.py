@@ -1,9 +1,9 @@
 """Two hosts on one machine: network namespaces, a wire between them that can be cut.
 
-The namespaces have no names. Each lives as long as a process that waits for the end of its input, so
-nothing stays, whatever becomes of the tests, and tests that run side by side share nothing. Between
-the hosts is a bridge in a third namespace: a cut takes one host off it, so that neither sees its own
-link go down, and what is sent is lost without a word.
+The namespaces have no names. Each lives as long as a process that waits for the end of its input,
+so nothing stays, whatever becomes of the tests, and tests that run side by side share nothing.
+Between the hosts is a bridge in a third namespace: a cut takes one host off it, so that neither
+sees its own link go down, and what is sent is lost without a word.
 """
 
 from __future__ import annotations

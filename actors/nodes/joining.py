@@ -122,7 +122,7 @@ class _Membership:
         # Who joined may still send what it must when it is cancelled; then it leaves.
         self._scope.shield = True
         await self._left.wait()
-        if link.over.is_set() and not link.is_lost:
+        if link.is_done:
             await guest.hang_up(HANG_UP_S)
 
     async def _give_up_without_connection(self, guest: Subactor) -> None:

@@ -114,7 +114,7 @@ class Joined:
                 nursery.start_soon(self._end_with_connection, nursery.cancel_scope)
                 await self.link.over.wait()
                 nursery.cancel_scope.cancel()
-            if not self.link.is_lost:
+            if self.link.is_done:
                 await self._caller.hang_up(HANG_UP_S)
 
     def close(self) -> None:

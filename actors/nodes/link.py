@@ -66,6 +66,11 @@ class Link:
         """Whether the link ended without an outcome."""
         return self._why_over is not None and self._outcome is None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the link ended with an outcome."""
+        return self._why_over is not None and self._outcome is not None
+
     async def send(self, message: bytes) -> None:
         """Send ``message`` once there is room for it.
 

@@ -83,7 +83,7 @@ def _beat(every_s: object, lost_after_s: object) -> Beat:
 
 
 def _are_in_range(every_s: float, lost_after_s: float) -> bool:
-    return FASTEST_BEAT_S <= every_s <= lost_after_s / 2 and lost_after_s <= SLOWEST_LOSS_S
+    return lost_after_s <= SLOWEST_LOSS_S and FASTEST_BEAT_S <= every_s <= lost_after_s / 2
 
 
 def verdict_of(said: object) -> Verdict:

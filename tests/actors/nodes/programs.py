@@ -9,6 +9,7 @@ What happens to them is a line each, which ``processes.Program`` reads.
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -39,9 +40,13 @@ GOODBYE = b"bye"
 
 REFUSED = "refuse me"
 
+COUNT = "count for me"
+"""Said by a node that wants numbers to send back; others get back what they send."""
+
 
 def say(*words: object) -> None:
-    print(*words, flush=True)
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 async def root(key: NodeKey, host: str, port: int, *, with_worker: bool) -> None:
@@ -62,28 +67,44 @@ async def root(key: NodeKey, host: str, port: int, *, with_worker: bool) -> None
 
 
 async def use_worker(runtime: NodeRuntime) -> None:
-    """Say once that it answers, and end all if it does not go on answering."""
+    """Say each second that it answers; end all if it does not go on answering."""
     async with running(runtime, spec("echo", argument=b"hello")) as worker:
         await worker.receive()
         say("worker", worker.pid)
-        with trio.CancelScope() as forever:
-            forever.shield = False
-            while True:
-                await worker.send(b"there?")
-                assert await worker.receive() == b"there?"
-                await trio.sleep(0.05)
+        for number in itertools.count(1):
+            await worker.send(b"there?")
+            assert await worker.receive() == b"there?"
+            if number % 20 == 0:
+                say("answered")
+            await trio.sleep(0.05)
 
 
 async def converse(runtime: NodeRuntime, joined: Joined) -> None:
-    """Echo what comes, and say how it ended."""
+    """Send numbers and echo what else comes, and say how it ended."""
     say("joined", joined.name, joined.address)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(echo, joined.link, runtime)
+        if joined.hello == COUNT.encode():
+            nursery.start_soon(count, joined)
+        else:
+            nursery.start_soon(echo, joined.link, runtime)
         try:
             say("ended", joined.name, (await joined.link.run()).kind.name)
         except LinkLost as error:
             say("lost", joined.name, error)
         nursery.cancel_scope.cancel()
+
+
+async def count(joined: Joined) -> None:
+    """Send numbers, and hold that they come back in order; say each tenth."""
+    try:
+        for number in itertools.count(1):
+            await joined.link.send(b"%d" % number)
+            assert await joined.link.receive() == b"%d" % number
+            if number % 10 == 0:
+                say("echoed", joined.name)
+            await trio.sleep(0.01)
+    except LinkLost:
+        return
 
 
 async def echo(link: Link, runtime: NodeRuntime | None = None) -> None:
