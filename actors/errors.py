@@ -19,7 +19,8 @@ ActorError
 │   ├─ NodesNotInstalled what they need is not installed
 │   ├─ BadNodeKey        a key that cannot be used: its length, or the mode of its file
 │   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
-│   ├─ LinkLost          the connection to a worker ended, or fell silent
+│   ├─ LinkLost          the connection to a worker or a node ended, or fell silent
+│   ├─ JoinFailed        this process could not join the root of another
 │   ├─ RemoteFailure     a reply failed in another process with an error of no known class
 │   ├─ WorkerGone        the worker has ended, or ends
 │   └─ WorkerDied        a worker ended that nobody had stopped: a crash of its actor
@@ -125,6 +126,10 @@ class HandshakeRefused(NodeError):
 
 class LinkLost(NodeError):
     """The connection to the other process ended, broke its rules, or was silent for too long."""
+
+
+class JoinFailed(NodeError):
+    """This process is not joined: the root was not reached, was silent, or refused and said why."""
 
 
 class WorkerGone(NodeError):

@@ -106,6 +106,12 @@ BEYOND_LOOPBACK = """\
                 nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
+NODES_BEYOND_LOOPBACK = """\
+  BEWARE        other machines can reach the address of nodes: whoever has
+                node.key runs commands as you, and nothing is encrypted;
+                127.0.0.1 behind ssh, or WireGuard, is safer"""
+
+
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
@@ -209,6 +215,7 @@ def daemon_tree(
                     "root": settings.root,
                     "directory": state.terminals,
                     "workspace": state.workspace,
+                    "nodes": state.nodes,
                     "restore": not settings.clean,
                     "supervisor": "root/terminals",
                     "inboxes": "root/inbox-router",
@@ -279,7 +286,7 @@ async def _serve(
     async with open_system(
         tree, observer=_log_life, on_slow_step=_log_slow_step, debug=settings.debug
     ) as system:
-        _announce(state, keyring)
+        _announce(settings, state, keyring)
         try:
             await stop.wait()
         finally:
@@ -329,7 +336,7 @@ async def _end_terminals(system: System) -> None:
             log.warning("terminals did not end in time", error=str(error))
 
 
-def _announce(state: State, keyring: Keyring) -> None:
+def _announce(settings: DaemonSettings, state: State, keyring: Keyring) -> None:
     """Say where the daemon is: in the endpoint file for programs, on standard output for people.
 
     Raises ``StartupError`` if the disk refuses.
@@ -343,6 +350,8 @@ def _announce(state: State, keyring: Keyring) -> None:
     text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
+    if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):
+        text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
     out = LastingStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()

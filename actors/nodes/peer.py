@@ -30,6 +30,7 @@ from actors.errors import (
     NodeDied,
     NodeError,
     Unreachable,
+    root_cause,
 )
 from actors.nodes import packets as p
 from actors.nodes.mirror import Mirror
@@ -161,7 +162,7 @@ class Peer:
                     nursery.start_soon(self._show_tree)
                 await self._read(wire)
         except* NodeError as group:
-            why = str(first_of(group))
+            why = str(root_cause(group))
         finally:
             self._is_up = False
         return why
@@ -441,11 +442,3 @@ class Peer:
             self._unheard.discard(path)
         except MisuseError as error:
             log.warning("a name of %s is taken already: %s", self.name, error)
-
-
-def first_of(group: BaseExceptionGroup[Any]) -> BaseException:
-    """The first error of a group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

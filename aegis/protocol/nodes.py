@@ -9,6 +9,7 @@ import attrs
 from actors.messages import Request
 from aegis.protocol.command import Command, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.terminals import TerminalInfo
 
 NodeKind = Literal["worker", "host"]
 NodeState = Literal["up", "starting", "unreachable"]
@@ -44,6 +45,38 @@ class ListNodes(Request[NodeList]):
 
 
 @attrs.frozen(kw_only=True)
+class NodeReachable:
+    """The host ``name`` has joined, or is back; ``directory`` is the path of its terminals' owner.
+
+    Inside the daemon only, as the next two are.
+    """
+
+    name: str
+    directory: str
+
+
+@attrs.frozen(kw_only=True)
+class NodeUnreachable:
+    """The connection to the host ``name`` is cut; ``why`` is for the log."""
+
+    name: str
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class TerminalNames:
+    """The terminals of one place: those that are ``open``, and the names of those ``closed``."""
+
+    open: list[TerminalInfo]
+    closed: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class KnownTerminals(Request[TerminalNames]):
+    """Say which terminals this place has, not those of hosts that have joined it."""
+
+
+@attrs.frozen(kw_only=True)
 class Forgotten:
     """The node is forgotten; ``terminals`` are the names that are free again."""
 
@@ -62,6 +95,10 @@ class ForgetNode(Command[Forgotten]):
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(f"The name of the host: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
     )
+
+
+NodeMessage = ListNodes | ForgetNode | NodeReachable | NodeUnreachable
+"""What the owner of terminals is told and asked of hosts."""
 
 
 def unreachable(name: str, node: str, since: str | None = None) -> str:

@@ -15,11 +15,10 @@ import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
 from aegis.announcing import announce, tell_terminal
-from aegis.errors import AegisError, AlreadyExists, NotFound, StorageError, Unavailable
+from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.names import nearest
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
@@ -27,21 +26,31 @@ from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
-from aegis.protocol.nodes import ForgetNode, ListNodes, NodeList
+from aegis.protocol.nodes import (
+    ForgetNode,
+    KnownTerminals,
+    ListNodes,
+    NodeMessage,
+    NodeReachable,
+    NodeUnreachable,
+    TerminalNames,
+)
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
-from aegis.terminals.asking import ask_again
 from aegis.terminals.broadcast import broadcast
 from aegis.terminals.earlier import end_earlier_lives
+from aegis.terminals.elsewhere import Elsewhere, Here
 from aegis.terminals.failed import FailedTerminal, unanswered_info
 from aegis.terminals.history import History
 from aegis.terminals.hosting import HostIsUp
+from aegis.terminals.listing import known_terminals, open_terminals
 from aegis.terminals.lives import Lives
-from aegis.terminals.messages import AwaitPrompt, Describe
+from aegis.terminals.messages import AwaitPrompt
 from aegis.terminals.moving import Move
+from aegis.terminals.node_file import NodeFile
 from aegis.terminals.placed_subtrees import PlacedSubtrees
-from aegis.terminals.places import no_such_node
+from aegis.terminals.places import no_such_terminal
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -54,8 +63,6 @@ log = structlog.get_logger()
 
 PROMPT_TIMEOUT_S = 10.0
 """How long spawn waits for a first prompt before it answers "starting"."""
-
-DESCRIBE_TIMEOUT_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -83,8 +90,8 @@ DirectoryMessage = (
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
-    | ListNodes
-    | ForgetNode
+    | KnownTerminals
+    | NodeMessage
     | EndAllTerminals
     | HostIsUp
     | Down
@@ -103,7 +110,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
     first life starts those again. The shells run on ``host``. A file of raw output grows to
     ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
-    processes that have the terminals, none: they are here.
+    processes that have the terminals, none: they are here. ``nodes`` is the file with what other
+    hosts have; without it that is not remembered.
     """
 
     def __init__(
@@ -121,6 +129,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         raw_log_bytes: int = LIMIT_BYTES,
         node: str = LOCAL_NODE,
         workers: tuple[str, ...] = (),
+        nodes: Path | None = None,
     ) -> None:
         self._root = root
         self._directory = directory
@@ -134,6 +143,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._host = host
         self._node = node
         self._workers = workers
+        self._nodes_path = nodes
         self._busy: dict[str, str] = {}
         self._scan = ProcessScan(host)
         self._groups = GroupScan(host)
@@ -144,10 +154,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self.context.register("service", "terminals")
         self._workspace = await Workspace.open(self._workspace_path, self._flusher)
         self._lives = self._new_lives()
+        self._elsewhere = await self._new_elsewhere()
         if self.context.incarnation == 1:
             await self._begin()
         else:
             await self._lives.find_open()
+            self.context.start_soon(self._elsewhere.find_links)
         await self._lives.restore()
 
     def _new_lives(self) -> Lives:
@@ -175,6 +187,18 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             monitor=self.context.monitor,
         )
 
+    async def _new_elsewhere(self) -> Elsewhere:
+        file = await NodeFile.open(self._nodes_path, self._flusher)
+        places = (self._node, *self._workers)
+        here = Here(places=places, has_open=self._has_open, has_history=self._has_history)
+        return Elsewhere(self.context.system, here, file, self.context.start_soon)
+
+    def _has_open(self, name: str) -> bool:
+        return self._lives.has(name) or self._workspace.may_restore(name)
+
+    def _has_history(self, name: str) -> bool:
+        return self._lives.known_name(name) is not None
+
     async def _begin(self) -> None:
         """The daemon starts: nothing that an earlier one left stays."""
         await end_earlier_lives(self._root, self._directory, self._scan, self._flusher)
@@ -196,10 +220,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
-            case ListNodes():
-                self.reply(message, NodeList(result=[]))
-            case ForgetNode():
-                raise no_such_node("aegis_node_forget", message.node, [])
+            case KnownTerminals():
+                self.context.start_soon(self._name_known, self.defer(message))
+            case ListNodes() | ForgetNode() | NodeReachable() | NodeUnreachable():
+                self._elsewhere.take(message, self.defer)
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
@@ -217,7 +241,6 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
-        self._lives.subtrees.check_node(request.node)
         if key in self._lives.failed:
             raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
         if key in self._lives.open:
@@ -225,18 +248,23 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
                 "already; use it, or choose another name"
             )
-        check_descriptors()
+        node = self._elsewhere.place_of(request, self._lives.subtrees.check_node)
+        if node is None:
+            check_descriptors()
         self._busy[key] = "spawned"
-        self.context.start_soon(self._spawn_and_answer, request, self.defer(request))
+        self.context.start_soon(self._spawn_and_answer, request, node, self.defer(request))
 
     def _check_not_busy(self, key: str) -> None:
         if key in self._busy:
             raise AlreadyExists(f"terminal {key!r} is being {self._busy[key]} right now; try again")
 
     async def _spawn_and_answer(
-        self, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
+        self, request: api.SpawnTerminal, node: str | None, reply: Reply[api.TerminalInfo]
     ) -> None:
         try:
+            if node is not None:
+                await self._elsewhere.spawn(node, request, reply)
+                return
             front = await self._lives.spawn(request)
         except AegisError as error:
             reply.fail(error)
@@ -251,33 +279,27 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     # Listing.
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
-        # One that does not answer is about to be started again, or to fail; or it is being closed.
-        infos = {
-            key: unanswered_info(settings, self._lives.node_of(key))
-            for key, settings in self._lives.open.items()
-            if key not in self._busy
-        }
-
-        async def describe_one(key: str, front: Ref[Any]) -> None:
-            try:
-                infos[key] = await ask_again(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
-            except AskError as error:
-                log.warning("terminal does not answer", terminal=key, error=str(error))
-
         async with trio.open_nursery() as nursery:
-            for key in self._lives.open:
-                front = self._lives.subtrees.front(key)
-                if front is not None:
-                    nursery.start_soon(describe_one, key, front)
-        infos = {key: info for key, info in infos.items() if key in self._lives.open}
-        infos |= {key: failed.info() for key, failed in self._lives.failed.items()}
+            nursery.start_soon(self._elsewhere.refresh)
+            here = await open_terminals(self._lives, self._busy)
+        infos = self._elsewhere.listed_with(here)
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
+
+    async def _name_known(self, reply: Reply[TerminalNames]) -> None:
+        try:
+            reply.send(await known_terminals(self._lives, self._busy))
+        except StorageError as error:
+            reply.fail(error)
 
     # Ending.
 
     def _close(self, request: api.CloseTerminal) -> None:
         name = request.name
         self._check_not_busy(name_key(name))
+        node = self._elsewhere.node_of(name)
+        if node is not None:
+            self.context.start_soon(self._elsewhere.close, node, request, self.defer(request))
+            return
         is_purge = request.purge and self._lives.known_name(name) is not None
         if not (self._lives.has(name) or self._workspace.may_restore(name) or is_purge):
             raise self._not_open(name)
@@ -333,6 +355,10 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     # Terminals without a front.
 
     def _answer_without_front(self, message: Any) -> None:
+        there = self._elsewhere.way_to(message.name)
+        if there is not None:
+            self.pass_on(message, there)
+            return
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
         move = self._lives.mover.under_way.get(name_key(message.name))
@@ -346,8 +372,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             raise self._refusal(message.name)
 
     def _find(self, name: str) -> Ref[Any]:
-        """The front of the terminal. Raises ``AegisError``."""
-        front = self._lives.subtrees.front(name)
+        """The front of the terminal, or who answers for it. Raises ``AegisError``."""
+        front = self._elsewhere.way_to(name) or self._lives.subtrees.front(name)
         if front is None:
             raise self._refusal(name)
         return front
@@ -425,14 +451,4 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             return Unavailable(
                 f"terminal {name!r} is closed; aegis_term_spawn opens it again over its history"
             )
-        open_now = [each.name for each in self._lives.open.values()]
-        close = nearest(name, open_now)
-        if close:
-            hint = f"did you mean {' or '.join(map(repr, close))}?"
-        else:
-            hint = f"open now: {', '.join(sorted(open_now)[:20]) or 'none'}"
-        return NotFound(
-            f"there is no terminal {name!r}; {hint} aegis_term_spawn makes a new one"
-            if close
-            else f"there is no terminal {name!r} ({hint}); aegis_term_spawn makes one"
-        )
+        return no_such_terminal(name, [each.name for each in self._lives.open.values()])

@@ -100,13 +100,17 @@ class Lives:
     def known_name(self, name: str) -> str | None:
         """The name as its directory is written, if there is one. Raises ``StorageError``."""
         key = name_key(name)
+        return next((each for each in self.known_names() if name_key(each) == key), None)
+
+    def known_names(self) -> list[str]:
+        """The names of all that have a directory, as it is written. Raises ``StorageError``."""
         try:
             known = self.flusher.disk.list_directory(self.directory)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return []
         except OSError as error:
             raise storage_error("read", self.directory, error) from error
-        return next((each for each in known if name_key(each) == key and is_name(each)), None)
+        return [each for each in known if is_name(each)]
 
     # Beginning.
 

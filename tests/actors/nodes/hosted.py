@@ -122,8 +122,9 @@ async def open_hosting(
         )
         tree = SupervisorSpec(
             name="root",
+            intensity=0,
             children=(
-                SupervisorSpec(name="workers", children=workers, intensity=intensity),
+                SupervisorSpec(name="workers", children=workers, intensity=intensity, period_s=60),
                 ChildSpec(name="a", actor=Worked),
                 *others,
             ),

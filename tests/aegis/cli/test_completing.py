@@ -105,6 +105,7 @@ def test_verbs_and_options_need_no_daemon(offered: Offered) -> None:
         ("token rotate --session ", ["pm"]),
         ("mcp --handle p", ["pm"]),
         ("term run build make ", []),
+        ("node forget g", ["gpu1"]),
         ("term spawn x --node ", ["local", "w1", "gpu1"]),
     ],
 )
