@@ -4,6 +4,7 @@ ActorError
 ├─ Refusal               the handler refused this request; the actor lives on
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
+│   │   └─ NodeDied      with the whole process that it was in
 │   ├─ ActorStopped      the life that held it ended in order, or none follows
 │   ├─ Unreachable       the connection to the actor's node is cut; the actor may go on
 │   ├─ AskDeadline       no reply within the asker's time
@@ -55,6 +56,10 @@ class AskError(ActorError):
 
 class ActorCrashed(AskError):
     """The incarnation that held the request died before it answered. Asking again is allowed."""
+
+
+class NodeDied(ActorCrashed):
+    """The process of the actor died, and the request with it; no life follows at this address."""
 
 
 class ActorStopped(AskError):
