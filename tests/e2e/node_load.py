@@ -1,0 +1,305 @@
+"""Clients at work on terminals of several places, while places are cut off or die; judged after."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import trio
+
+from aegis.chaos.checking.evidence import Evidence, Life
+from aegis.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
+from aegis.chaos.real.commands import KINDS, RUN, Kind
+from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker
+from aegis.chaos.real.notebook import Notebook, Refusal
+from aegis.chaos.real.processes import processes_of
+from aegis.chaos.real.reading import life_id, read_all
+from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon
+from aegis.chaos.real.watching import Comer, Watcher
+from aegis.client.line import LineClient
+
+PM, REVIEWER, COMER = "pm", "reviewer", "comer"
+"""Who subscribes: the first two to every command of every terminal, the third comes and goes."""
+
+
+SLOW = Kind(text="echo %; sleep 1; echo % late", stdout="%\n% late\n", weight=3)
+"""Most likely in flight when something happens."""
+
+
+class SlowWorker(Worker):
+    """Some of its commands take a while."""
+
+    _kinds = (*RUN, SLOW)
+
+
+class SlowTypist(Typist):
+    """The same of one that types."""
+
+    _kinds = (*KINDS.values(), SLOW)
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """A root, and the terminals whose files are there.
+
+    Several clients run commands on each of ``shared``; on each of ``typed`` is one that types.
+    ``node`` is what to ask for when they are spawned.
+    """
+
+    process: ScratchDaemon
+    shared: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
+    node: str | None = None
+
+    @property
+    def terminals(self) -> tuple[str, ...]:
+        return (*self.shared, *self.typed)
+
+
+@attrs.define
+class Trouble:
+    """Something of which calls on ``terminals`` may be told, from ``asked`` to ``over``."""
+
+    terminals: frozenset[str]
+    asked: int
+    is_crash: bool
+    over: int | None = None
+
+    @property
+    def span(self) -> Span:
+        return Span(self.asked, self.over)
+
+    def explains(self, refusal: Refusal) -> bool:
+        """Whether the call may have met it."""
+        concerns = refusal.terminal in self.terminals and refusal.code == "unavailable"
+        return concerns and self.span.overlaps(refusal.span)
+
+
+class NodeLoad:
+    """The load on a daemon whose terminals are at ``places``, through all that befalls them.
+
+    ``witness`` is the file that commands write to, whose path their environment has as WITNESS.
+    """
+
+    def __init__(
+        self, daemon: ScratchDaemon, places: Sequence[Place], chance: random.Random, witness: Path
+    ) -> None:
+        self.daemon = daemon
+        self.places = places
+        self.book = Notebook()
+        self._witness = witness
+        self._lives: list[Life] = []
+        self._deaths: list[Death] = []
+        self._changes: list[Change] = []
+        self._troubles: list[Trouble] = []
+        self._remains: list[Remains] = []
+        self._failures: list[Exception] = []
+        self._threads: list[threading.Thread] = []
+        self._reading: list[threading.Thread] = []
+        self._chance = chance
+        self._make_clients()
+
+    def _make_clients(self) -> None:
+        book, chance = self.book, self._chance
+        shared = [name for place in self.places for name in place.shared]
+        typed = [name for place in self.places for name in place.typed]
+        self._readers = [Reader(PM, book), McpReader(REVIEWER, book), Reader(COMER, book)]
+        self._comer = Comer(COMER, self.terminals, book, self._new_chance())
+        self._workers: list[Worker] = [
+            *(SlowWorker(f"builder-{name}", [name], book, self._new_chance()) for name in shared),
+            *(SlowTypist(f"typist-{name}", [name], book, self._new_chance()) for name in typed),
+            Sender(PM, shared, book, self._new_chance()),
+            Watcher("watcher", self.terminals, book, self._new_chance()),
+            self._comer,
+        ]
+        self._last = Worker("last", self.terminals, book, chance)
+
+    def _new_chance(self) -> random.Random:
+        """Each client has its own, so that what one does depends not on when others do it."""
+        return random.Random(self._chance.random())
+
+    @property
+    def terminals(self) -> list[str]:
+        """All of them."""
+        return [name for place in self.places for name in place.terminals]
+
+    # The load.
+
+    def prepare(self) -> None:
+        """Spawn the terminals, subscribe, begin. The processes are up."""
+        with self.daemon.connect() as client:
+            for place in self.places:
+                node = {} if place.node is None else {"node": place.node}
+                for name in place.terminals:
+                    self._spawn(client, name, node)
+                    for handle in (PM, REVIEWER):
+                        self._subscribe(client, name, handle)
+        self._is_ready()
+        self.begin()
+
+    def _spawn(self, client: LineClient, name: str, node: Mapping[str, str]) -> None:
+        asked = self.book.moment()
+        client.call("term_spawn", {"name": name, **node})
+        span = Span(asked, self.book.moment())
+        self._changes.append(Change(kind="spawn", terminal=name, span=span, done=True))
+
+    def _subscribe(self, client: LineClient, name: str, handle: str) -> None:
+        asked = self.book.moment()
+        client.call("term_subscribe", {"name": name, "from_handle": handle})
+        span = Span(asked, self.book.moment())
+        self.book.subscriptions.append(
+            Subscribing(handle=handle, terminal=name, span=span, done=True)
+        )
+
+    def _is_ready(self) -> None:
+        life = Life(number=self.book.life, killed=False, ready=self.book.moment())
+        self._lives.append(life)
+
+    def begin(self) -> None:
+        """Let all clients work."""
+        self._threads = self._start(self._workers)
+        self._reading = self._start(self._readers)
+
+    def _start(self, clients: Iterable[Worker | Reader]) -> list[threading.Thread]:
+        threads = [threading.Thread(target=self._work, args=[each]) for each in clients]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _work(self, client: Worker | Reader) -> None:
+        try:
+            client.work(self.daemon)
+        except Exception as error:
+            self._failures.append(error)
+
+    def _join(self, threads: list[threading.Thread]) -> None:
+        for thread in threads:
+            thread.join(GUARD_S)
+        assert not any(thread.is_alive() for thread in threads), "a client waits for ever"
+
+    # What befalls it.
+
+    @contextmanager
+    def trouble(self, terminals: Iterable[str], *, is_crash: bool = False) -> Iterator[None]:
+        """Within it calls on these terminals may fail; with ``is_crash`` their actors may too."""
+        trouble = Trouble(frozenset(terminals), self.book.moment(), is_crash)
+        self._troubles.append(trouble)
+        yield
+        trouble.over = self.book.moment()
+
+    def kill_daemon(self) -> None:
+        """With -9. Its clients go away; the next life is to be told with ``lives_again``."""
+        self.daemon.kill()
+        self._lives[-1] = attrs.evolve(self._lives[-1], killed=True)
+        moment = self.book.moment()
+        self._deaths.append(Death(life=self.book.life, kind="kill", moment=moment))
+        self._join([*self._threads, *self._reading])
+
+    def lives_again(self) -> None:
+        """The next life of the daemon is ready: clients may come."""
+        self.book.life += 1
+        self._is_ready()
+        self.begin()
+
+    # The end.
+
+    def stop_working(self) -> None:
+        """Let each client finish what it is about."""
+        self.book.is_over.set()
+        self._join(self._threads)
+
+    def finish(self) -> Evidence:
+        """Wait until every wake came, read everything, stop every process in order, and look."""
+        self.stop_working()
+        ids = {
+            name: life_id(place.process.state, name)
+            for place in self.places
+            for name in place.terminals
+        }
+        self._run_last(ids)
+        handles = [each.handle for each in self._readers]
+        kept = trio.run(read_all, self.daemon, self.terminals, handles)
+        for process in {id(place.process): place.process for place in self.places}.values():
+            assert process.stop() == 0, process.log[-2000:]
+            self._look_what_is_left(process)
+        self._join(self._reading)
+        for failure in self._failures:
+            raise failure
+        return self._evidence(ids, kept.ledgers, kept.inboxes)
+
+    def _look_what_is_left(self, process: ScratchDaemon) -> None:
+        for left in processes_of(process.root):
+            each = Remains(life=self.book.life, kind="process", what=str(left))
+            self._remains.append(each)
+
+    def _run_last(self, ids: Mapping[str, str]) -> None:
+        """A last command on each: when its wake came, all before it did, or never will."""
+        due: dict[str, int] = {}
+        with self.daemon.connect() as client:
+            for name in self.terminals:
+                self._comer.subscribe(client, name, on=True)
+                self._last.run(client, name, KINDS["quick"])
+                told = self.book.told[-1]
+                assert told.terminal == name, [str(each) for each in self.book.refusals[-1:]]
+                due[name] = told.record["seq"]
+        for reader in self._readers:
+            reader.has_seen(
+                {f"term:{name}/{ids[name]}/{seq}/{reader.handle}" for name, seq in due.items()}
+            )
+
+    def _evidence(
+        self,
+        ids: Mapping[str, str],
+        ledgers: Mapping[str, tuple[Mapping[str, object], ...]],
+        inboxes: Mapping[str, tuple[Mapping[str, object], ...]],
+    ) -> Evidence:
+        book = self.book
+        begun, ended = self._witnesses()
+        return Evidence(
+            commands=tuple(book.commands),
+            begun=begun,
+            ended=ended,
+            told=tuple(book.told),
+            refused=tuple(book.refused),
+            ledgers=ledgers,
+            ids=ids,
+            answers={each.handle: tuple(each.answers) for each in self._readers},
+            kept=inboxes,
+            handoffs=tuple(book.handoffs),
+            lives=tuple(self._lives),
+            errors=tuple(self._unexplained()),
+            subscriptions=tuple(book.subscriptions),
+            changes=tuple(self._changes),
+            reads=tuple(book.reads),
+            outputs=tuple(book.outputs),
+            waits=tuple(book.waits),
+            disturbances=tuple(self._crashes()),
+            deaths=tuple(self._deaths),
+            remains=tuple(self._remains),
+        )
+
+    def _crashes(self) -> Iterator[Disturbance]:
+        for trouble in self._troubles:
+            if trouble.is_crash:
+                for name in sorted(trouble.terminals):
+                    yield Disturbance(kind="crash", terminal=name, span=trouble.span)
+
+    def _unexplained(self) -> Iterator[str]:
+        """Refusals that nothing explains, and errors in the logs."""
+        yield from self.book.errors
+        for refusal in self.book.refusals:
+            if not any(trouble.explains(refusal) for trouble in self._troubles):
+                yield f"{refusal} at {refusal.span}"
+        for place in self.places:
+            for line in place.process.log.splitlines():
+                if '"level": "error"' in line or not line.startswith("{"):
+                    yield line
+
+    def _witnesses(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        words = [line.split() for line in self._witness.read_text().splitlines()]
+        begun = tuple(token for what, token in words if what == "begun")
+        return begun, tuple(token for what, token in words if what == "ended")

@@ -1,0 +1,119 @@
+"""A daemon and a host that joins it, each a process, on two hosts of one machine or on one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aegis.chaos.real.processes import processes_of
+from aegis.client.line import CommandFailed
+from tests.e2e.harness import GUARD_S, DaemonProcess
+from tests.netns import Host
+
+PORT = 8777
+"""Where nodes come in: nobody else is on that host."""
+
+LOOK_S = 0.05
+
+
+class OnHost(DaemonProcess):
+    """A process on ``host``, reached from here by its socket if at all."""
+
+    is_reached_by_port = False
+
+    def __init__(self, directory: Path, host: Host) -> None:
+        directory.mkdir()
+        super().__init__(directory)
+        self.host = host
+
+    def clean_up(self) -> None:
+        """Whatever happened, leave no process."""
+        self.hang_up()
+        if self.is_running:
+            self.kill()
+        for process in processes_of(self.root):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+
+class DaemonOn(OnHost):
+    """``aegis-actors up`` there; it takes nodes."""
+
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it and do not wait."""
+        come_in = ("--nodes", f"{self.host.address}:{PORT}")
+        on_host = self.host.command(*tracer)
+        super().launch("--port", "0", *come_in, *options, faults=faults, tracer=on_host)
+
+    def node(self, name: str) -> dict[str, Any]:
+        """How the node stands, as the status tells; empty if it is not known."""
+        nodes = self.call("status").get("nodes", [])
+        return next((each for each in nodes if each["name"] == name), {})
+
+    def wait_node(self, name: str, state: str) -> None:
+        """Wait until the node is in this state. There is no event of that for clients."""
+        deadline = time.monotonic() + GUARD_S
+        while self.node(name).get("state") != state:
+            assert time.monotonic() < deadline, f"{name} is not {state}: {self.call('status')}"
+            time.sleep(LOOK_S)
+
+    def wait_listed(self, state: str, *names: str) -> None:
+        """Wait until the list shows these terminals in this state."""
+        deadline = time.monotonic() + GUARD_S
+        while not self._are_listed(state, names):
+            assert time.monotonic() < deadline, f"not {state}: {self.call('term_list')}"
+            time.sleep(LOOK_S)
+
+    def _are_listed(self, state: str, names: Sequence[str]) -> bool:
+        infos = {info["name"]: info for info in self.call("term_list")["result"]}
+        return all(name in infos and infos[name]["state"] == state for name in names)
+
+    def wait_back(self, *names: str) -> None:
+        """Wait until each of the terminals answers a call."""
+        for name in names:
+            self._wait_answer(name)
+
+    def _wait_answer(self, name: str) -> None:
+        deadline = time.monotonic() + GUARD_S
+        while not self._answers(name):
+            assert time.monotonic() < deadline, f"{name} does not answer: {self.call('status')}"
+            time.sleep(LOOK_S)
+
+    def _answers(self, name: str) -> bool:
+        try:
+            self.call("term_read", name=name, last_n=1)
+        except CommandFailed:
+            return False
+        return True
+
+
+class JoinedNode(OnHost):
+    """``aegis-actors join`` there: the terminals of a root directory of its own."""
+
+    last_words = b"until it joins again\n"
+
+    def __init__(self, directory: Path, host: Host, *, name: str, to: str, key_file: Path) -> None:
+        super().__init__(directory, host)
+        self._words = ["join", to, "--name", name, "--key-file", str(key_file)]
+
+    @property
+    def verb(self) -> list[str]:
+        """The words behind the program."""
+        return self._words
+
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it and do not wait."""
+        on_host = self.host.command(*tracer)
+        super(DaemonProcess, self).launch(*options, faults=faults, tracer=on_host)
+
+    def wait_said(self, words: str) -> None:
+        """Wait until its log has these words."""
+        deadline = time.monotonic() + GUARD_S
+        while words not in self.log:
+            assert time.monotonic() < deadline, f"{words!r} is not in {self.log}"
+            time.sleep(LOOK_S)
