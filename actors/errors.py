@@ -4,6 +4,7 @@ ActorError
 ├─ Refusal               the handler refused this request; the actor lives on
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
+│   │   └─ NodeDied      with the whole process that it was in
 │   ├─ ActorStopped      the life that held it ended in order, or none follows
 │   ├─ Unreachable       the connection to the actor's node is cut; the actor may go on
 │   ├─ AskDeadline       no reply within the asker's time
@@ -18,7 +19,8 @@ ActorError
 │   ├─ NodesNotInstalled what they need is not installed
 │   ├─ BadNodeKey        a key that cannot be used: its length, or the mode of its file
 │   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
-│   ├─ LinkLost          the connection to a worker ended, or fell silent
+│   ├─ LinkLost          the connection to a worker or a node ended, or fell silent
+│   ├─ JoinFailed        this process could not join the root of another
 │   ├─ RemoteFailure     a reply failed in another process with an error of no known class
 │   ├─ WorkerGone        the worker has ended, or ends
 │   └─ WorkerDied        a worker ended that nobody had stopped: a crash of its actor
@@ -54,6 +56,10 @@ class AskError(ActorError):
 
 class ActorCrashed(AskError):
     """The incarnation that held the request died before it answered. Asking again is allowed."""
+
+
+class NodeDied(ActorCrashed):
+    """The process of the actor died, and the request with it; no life follows at this address."""
 
 
 class ActorStopped(AskError):
@@ -120,6 +126,10 @@ class HandshakeRefused(NodeError):
 
 class LinkLost(NodeError):
     """The connection to the other process ended, broke its rules, or was silent for too long."""
+
+
+class JoinFailed(NodeError):
+    """This process is not joined: the root was not reached, was silent, or refused and said why."""
 
 
 class WorkerGone(NodeError):

@@ -1,19 +1,23 @@
-"""Nodes: actors in worker processes, and one day on other hosts, through tractor.
+"""Nodes: actors in worker processes and on other hosts, through tractor.
 
-What stands is the ground floor: a ``Worker`` runs a function in a process of its own and exchanges
-messages of bytes with it; see docs/nodes.md. It needs the extra ``nodes``. Importing this package
-does not: ``open_runtime`` raises ``NodesNotInstalled``, which names the command.
+What stands is the ground floor: a ``Worker`` runs a function in a process of its own, a process on
+another host joins the root, and messages of bytes go over a ``Link``; see docs/nodes.md. It needs
+the extra ``nodes``. Importing this package does not: ``open_runtime`` and ``join`` raise
+``NodesNotInstalled``, which names the command.
 """
 
 from actors.errors import (
     BadNodeKey,
     HandshakeRefused,
+    JoinFailed,
     LinkLost,
     NodeError,
     NodesNotInstalled,
     WorkerGone,
 )
 from actors.nodes.heartbeat import Beat
+from actors.nodes.joining import join
+from actors.nodes.joins import Joined
 from actors.nodes.key import NodeKey, new_key, read_key, write_key
 from actors.nodes.link import Link
 from actors.nodes.runtime import NodeRuntime, open_runtime
@@ -35,9 +39,13 @@ __all__ = [
     "Worker",
     "WorkerEnd",
     "WorkerSpec",
+    # other hosts
+    "Joined",
+    "join",
     # errors
     "BadNodeKey",
     "HandshakeRefused",
+    "JoinFailed",
     "LinkLost",
     "NodeError",
     "NodesNotInstalled",

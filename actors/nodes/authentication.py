@@ -86,17 +86,28 @@ class Doorkeeper:
             oldest.cancel()
 
 
+class ProofRefused(ConnectionRefusedError):
+    """Who was connected to has another key, or is no node; the cause says which.
+
+    An ``OSError``, as of a connection that fails tractor knows nothing else.
+    """
+
+
 async def prove(stream: trio.SocketStream, key: NodeKey, *, within_s: float = HANDSHAKE_S) -> None:
     """Prove the key to who was connected to, and have it proved.
 
-    Raises ``ConnectionRefusedError`` and closes the connection where that fails.
+    Raises ``ConnectionRefusedError`` and closes the connection where that fails, ``ProofRefused``
+    where the other side said something else than this handshake, or nothing more.
     """
     try:
         with trio.fail_after(within_s):
             await _connect(stream, key)
-    except (HandshakeRefused, OSError, trio.BrokenResourceError) as error:
+    except (OSError, trio.BrokenResourceError) as error:
         await trio.aclose_forcefully(stream)
         raise ConnectionRefusedError(f"The handshake of nodes failed. {error}") from None
+    except HandshakeRefused as error:
+        await trio.aclose_forcefully(stream)
+        raise ProofRefused(f"The handshake of nodes failed. {error}") from error
     except trio.TooSlowError:
         await trio.aclose_forcefully(stream)
         raise ConnectionRefusedError("The handshake of nodes took too long.") from None

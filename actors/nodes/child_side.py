@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from actors.errors import LinkLost
-from actors.nodes.compat.subactor import TractorStream, callable_by_parent
+from actors.nodes.compat.subactor import TractorStream, takes_context
 from actors.nodes.heartbeat import Beat
 from actors.nodes.link import Link
 from actors.nodes.wire import TEXT_LIMIT, Outcome, OutcomeKind
@@ -22,7 +22,7 @@ EXIT_ORPHANED = 70
 Entry = Callable[[Link, bytes], Awaitable[None]]
 
 
-@callable_by_parent
+@takes_context
 async def converse(
     ctx: Any, entry: str, argument: bytes, every_s: float, lost_after_s: float, stop_within_s: float
 ) -> None:

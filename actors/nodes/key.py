@@ -6,6 +6,7 @@ never an argument and never in the environment, where other users or child proce
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -53,14 +54,42 @@ def write_key(path: Path, key: NodeKey) -> None:
 def read_key(path: Path) -> NodeKey:
     """Read a key from its file.
 
-    Raises ``BadNodeKey`` unless it is a regular file of this user that nobody else may read or
-    write and holds 64 hexadecimal digits, ``OSError`` if it cannot be read.
+    Raises ``BadNodeKey``, with a sentence that says what to do, unless it is a regular file of this
+    user, no link to one, that nobody else may read or write and holds 64 hexadecimal digits.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise BadNodeKey(f"{path} must be a regular file of this user.")
-        if stat.S_IMODE(status.st_mode) & 0o077:
-            raise BadNodeKey(f"Others can use {path}: run chmod 600 {path} and make a new key.")
-        return key_of_text(file.read(4 * KEY_BYTES).strip())
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise BadNodeKey(_why_not_opened(path, error)) from None
+    try:
+        _check_file(path, os.fstat(descriptor))
+        text = os.read(descriptor, 4 * KEY_BYTES).strip()
+    finally:
+        os.close(descriptor)
+    try:
+        return key_of_text(text)
+    except BadNodeKey as error:
+        raise BadNodeKey(f"{path} holds no key: {error}") from None
+
+
+def _check_file(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise BadNodeKey(f"{path} must be a regular file: put the key of the root there.")
+    if status.st_uid != os.geteuid():
+        raise BadNodeKey(
+            f"{path} belongs to another user: make it a file of the user who runs this."
+        )
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise BadNodeKey(f"Others can use {path}: run chmod 600 {path} and make a new key.")
+
+
+def _why_not_opened(path: Path, error: OSError) -> str:
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            return f"There is no key at {path}: copy the key file of the root there, with mode 600."
+        case errno.ELOOP:
+            return (
+                f"{path} is a symbolic link: put the key itself there, or name the file it is in."
+            )
+        case _:
+            return f"The key at {path} cannot be read: {error.strerror}."

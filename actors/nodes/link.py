@@ -1,8 +1,8 @@
-"""A link: messages of bytes between a worker and its parent, bounded, with heartbeats.
+"""A link: messages of bytes between a worker and its parent, or a node and the root it joined.
 
-The same on both sides. Messages come in the order in which they were sent, and those that came
-before the link ended can still be received. One task writes, so that whoever gives up sending never
-cuts a frame in two.
+Bounded, with heartbeats, and the same on both sides. Messages come in the order in which they were
+sent, and those that came before the link ended can still be received. One task writes, so that
+whoever gives up sending never cuts a frame in two.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Link:
     def __init__(self, stream: FrameStream, beat: Beat) -> None:
         self.stop_asked = trio.Event()
         """Set when the other side wants this one to end."""
+        self.over = trio.Event()
+        """Set when ``run`` has ended."""
         self._stream = stream
         self._pulse = Pulse(beat, trio.current_time())
         self._scope = trio.CancelScope()
@@ -63,6 +65,11 @@ class Link:
     def is_lost(self) -> bool:
         """Whether the link ended without an outcome."""
         return self._why_over is not None and self._outcome is None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the link ended with an outcome."""
+        return self._why_over is not None and self._outcome is not None
 
     async def send(self, message: bytes) -> None:
         """Send ``message`` once there is room for it.
@@ -113,6 +120,7 @@ class Link:
                         nursery.start_soon(self._guard, task)
         finally:
             self._end(LinkLost("The link was closed."))
+            self.over.set()
         if self._outcome is not None:
             return self._outcome
         assert self._why_over is not None
@@ -146,7 +154,7 @@ class Link:
                     self.stop_asked.set()
                 case Outcome():
                     self._outcome = frame
-                    self._end(LinkLost("The worker has ended."))
+                    self._end(LinkLost("The other side has ended."))
             self._changed.unpark_all()
 
     async def _write(self) -> None:
@@ -157,7 +165,7 @@ class Link:
             await self._stream.send(encode(frame))
             if isinstance(frame, Outcome):
                 self._outcome = frame
-                self._end(LinkLost("The worker has ended."))
+                self._end(LinkLost("This side has ended."))
 
     async def _beat(self) -> None:
         while True:

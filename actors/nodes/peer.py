@@ -21,13 +21,13 @@ import trio
 from actors.cell import Cell, Down
 from actors.envelope import Envelope
 from actors.errors import (
-    ActorCrashed,
     ActorError,
     ActorStopped,
     AskError,
     CodecError,
     MailboxFull,
     MisuseError,
+    NodeDied,
     NodeError,
     Unreachable,
     root_cause,
@@ -122,7 +122,7 @@ class Peer:
         if self._end is not None:
             return
         self._end = why
-        self._disconnect(ActorCrashed if crashed else ActorStopped)
+        self._disconnect(NodeDied if crashed else ActorStopped)
         self.system.remove_route(self._root, self)
         self.system.registry.listeners.remove(self)
         self.system.on_forgotten.remove(self._forgotten)

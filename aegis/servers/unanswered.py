@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.errors import ActorStopped, AskDeadline, AskError, MailboxFull, Unreachable
+from actors.errors import (
+    ActorStopped,
+    AskDeadline,
+    AskError,
+    MailboxFull,
+    NodeDied,
+    Unreachable,
+)
 from aegis.errors import Unavailable
 from aegis.names import shorten
 from aegis.protocol.nodes import unreachable
@@ -63,6 +70,17 @@ REMEDIES = {
 }
 """What became of a call, and what to do, by the name of its command."""
 
+WITH_ITS_WORKER = {
+    "term_run": "if your command was typed it was killed: look for its record with "
+    "aegis_term_read before you run it again",
+    "term_broadcast": "where your command was typed it was killed: look for its records with "
+    "aegis_term_read before you run it again",
+    "term_keys": "the keys may have been typed, and what they began was killed: look with "
+    "aegis_term_read before you send them again",
+    "term_signal": "what it was meant for was killed",
+}
+"""The same where a worker has died, for commands of which that is something else."""
+
 _SUBJECTS = {
     "terminals": "the directory of terminals",
     "inboxes": "the inbox",
@@ -92,6 +110,11 @@ def unanswered(
             return Unavailable(
                 f"{subject} has too many calls waiting already; yours was not taken: try again "
                 "later"
+            )
+        case NodeDied():
+            return Unavailable(
+                f"{subject} lost its worker while it handled this call, and is being started "
+                f"again; {WITH_ITS_WORKER.get(entry.name, REMEDIES[entry.name])}"
             )
         case Unreachable():
             happened = _cut_off(error.path, subject, arguments)

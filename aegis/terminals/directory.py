@@ -83,6 +83,7 @@ DirectoryMessage = (
     | GetScreen
     | out.ReadOutput
     | out.WaitTerminal
+    | out.FollowCommand
     | FollowOutput
     | DrawScreen
     | TypeBytes
@@ -98,6 +99,9 @@ DirectoryMessage = (
 
 _READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept
 """What is answered for a terminal that is closed, too."""
+
+_WAIT_FOR_MOVE = _READS | out.FollowCommand | FollowOutput
+"""What is answered by a terminal that lost its worker once it was started again."""
 
 
 class TerminalDirectory(Actor[DirectoryMessage]):
@@ -358,7 +362,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         front = self._lives.subtrees.front(message.name)
         failed = self._lives.failed.get(name_key(message.name))
         move = self._lives.mover.under_way.get(name_key(message.name))
-        if move is not None and isinstance(message, _READS):
+        if move is not None and isinstance(message, _WAIT_FOR_MOVE):
             self.context.start_soon(self._read_when_back, move, message, self.defer(message))
         elif front is not None and not isinstance(message, ReadKept):
             self.pass_on(message, front)
@@ -386,12 +390,14 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         await move.over.wait()
         front = self._lives.subtrees.front(request.name)
         failed = self._lives.failed.get(name_key(request.name))
-        if front is None or isinstance(request, ReadKept):
+        if isinstance(request, ReadKept) or (front is None and isinstance(request, _READS)):
             await self._read(request, reply, failed)
             return
         try:
+            if front is None:
+                raise self._refusal(request.name)
             front.forward(request, reply)
-        except AskError as error:
+        except (AegisError, AskError) as error:
             reply.fail(error)
 
     async def _read(

@@ -173,6 +173,12 @@ def use_our_messages(ipc: Any) -> None:
         decode=ipc.msgspec.msgpack.Decoder().decode,
         closed=ipc.TransportClosed,
     )
+    # Not by way of a generator, which would lie about half used whenever a message is rubbish.
+    ipc.Channel.__aiter__ = _messages_of
+
+
+def _messages_of(channel: Any) -> Any:
+    return channel.msgstream
 
 
 def leave_surroundings_alone(fixup_main: Any, root: Any, entry: Any, actor: Any) -> None:

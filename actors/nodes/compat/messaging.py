@@ -85,10 +85,15 @@ class MessageTransport:
         try:
             while not self._whole:
                 self._whole = self._reader.feed(await self._read())[::-1]
-            return _wrapped(self._decoded(self._whole.pop()))
+            message = self._decoded(self._whole.pop())
         except NodeError:
             self.ended.set()
             raise
+        if message is None:
+            # tractor's word for it. It would cancel what the other side had called, and then wait
+            # for all that anybody had called, on whichever connection.
+            raise self._end("The other side says that it sends no more.")
+        return _wrapped(message)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self

@@ -1,12 +1,14 @@
 """Stands in for ``trio.serve_tcp`` and ``trio.open_tcp_stream``: every connection proves its key.
 
-tractor calls them to listen and to reach its parent. What they must know (the key, the port to
-listen on) is in a context variable: tractor's tasks have the context of who started the runtime.
+tractor calls them to listen and to reach its parent, or the root that it joins. What they must know
+(the key, where to listen) is in a context variable: tractor's tasks have the context of who started
+the runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,13 +18,33 @@ import trio
 from actors.nodes.authentication import Doorkeeper, prove
 from actors.nodes.key import NodeKey
 
+LOOPBACK = "127.0.0.1"
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
 
 @attrs.frozen
 class Network:
-    """How this process listens and connects. ``port`` 0: any free one."""
+    """How this process listens and connects.
+
+    It always listens on loopback, where its own workers reach it whatever becomes of other
+    networks, and at ``host`` too where that is another. ``port`` 0: any free one. ``departed`` is
+    called when a connection to this process has ended. ``opened`` are those that this process
+    opened: two, of a worker to its parent or of a node to the root that it joins.
+    """
 
     key: NodeKey
+    host: str = LOOPBACK
     port: int = 0
+    departed: Callable[[], None] = _nothing
+    opened: list[trio.SocketStream] = attrs.field(factory=list)
+
+    @property
+    def is_open_to_others(self) -> bool:
+        """Whether it listens beyond the address for its own workers."""
+        return self.host != LOOPBACK
 
 
 NETWORK: ContextVar[Network] = ContextVar("actors_nodes_network")
@@ -42,21 +64,33 @@ async def serve_tcp(
 ) -> None:
     """Listen, and give ``handler`` the connections that proved the key.
 
-    ``port`` is tractor's wish, and is followed where the network names none.
+    ``host`` and ``port`` are tractor's wish; the first listener is the one that it tells others of.
     """
     network = NETWORK.get()
     door = Doorkeeper(network.key)
 
     async def admit(stream: trio.SocketStream) -> None:
         await door.admit(stream, handler)
+        network.departed()
 
-    await trio.serve_tcp(
-        admit,
-        network.port or port,
-        host=host,
-        handler_nursery=handler_nursery,
-        task_status=task_status,
+    listeners = await _listeners(network, host, port)
+    await trio.serve_listeners(
+        admit, listeners, handler_nursery=handler_nursery, task_status=task_status
     )
+
+
+async def _listeners(
+    network: Network, host: str | bytes | None, port: int
+) -> list[trio.SocketListener]:
+    if not network.is_open_to_others:
+        return await trio.open_tcp_listeners(network.port or port, host=host)
+    async with AsyncExitStack() as undo:
+        near = await trio.open_tcp_listeners(port, host=host)
+        for listener in near:
+            undo.push_async_callback(listener.aclose)
+        far = await trio.open_tcp_listeners(network.port, host=network.host)
+        undo.pop_all()
+        return near + far
 
 
 async def open_tcp_stream(host: str | bytes, port: int, **_: object) -> trio.SocketStream:
@@ -64,4 +98,5 @@ async def open_tcp_stream(host: str | bytes, port: int, **_: object) -> trio.Soc
     network = NETWORK.get()
     stream = await trio.open_tcp_stream(host, port)
     await prove(stream, network.key)
+    network.opened.append(stream)
     return stream

@@ -1,4 +1,4 @@
-"""tractor's runtime in this process: opened, closed, and made to forget workers that are gone."""
+"""tractor's runtime in this process: opened, closed, and made to forget who is gone."""
 
 from __future__ import annotations
 
@@ -8,35 +8,55 @@ from typing import Any
 
 from actors.errors import MisuseError
 from actors.nodes.compat.loading import load
-from actors.nodes.compat.network import NETWORK, Network
+from actors.nodes.compat.network import LOOPBACK, NETWORK, Network
+from actors.nodes.compat.reception import RECEIVE, Receive, take_join
 
 ANY_FREE_PORT = 0
 
 
 @asynccontextmanager
-async def open_root(name: str, host: str, network: Network) -> AsyncIterator[Any]:
+async def open_root(name: str, network: Network, receive: Receive) -> AsyncIterator[Any]:
     """Open the runtime, with this process as its root; yield tractor's actor.
 
-    Raises ``MisuseError`` while another is open in this process, ``OSError`` if it cannot listen.
+    ``receive`` is called with whoever calls ``take_join`` here. Raises ``MisuseError`` while
+    another runtime is open in this process, ``OSError`` if it cannot listen.
     """
     tractor = load()
-    if tractor.state.current_actor(err_on_no_runtime=False) is not None:
-        raise MisuseError("A runtime of nodes is open in this process already: use that one.")
+    must_be_alone(tractor)
     # tractor looks whether somebody listens at the address that it is given, and joins whoever
     # does. At port 0 nobody can be; where to listen it is told by the network.
-    nobody = (host, ANY_FREE_PORT)
-    token = NETWORK.set(network)
+    nobody = (LOOPBACK, ANY_FREE_PORT)
+    tokens = NETWORK.set(network), RECEIVE.set(receive)
     try:
-        opened = tractor.api.open_root_actor(name=name, arbiter_addr=nobody, loglevel="critical")
+        opened = tractor.api.open_root_actor(
+            name=name,
+            arbiter_addr=nobody,
+            loglevel="critical",
+            enable_modules=[take_join.__module__],
+        )
         actor = await opened.__aenter__()
     finally:
-        NETWORK.reset(token)
+        NETWORK.reset(tokens[0])
+        RECEIVE.reset(tokens[1])
     actor._arb_addr = tuple(actor.accept_addr[:2])
     try:
         yield actor
     finally:
         close_connections(actor)
         await opened.__aexit__(None, None, None)
+
+
+def must_be_alone(tractor: Any) -> None:
+    """Raise ``MisuseError`` while a runtime is open in this process."""
+    if tractor.state.current_actor(err_on_no_runtime=False) is not None:
+        raise MisuseError("A runtime of nodes is open in this process already: use that one.")
+
+
+def listens_at(actor: Any, network: Network) -> tuple[str, int]:
+    """Host and port at which others reach this process; its workers go to the first listener."""
+    listener = actor._listeners[1 if network.is_open_to_others else 0]
+    host, port = listener.socket.getsockname()[:2]
+    return host, port
 
 
 def close_connections(actor: Any) -> None:
@@ -49,17 +69,30 @@ def close_connections(actor: Any) -> None:
 def forget(actor: Any, uid: tuple[str, str], others: frozenset[tuple[str, str]]) -> None:
     """Drop what tractor remembers of a worker that is gone: it keeps all that for ever.
 
-    ``others`` are the workers that are not. Of everybody else nothing stays in the registry: what a
-    worker said just before it died may be read only after it was forgotten.
+    ``others`` are the workers and nodes that are not. Of everybody else nothing stays in the
+    registry: what a worker said just before it died may be read only after it was forgotten.
     """
     for memory in ("_actoruid2nursery", "_peer_connected", "_peers"):
         getattr(actor, memory, {}).pop(uid, None)
     for key in [key for key in actor._contexts if key[0] == uid]:
         del actor._contexts[key]
     getattr(actor, "_waiters", {}).pop(uid[0], None)
+    forget_strangers(actor, others)
+
+
+def forget_strangers(actor: Any, others: frozenset[tuple[str, str]]) -> None:
+    """Drop what is remembered of who is none of ``others`` and not connected: it came and went."""
+    connected = {uid for uid, channels in actor._peers.items() if channels}
+    kept = {actor.uid, *others, *connected}
+    names = {name for name, _ in kept}
     registry = getattr(actor, "_registry", {})
-    for known in [known for known in registry if known not in (actor.uid, *others)]:
-        del registry[known]
+    waiters = getattr(actor, "_waiters", {})
+    for uid in registry.keys() - (others | {actor.uid}):
+        del registry[uid]
+    for name in waiters.keys() - names:
+        del waiters[name]
+    for key in [key for key in actor._contexts if key[0] not in kept]:
+        del actor._contexts[key]
 
 
 def remembered(actor: Any) -> dict[str, int]:

@@ -1,7 +1,12 @@
-"""One worker as tractor has it: a nursery of its own, a portal, and one stream of bytes."""
+"""Another process as tractor has it: a portal, and one stream of bytes.
+
+Of a worker there is a nursery of its own as well.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -35,7 +40,7 @@ class TractorStream:
 
 
 class Subactor:
-    """A worker that has connected."""
+    """A process that is connected: a worker, or the root that this one joins."""
 
     def __init__(self, portal: Any) -> None:
         self._portal = portal
@@ -46,9 +51,17 @@ class Subactor:
         ended: bool = self._portal.channel.msgstream.ended.is_set()
         return ended
 
+    async def wait_ended(self) -> None:
+        """Return once its connection has ended."""
+        await self._portal.channel.msgstream.ended.wait()
+
     def disconnect(self) -> None:
         """Close the connection to it, at once."""
         self._portal.channel.msgstream.stream.socket.close()
+
+    async def hang_up(self, within_s: float) -> None:
+        """End the connection once the other side has read all, or after ``within_s`` seconds."""
+        await hang_up(self._portal.channel.msgstream, within_s)
 
     async def leave(self) -> None:
         """Ask its process to end. tractor waits half a second for the answer."""
@@ -58,7 +71,7 @@ class Subactor:
     async def conversation(
         self, function: Callable[..., Awaitable[None]], **arguments: object
     ) -> AsyncIterator[tuple[Any, TractorStream]]:
-        """Call ``function`` in the worker, and yield what it begins with and a stream to it.
+        """Call ``function`` there, and yield what it begins with and a stream to it.
 
         When the connection ends, so does the stream, after all that has come: tractor itself would
         let whoever receives wait for ever.
@@ -73,7 +86,7 @@ class Subactor:
             nursery.cancel_scope.cancel()
 
     async def _close_with_connection(self, context: Any) -> None:
-        await self._portal.channel.msgstream.ended.wait()
+        await self.wait_ended()
         context._send_chan.close()
 
 
@@ -88,7 +101,19 @@ async def open_subactor(name: str, module: str, spawn: Spawn) -> AsyncIterator[S
         yield Subactor(await nursery.start_actor(name, enable_modules=[module]))
 
 
-def callable_by_parent(function: _Function) -> _Function:
-    """Mark a coroutine function as one that takes a ``ctx`` from tractor."""
+async def hang_up(transport: Any, within_s: float) -> None:
+    """Say on a connection that no more will come, wait for the same from there, and close it.
+
+    To close it with something unread could cost the other side what it has not read.
+    """
+    with contextlib.suppress(OSError):
+        transport.stream.socket.shutdown(socket.SHUT_WR)
+    with trio.move_on_after(within_s):
+        await transport.ended.wait()
+    transport.stream.socket.close()
+
+
+def takes_context(function: _Function) -> _Function:
+    """Mark a coroutine function that others may call, and that takes a ``ctx`` from tractor."""
     function._tractor_context_function = True  # type: ignore[attr-defined]
     return function

@@ -54,7 +54,9 @@ async def test_messages_go_both_ways_in_order_and_each_end_knows_both_addresses(
             await here.send({"number": number})
         assert [(await there.recv())["number"] for _ in range(100)] == list(range(100))
         await there.send(None)
-        assert await here.recv() is None
+        with pytest.raises(Closed, match="sends no more"):
+            await here.recv()
+        assert here.ended.is_set()
         assert (here.laddr, here.raddr) == (there.raddr, there.laddr)
         assert here.connected()
         for end in (here, there):

@@ -63,11 +63,58 @@ def test_a_key_has_32_bytes() -> None:
         NodeKey(b"short")
 
 
-def test_a_link_or_a_pipe_is_no_key_file(tmp_path: Path) -> None:
+def one_sentence(error: pytest.ExceptionInfo[BadNodeKey], path: Path) -> str:
+    """What the error says, which names the file and is one sentence."""
+    text = str(error.value)
+    assert str(path) in text
+    assert text.endswith(".")
+    assert ". " not in text.replace(str(path), "")
+    return text
+
+
+@pytest.mark.parametrize("name", ["missing", "no/directory", "key/below"])
+def test_where_no_key_is_the_error_says_what_to_put_there(tmp_path: Path, name: str) -> None:
     write_key(tmp_path / "key", new_key())
-    (tmp_path / "link").symlink_to(tmp_path / "key")
-    with pytest.raises(OSError, match="symbolic links"):
-        read_key(tmp_path / "link")
+    with pytest.raises(BadNodeKey) as caught:
+        read_key(tmp_path / name)
+    assert "copy the key file of the root there" in one_sentence(caught, tmp_path / name)
+
+
+def test_a_link_is_no_key_file_wherever_it_leads(tmp_path: Path) -> None:
+    write_key(tmp_path / "key", new_key())
+    for target in ("key", "nowhere", "link"):
+        path = tmp_path / "link"
+        path.unlink(missing_ok=True)
+        path.symlink_to(tmp_path / target)
+        with pytest.raises(BadNodeKey) as caught:
+            read_key(path)
+        assert "symbolic link" in one_sentence(caught, path)
+
+
+def test_a_directory_or_a_pipe_is_no_key_file_and_costs_no_descriptor(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(BadNodeKey, match="regular file"):
-        read_key(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir(mode=0o700)
+    before = os.listdir("/proc/self/fd")
+    for name in ("pipe", "directory"):
+        with pytest.raises(BadNodeKey) as caught:
+            read_key(tmp_path / name)
+        assert "regular file" in one_sentence(caught, tmp_path / name)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_key_of_another_user_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    write_key(path, new_key())
+    os.chown(path, 65_534, 65_534)
+    with pytest.raises(BadNodeKey) as caught:
+        read_key(path)
+    assert "another user" in one_sentence(caught, path)
+
+
+def test_a_file_that_holds_no_key_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(b"secret")
+    path.chmod(0o600)
+    with pytest.raises(BadNodeKey, match=f"{path} holds no key"):
+        read_key(path)

@@ -59,6 +59,7 @@ NOTHING_BUT_THE_ROOT = {
     "_rpc_tasks": 0,
     "_waiters": 1,
     "workers": 0,
+    "joins": 0,
 }
 """tractor registers the root with itself, by its uid and by its name."""
 

@@ -13,6 +13,7 @@ from actors import (
     AskDeadline,
     AskError,
     MailboxFull,
+    NodeDied,
     NoReply,
 )
 from actors.errors import Unreachable
@@ -31,6 +32,7 @@ ERRORS = [
     AskCycle(f"asking RunCommand would wait for itself: {FRONT} -> {FRONT}", path=FRONT),
     Unreachable("the link to gpu1 is cut", path="root/nodes/gpu1/terminals/build/terminal"),
     NoReply(f"{FRONT} ended RunCommand without a reply", path=FRONT),
+    NodeDied(f"{FRONT} went down with worker w1: killed by signal 9", path=FRONT),
 ]
 
 
@@ -73,6 +75,22 @@ def test_no_sentence_has_the_words_of_the_runtime(error: AskError, entry: Entry)
 )
 def test_a_crash_reads_as_what_became_of_the_call(command: str, words: str) -> None:
     assert sentence(ERRORS[0], command) == words
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "term_run",
+            "if your command was typed it was killed: look for its record with aegis_term_read "
+            "before you run it again",
+        ),
+        ("term_subscribe", "it may have been carried out; calling again does no harm"),
+    ],
+)
+def test_the_death_of_a_worker_reads_as_what_it_killed(command: str, words: str) -> None:
+    lost = "terminal 'build' lost its worker while it handled this call, and is being started again"
+    assert sentence(ERRORS[-1], command) == f"{lost}; {words}"
 
 
 @pytest.mark.parametrize("command", ["term_run", "term_list", "handoff", "down"])

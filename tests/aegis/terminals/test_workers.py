@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 import trio
-import trio.testing
 
 from aegis.errors import AlreadyExists, NotFound, StorageError, Unavailable
 from aegis.protocol import terminals as api
-from tests.aegis.terminals.workers import Daemon, open_daemon
-from tests.e2e.harness import processes_with
+from tests.aegis.terminals.workers import Daemon, open_daemon, printed, shells
 
 pytestmark = pytest.mark.real
-
-
-def shells(daemon: Daemon, name: str = "") -> list[str]:
-    """The live processes of a terminal, or of all."""
-    return processes_with(f"AEGIS_TERMINAL={daemon.root}/{name}")
 
 
 async def test_terminals_spread_over_the_workers_and_work_there(tmp_path: Path) -> None:
@@ -55,7 +48,7 @@ async def test_what_cannot_be_started_at_a_worker_is_refused_as_anywhere(tmp_pat
     async with open_daemon(tmp_path, "w1") as daemon:
         refusals = []
         for node in ("w1", "local"):
-            with pytest.raises(StorageError, match="ledger.jsonl") as refused:
+            with pytest.raises(StorageError, match=r"ledger\.jsonl") as refused:
                 await daemon.spawn("broken", node=node)
             refusals.append(str(refused.value))
         assert refusals[0] == refusals[1]
@@ -103,7 +96,7 @@ async def test_terminals_of_a_worker_that_dies_come_back_on_another_with_what_th
         await daemon.run("build", "setsid sleep 1000 & disown")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_run_until_killed, daemon, "build")
-            await _printed(daemon, "build", "begun")
+            await printed(daemon, "build", "begun")
             await daemon.kill_worker("w1")
         one, detached, killed = await daemon.records("build")
         assert (one.stdout, detached.exit) == ("one\n", 0)
@@ -123,10 +116,3 @@ async def test_terminals_of_a_worker_that_dies_come_back_on_another_with_what_th
 async def _run_until_killed(daemon: Daemon, name: str) -> None:
     with pytest.raises(Exception, match="went down with worker w1"):
         await daemon.run(name, "echo begun; sleep 1000")
-
-
-async def _printed(daemon: Daemon, name: str, line: str) -> None:
-    """Wait until the raw log has this line, which from then on survives the worker."""
-    raw = daemon.root / "terminals" / name / "raw.log"
-    while f"{line}\r\n".encode() not in await trio.to_thread.run_sync(raw.read_bytes):
-        await trio.testing.wait_all_tasks_blocked(0.01)

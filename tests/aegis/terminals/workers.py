@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args
 
 import attrs
 import trio
+import trio.testing
 
 from actors import Actor, ActorCrashed, ChildSpec, Ref, Request, SupervisorSpec, System, open_system
 from actors.messages import message_classes
@@ -33,7 +34,7 @@ from aegis.terminals.placed_subtrees import WORKERS
 from aegis.terminals.process_table import OwnedProcess
 from aegis.terminals.shell_message import ShellMessage
 from tests.actors.nodes.pair import MemoryWire, wires
-from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
+from tests.e2e.harness import GUARD_S, PLAIN_BASHRC, processes_with
 
 T = TypeVar("T")
 
@@ -233,3 +234,15 @@ async def open_daemon(
                 await daemon.directory.ask(EndAllTerminals(), timeout=GUARD_S)
             finally:
                 nursery.cancel_scope.cancel()
+
+
+def shells(daemon: Daemon, name: str = "") -> list[str]:
+    """The live processes of a terminal, or of all."""
+    return processes_with(f"AEGIS_TERMINAL={daemon.root}/{name}")
+
+
+async def printed(daemon: Daemon, name: str, line: str) -> None:
+    """Wait until the raw log has this line, which from then on survives the worker."""
+    raw = daemon.root / "terminals" / name / "raw.log"
+    while f"{line}\r\n".encode() not in await trio.to_thread.run_sync(raw.read_bytes):
+        await trio.testing.wait_all_tasks_blocked(0.01)

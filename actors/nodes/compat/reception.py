@@ -1,0 +1,78 @@
+"""What other nodes may call in the root: one function, by which they join.
+
+Who receives them is in a context variable, as tractor calls the function with nothing that would
+tell. Everybody who calls has proved the key, and may still say anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+import trio
+
+from actors.nodes.compat.subactor import TractorStream, hang_up, takes_context
+
+
+class Caller:
+    """Who called, over a connection of its own."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._transport = context.chan.msgstream
+        self.uid: tuple[str, str] = context.chan.uid
+        """What it is to tractor: its name, and a number that no other process has."""
+
+    @property
+    def address(self) -> str:
+        """Host and port of its end."""
+        host, port = self._transport.raddr
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def wait_ended(self) -> None:
+        """Return once its connection has ended."""
+        await self._transport.ended.wait()
+
+    async def begin(self, first: object) -> None:
+        """Answer its call. It is heard from then on."""
+        await self._context.started(first)
+
+    @contextlib.asynccontextmanager
+    async def stream(self) -> AsyncIterator[TractorStream]:
+        """Exchange frames, after ``begin``. The connection ends with the block, if not before.
+
+        It is closed before tractor says goodbye through it, which would wait where nobody reads.
+        """
+        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            async with self._context.open_stream() as stream:
+                try:
+                    yield TractorStream(stream)
+                finally:
+                    self.disconnect()
+
+    def end_stream(self) -> None:
+        """Let nothing follow what has come: tractor tells no stream that its connection ended."""
+        self._context._send_chan.close()
+
+    async def hang_up(self, within_s: float) -> None:
+        """End the connection once the other side has read all, or after ``within_s`` seconds."""
+        await hang_up(self._transport, within_s)
+
+    def disconnect(self) -> None:
+        """Close the connection, at once."""
+        self._transport.stream.socket.close()
+
+
+Receive = Callable[[Caller, dict[str, object]], Awaitable[None]]
+"""Receives a caller with what it said; returns when it is gone."""
+
+RECEIVE: ContextVar[Receive] = ContextVar("actors_nodes_receive")
+"""Set before the runtime of a root is started."""
+
+
+@takes_context
+async def take_join(ctx: Any, **said: object) -> None:
+    """Be called by a node that joins."""
+    await RECEIVE.get()(Caller(ctx), said)
