@@ -11,6 +11,7 @@ import structlog
 import trio
 
 from actors import AskError, LifeEvent, MisuseError, SlowStep, System, describe, root_cause
+from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
 from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
@@ -112,7 +113,7 @@ def log_life(event: LifeEvent) -> None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
     elif isinstance(root_cause(event.error), StartupError):
         log.debug(event.kind, actor=event.path, error=describe(event.error))
-    elif isinstance(root_cause(event.error), StorageError):  # the disk's fault: no line of ours
+    elif isinstance(root_cause(event.error), (StorageError, NodeError)):  # no line of ours is wrong
         log.warning(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)

@@ -59,7 +59,7 @@ aegis-actors has the terminals of {root}
 def run_node(settings: JoinSettings) -> int:
     """Be a node until told to stop; gives the exit code of the process.
 
-    Raises ``StartupError`` or ``BadNodeKey``. That the daemon cannot be reached is no reason to end:
+    Raises ``StartupError`` or ``BadNodeKey``. It ends not where the daemon cannot be reached:
     it is said, and tried again. Nothing here ever serves clients of its own.
     """
     configure_logs(settings.log_level)
