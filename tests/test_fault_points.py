@@ -19,7 +19,7 @@ import pytest
 import actors
 import aegis
 from actors.faults import FaultPoint, FaultTable, Plan
-from aegis.app import FAULT_TABLES
+from aegis.lifetime import FAULT_TABLES
 from aegis.chaos.exhaustive import Exploration
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.drawing import POINTS as STRUCK_BY_RING_2

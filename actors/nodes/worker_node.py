@@ -5,10 +5,12 @@ Its actors are below it. Its crash is the end of its process, however that came.
 
 from __future__ import annotations
 
+import attrs
 import trio
 
 from actors.actor import Actor
 from actors.errors import WorkerDied
+from actors.messages import Request
 from actors.nodes.peer import Exports, Peer
 from actors.nodes.runtime import NodeRuntime
 from actors.nodes.vocabulary import Vocabulary
@@ -16,7 +18,19 @@ from actors.nodes.worker import Worker, WorkerSpec
 from actors.nodes.worker_end import EndKind
 
 
-class WorkerNode(Actor[None]):
+@attrs.frozen
+class WorkerDescription:
+    """The number of its process."""
+
+    pid: int
+
+
+@attrs.frozen
+class DescribeWorker(Request[WorkerDescription]):
+    """Say which process it is; answered once that is up."""
+
+
+class WorkerNode(Actor[DescribeWorker]):
     """Starts the worker of ``spec`` in each of its lives.
 
     The function of the worker must use ``hosted_system``. ``exports`` says which names of this
@@ -30,11 +44,6 @@ class WorkerNode(Actor[None]):
         self._vocabulary = vocabulary
         self._exports = exports
         self._is_stopping = False
-
-    @property
-    def pid(self) -> int | None:
-        """The number of its process."""
-        return self._worker.pid
 
     async def setup(self) -> None:
         """Start the process, and wait until its actors are up and their names are known."""
@@ -50,6 +59,11 @@ class WorkerNode(Actor[None]):
         await self._worker.wait_up()
         self.context.start_soon(self._peer.carry, self._worker)
         await self._peer.ready.wait()
+
+    async def receive(self, message: DescribeWorker) -> None:
+        """Say which process it is."""
+        assert self._worker.pid is not None
+        self.reply(message, WorkerDescription(self._worker.pid))
 
     async def teardown(self) -> None:
         """End the process."""

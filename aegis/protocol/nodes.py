@@ -97,6 +97,13 @@ class ForgetNode(Command[Forgotten]):
     )
 
 
+@attrs.frozen(kw_only=True)
+class NodeForgotten:
+    """The host ``name`` has been forgotten. To who keeps the links, inside the daemon only."""
+
+    name: str
+
+
 NodeMessage = ListNodes | ForgetNode | NodeReachable | NodeUnreachable
 """What the owner of terminals is told and asked of hosts."""
 

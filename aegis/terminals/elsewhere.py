@@ -29,6 +29,7 @@ from aegis.protocol.nodes import (
     Forgotten,
     KnownTerminals,
     ListNodes,
+    NodeForgotten,
     NodeList,
     NodeMessage,
     NodeReachable,
@@ -414,6 +415,9 @@ class Elsewhere:
         for info in gone:
             closed = attrs.evolve(info, node=node.name, state="closed")
             tell_terminal(self._system, "terminal_closed", closed)
+        keeper = self._system.registry.find("service", "nodes")
+        if keeper is not None:
+            keeper.tell(NodeForgotten(name=node.name))
         names = {info.name for info in node.open.values()} | set(node.closed.values())
         return Forgotten(terminals=sorted(names))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from aegis.app import sync_state
+from aegis.lifetime import sync_state
 from aegis.chaos.disk_images import legal_images
 from aegis.chaos.disk_model import Image, cached_image
 from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk

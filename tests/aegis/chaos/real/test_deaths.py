@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from aegis.app import FAULT_TABLES
+from aegis.lifetime import FAULT_TABLES
 from aegis.chaos.real.deaths import (
     CALLS,
     FAILING,
