@@ -43,8 +43,8 @@ class Caller:
     async def stream(self) -> AsyncIterator[TractorStream]:
         """Exchange frames, after ``begin``. The connection ends with the block, if not before.
 
-        It is closed before tractor says goodbye through it, which would wait where nobody reads; and
-        what still comes is dropped, for which else tractor would wait for a reader.
+        It is closed before tractor says goodbye through it, which would wait where nobody reads.
+        What still comes is dropped: else tractor would wait for somebody to read it.
         """
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             async with self._context.open_stream() as stream:

@@ -5,6 +5,7 @@ Around each attack there are a worker and a node that has joined: both go on, as
 
 from __future__ import annotations
 
+import gc
 import itertools
 import struct
 from collections.abc import AsyncIterator, Iterator
@@ -32,9 +33,20 @@ from tests.actors.nodes.machine import GUARD_S, descriptors, resident_kib, runni
 from tests.actors.nodes.processes import node_program
 from tests.actors.nodes.test_attacks import ATTACKS, NONCE, connect, exactly, is_closed
 
-pytestmark = pytest.mark.real
+pytestmark = [
+    pytest.mark.real,
+    # tractor makes one, finds that the connection has ended, and drops it.
+    pytest.mark.filterwarnings("ignore:coroutine 'take_join' was never awaited:RuntimeWarning"),
+]
 
 GOOD: dict[str, Any] = {"hello": b"hi", "every_s": 1.0, "lost_after_s": 5.0}
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Find what was dropped while it is known by which test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +273,6 @@ async def test_a_flood_of_joins_is_refused_and_those_that_wait_in_time(
         assert sum(b"Nobody took the join" in why for why in answers) == MOST_WAITING
 
 
-# tractor calls, and then finds that it cannot say so any more.
-@pytest.mark.filterwarnings("ignore:coroutine 'take_join' was never awaited:RuntimeWarning")
 async def test_a_flood_of_joins_on_one_connection_ends_it_and_takes_no_memory(
     key: NodeKey, key_file: Path
 ) -> None:
