@@ -113,7 +113,7 @@ def unanswered(
             )
         case NodeDied():
             return Unavailable(
-                f"{subject} lost its worker while it handled this call, and is being started "
+                f"{subject if entry.owner == 'terminal' else 'the shell'} lost its worker while it handled this call, and is being started "
                 f"again; {WITH_ITS_WORKER.get(entry.name, REMEDIES[entry.name])}"
             )
         case Unreachable():
