@@ -19,7 +19,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 import trio
@@ -74,9 +74,6 @@ from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_host import ProcessHost
 from aegis.workspaces.directory import WorkspaceDirectory
 
-if TYPE_CHECKING:
-    from aegis.nodes.plan import NodePlan
-
 log = structlog.get_logger("aegis")
 
 READY = """\
@@ -101,6 +98,23 @@ NODES_BEYOND_LOOPBACK = """\
   BEWARE        other machines can reach the address of nodes: whoever has
                 node.key runs commands as you, and nothing is encrypted;
                 127.0.0.1 behind ssh, or WireGuard, is safer"""
+
+
+class Nodes(Protocol):
+    """What the tree has for nodes: a ``NodePlan``, which is loaded only where one is wanted."""
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of the worker processes."""
+        ...
+
+    def supervisor_of_workers(self) -> SupervisorSpec:
+        """What comes before who places terminals there."""
+        ...
+
+    def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
+        """What comes behind it."""
+        ...
 
 
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
@@ -145,7 +159,7 @@ def daemon_tree(
     shell_file_limit: int,
     host: ProcessHost | None = None,
     configuration: Configuration | None = None,
-    nodes: NodePlan | None = None,
+    nodes: Nodes | None = None,
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
 
@@ -300,7 +314,7 @@ def _withdraw(state: State) -> None:
 @contextlib.asynccontextmanager
 async def _nodes(
     settings: DaemonSettings, state: State, configuration: Configuration
-) -> AsyncIterator[NodePlan | None]:
+) -> AsyncIterator[Nodes | None]:
     """What nodes need, where there are to be any: else nothing of it is loaded."""
     if not settings.workers and settings.nodes_address is None:
         yield None

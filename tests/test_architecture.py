@@ -51,6 +51,40 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         "aegis.keyring",
         ("aegis.errors", "aegis.journal.disk", "aegis.protocol", "aegis.root", "aegis.servers"),
     ),
+    (
+        "aegis.lifetime",
+        (
+            "actors",
+            "aegis.errors",
+            "aegis.faults",
+            "aegis.inboxes.faults",
+            "aegis.journal",
+            "aegis.root",
+            "aegis.servers.faults",
+            "aegis.terminals",
+        ),
+    ),
+    # Where terminals run beside the daemon's own process.
+    (
+        "aegis.nodes*",
+        (
+            "actors",
+            "aegis.__version__",
+            "aegis.clock",
+            "aegis.errors",
+            "aegis.journal",
+            "aegis.launching",
+            "aegis.lifetime",
+            "aegis.names",
+            "aegis.node_key",
+            "aegis.nodes",
+            "aegis.process",
+            "aegis.protocol",
+            "aegis.root",
+            "aegis.settings",
+            "aegis.terminals",
+        ),
+    ),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
     ("aegis.directories", ("aegis.errors", "aegis.names")),
@@ -281,7 +315,14 @@ ONLY_IN = {
 
 KNOWN_ONLY_TO: dict[str, tuple[str, ...]] = {
     "aegis.chaos": ("aegis.chaos*", "aegis.cli.chaos"),
-    "actors.nodes": ("actors.nodes*", "aegis.node_key", "aegis.cli.up", "aegis.cli.node"),
+    "actors.nodes": (
+        "actors.nodes*",
+        "aegis.nodes*",
+        "aegis.node_key",
+        "aegis.cli.up",
+        "aegis.cli.node",
+    ),
+    "aegis.nodes": ("aegis.nodes*", "aegis.app"),
 }
 """Parts of ours that nobody else may load, not even ``app``: what tries a daemon is not in it.
 
@@ -299,6 +340,7 @@ ONLY_LAZILY = {
     "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
     "aegis.errors": ("aegis.cli*",),
+    "aegis.nodes": ("aegis.app", "aegis.cli*"),
     "aegis.node_key": ("aegis.cli*",),
     "actors": ("aegis.cli*",),
 }

@@ -55,6 +55,8 @@ KNOW_THE_REAL_ONE = {
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
     "aegis/node_key.py",
+    "aegis/nodes/identity.py",
+    "aegis/nodes/joining.py",
 }
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import structlog
 import trio
-from actors.nodes.joining import join
 
 from actors import Actor
 from actors.errors import NodeError
+from actors.nodes.joining import join
 from actors.nodes.key import NodeKey
 from actors.nodes.link import Link
 from actors.nodes.peer import Peer

@@ -20,21 +20,13 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.protocol import control
+from aegis.protocol import nodes as node_api
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
-from aegis.protocol.nodes import (
-    ForgetNode,
-    KnownTerminals,
-    ListNodes,
-    NodeMessage,
-    NodeReachable,
-    NodeUnreachable,
-    TerminalNames,
-)
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import closed, purging
@@ -90,8 +82,8 @@ DirectoryMessage = (
     | ReadKept
     | api.Subscribe
     | api.Unsubscribe
-    | KnownTerminals
-    | NodeMessage
+    | node_api.KnownTerminals
+    | node_api.NodeMessage
     | EndAllTerminals
     | HostIsUp
     | Down
@@ -220,9 +212,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case Broadcast():
                 check_command(message.cmd)
                 self.context.start_soon(broadcast, message, self.defer(message), self._find)
-            case KnownTerminals():
+            case node_api.KnownTerminals():
                 self.context.start_soon(self._name_known, self.defer(message))
-            case ListNodes() | ForgetNode() | NodeReachable() | NodeUnreachable():
+            case _ if isinstance(message, node_api.NodeMessage):
                 self._elsewhere.take(message, self.defer)
             case EndAllTerminals():
                 self._ending = True
@@ -285,7 +277,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         infos = self._elsewhere.listed_with(here)
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
 
-    async def _name_known(self, reply: Reply[TerminalNames]) -> None:
+    async def _name_known(self, reply: Reply[node_api.TerminalNames]) -> None:
         try:
             reply.send(await known_terminals(self._lives, self._busy))
         except StorageError as error:

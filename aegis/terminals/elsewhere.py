@@ -138,6 +138,7 @@ class Elsewhere:
             log.warning("node has no directory", node=news.name, why=describe(error))
             return
         self._links[name_key(news.name)] = link
+        self._silent.discard(name_key(news.name))
         self._nodes.joined(news.name)
         self._start_soon(self._learn, news.name, link)
 

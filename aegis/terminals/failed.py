@@ -21,8 +21,8 @@ class FailedTerminal:
     ``settled`` is set when no process of it is left but those in ``leftover``, and the command
     that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
     ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
-    has its record; else it is tried once more. ``is_retried``: the disk refused, and may take it
-    later; not settled while that is tried. ``node`` is the place where it ran, or was to.
+    has its record; else it is tried once more. ``is_retried``: the disk refused, or no worker was
+    up, which may pass; not settled while it is tried. ``node`` is where it ran, or was to.
     """
 
     settings: TerminalSettings

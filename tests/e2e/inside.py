@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
-from aegis import app
+from aegis import app, lifetime
 from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
 from aegis.root import State
@@ -107,4 +107,4 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
         inside = DaemonInside(root, home, state, system, address, events)
         yield inside
         with inside.on_stop():
-            await app._end_terminals(system)
+            await lifetime.end_terminals(system)
