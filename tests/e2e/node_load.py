@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.chaos.checking.evidence import Evidence, Life
+from aegis.chaos.checking.evidence import Evidence, Life, Told
 from aegis.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
 from aegis.chaos.real.commands import KINDS, RUN, Kind
 from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker
@@ -101,6 +101,7 @@ class NodeLoad:
         self._threads: list[threading.Thread] = []
         self._reading: list[threading.Thread] = []
         self._chance = chance
+        self._homes: dict[str, ScratchDaemon] = {}
         self._make_clients()
 
     def _make_clients(self) -> None:
@@ -108,15 +109,16 @@ class NodeLoad:
         shared = [name for place in self.places for name in place.shared]
         typed = [name for place in self.places for name in place.typed]
         self._readers = [Reader(PM, book), McpReader(REVIEWER, book), Reader(COMER, book)]
-        self._comer = Comer(COMER, self.terminals, book, self._new_chance())
+        names = [name for place in self.places for name in place.terminals]
+        self._comer = Comer(COMER, names, book, self._new_chance())
         self._workers: list[Worker] = [
             *(SlowWorker(f"builder-{name}", [name], book, self._new_chance()) for name in shared),
             *(SlowTypist(f"typist-{name}", [name], book, self._new_chance()) for name in typed),
             Sender(PM, shared, book, self._new_chance()),
-            Watcher("watcher", self.terminals, book, self._new_chance()),
+            Watcher("watcher", names, book, self._new_chance()),
             self._comer,
         ]
-        self._last = Worker("last", self.terminals, book, chance)
+        self._last = Worker("last", names, book, chance)
 
     def _new_chance(self) -> random.Random:
         """Each client has its own, so that what one does depends not on when others do it."""
@@ -124,28 +126,40 @@ class NodeLoad:
 
     @property
     def terminals(self) -> list[str]:
-        """All of them."""
-        return [name for place in self.places for name in place.terminals]
+        """All that were spawned."""
+        return list(self._homes)
 
     # The load.
 
     def prepare(self) -> None:
         """Spawn the terminals, subscribe, begin. The processes are up."""
-        with self.daemon.connect() as client:
-            for place in self.places:
-                node = {} if place.node is None else {"node": place.node}
-                for name in place.terminals:
-                    self._spawn(client, name, node)
-                    for handle in (PM, REVIEWER):
-                        self._subscribe(client, name, handle)
+        for place in self.places:
+            for name in place.terminals:
+                self.spawn(name, place.process, place.node)
         self._is_ready()
         self.begin()
 
-    def _spawn(self, client: LineClient, name: str, node: Mapping[str, str]) -> None:
+    def spawn(self, name: str, process: ScratchDaemon, node: str | None) -> None:
+        """Spawn a terminal on ``node``, whose files will be those of ``process``; subscribe."""
         asked = self.book.moment()
-        client.call("term_spawn", {"name": name, **node})
-        span = Span(asked, self.book.moment())
-        self._changes.append(Change(kind="spawn", terminal=name, span=span, done=True))
+        with self.daemon.connect() as client:
+            client.call("term_spawn", {"name": name} | ({} if node is None else {"node": node}))
+            span = Span(asked, self.book.moment())
+            self._changes.append(Change(kind="spawn", terminal=name, span=span, done=True))
+            self._homes[name] = process
+            for handle in (PM, REVIEWER):
+                self._subscribe(client, name, handle)
+
+    def run(self, name: str) -> None:
+        """Run a command that must be carried out."""
+        with self.daemon.connect() as client:
+            self._run(client, name)
+
+    def _run(self, client: LineClient, name: str) -> Told:
+        token = self._last.run(client, name, KINDS["quick"])
+        told = [each for each in self.book.told if token in str(each.record["cmd"])]
+        assert told, list(map(str, self.book.refusals[-1:]))
+        return told[0]
 
     def _subscribe(self, client: LineClient, name: str, handle: str) -> None:
         asked = self.book.moment()
@@ -215,11 +229,7 @@ class NodeLoad:
     def finish(self) -> Evidence:
         """Wait until every wake came, read everything, stop every process in order, and look."""
         self.stop_working()
-        ids = {
-            name: life_id(place.process.state, name)
-            for place in self.places
-            for name in place.terminals
-        }
+        ids = {name: life_id(each.state, name) for name, each in self._homes.items()}
         self._run_last(ids)
         handles = [each.handle for each in self._readers]
         kept = trio.run(read_all, self.daemon, self.terminals, handles)
@@ -242,10 +252,7 @@ class NodeLoad:
         with self.daemon.connect() as client:
             for name in self.terminals:
                 self._comer.subscribe(client, name, on=True)
-                self._last.run(client, name, KINDS["quick"])
-                told = self.book.told[-1]
-                assert told.terminal == name, [str(each) for each in self.book.refusals[-1:]]
-                due[name] = told.record["seq"]
+                due[name] = self._run(client, name).record["seq"]
         for reader in self._readers:
             reader.has_seen(
                 {f"term:{name}/{ids[name]}/{seq}/{reader.handle}" for name, seq in due.items()}

@@ -21,18 +21,11 @@ PORT = 8777
 LOOK_S = 0.05
 
 
-class OnHost(DaemonProcess):
-    """A process on ``host``, reached from here by its socket if at all."""
-
-    is_reached_by_port = False
-
-    def __init__(self, directory: Path, host: Host) -> None:
-        directory.mkdir()
-        super().__init__(directory)
-        self.host = host
+class Tidy(DaemonProcess):
+    """A process that leaves nothing, whatever becomes of the test."""
 
     def clean_up(self) -> None:
-        """Whatever happened, leave no process."""
+        """Leave no process."""
         self.hang_up()
         if self.is_running:
             self.kill()
@@ -41,14 +34,8 @@ class OnHost(DaemonProcess):
                 os.kill(process.pid, signal.SIGKILL)
 
 
-class DaemonOn(OnHost):
-    """``aegis-actors up`` there; it takes nodes."""
-
-    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
-        """Start it and do not wait."""
-        come_in = ("--nodes", f"{self.host.address}:{PORT}")
-        on_host = self.host.command(*tracer)
-        super().launch("--port", "0", *come_in, *options, faults=faults, tracer=on_host)
+class Placing(Tidy):
+    """A daemon with nodes; says how they and their terminals stand."""
 
     def node(self, name: str) -> dict[str, Any]:
         """How the node stands, as the status tells; empty if it is not known."""
@@ -92,13 +79,32 @@ class DaemonOn(OnHost):
         return True
 
 
-class JoinedNode(OnHost):
-    """``aegis-actors join`` there: the terminals of a root directory of its own."""
+class DaemonOn(Placing):
+    """``aegis-actors up`` on ``host``, reached from here by its socket; it takes nodes."""
+
+    is_reached_by_port = False
+
+    def __init__(self, directory: Path, host: Host) -> None:
+        directory.mkdir()
+        super().__init__(directory)
+        self.host = host
+
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it and do not wait."""
+        come_in = ("--nodes", f"{self.host.address}:{PORT}")
+        on_host = self.host.command(*tracer)
+        super().launch("--port", "0", *come_in, *options, faults=faults, tracer=on_host)
+
+
+class JoinedNode(Tidy):
+    """``aegis-actors join`` on ``host``: the terminals of a root directory of its own."""
 
     last_words = b"until it joins again\n"
 
     def __init__(self, directory: Path, host: Host, *, name: str, to: str, key_file: Path) -> None:
-        super().__init__(directory, host)
+        directory.mkdir()
+        super().__init__(directory)
+        self.host = host
         self._words = ["join", to, "--name", name, "--key-file", str(key_file)]
 
     @property
