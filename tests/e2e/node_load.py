@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,16 @@ import trio
 from aegis.chaos.checking.evidence import Evidence, Life, Told
 from aegis.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
 from aegis.chaos.real.commands import KINDS, RUN, Kind
-from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker
+from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker, pause
 from aegis.chaos.real.notebook import Notebook, Refusal
+from aegis.chaos.real.opener import Opener
 from aegis.chaos.real.processes import processes_of
 from aegis.chaos.real.reading import life_id, read_all
 from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon
 from aegis.chaos.real.watching import Comer, Watcher
-from aegis.client.line import LineClient
+from aegis.client.line import CommandFailed, LineClient
+
+Client = Worker | Reader | Opener
 
 PM, REVIEWER, COMER = "pm", "reviewer", "comer"
 """Who subscribes: the first two to every command of every terminal, the third comes and goes."""
@@ -118,6 +122,10 @@ class NodeLoad:
             Watcher("watcher", names, book, self._new_chance()),
             self._comer,
         ]
+        self._openers = [
+            Opener(book.new_name, self._new_chance(), node=place.node, is_over=book.is_over)
+            for place in self.places
+        ]
         self._last = Worker("last", names, book, chance)
 
     def _new_chance(self) -> random.Random:
@@ -143,12 +151,25 @@ class NodeLoad:
         """Spawn a terminal on ``node``, whose files will be those of ``process``; subscribe."""
         asked = self.book.moment()
         with self.daemon.connect() as client:
-            client.call("term_spawn", {"name": name} | ({} if node is None else {"node": node}))
+            self._spawn(client, {"name": name} | ({} if node is None else {"node": node}))
             span = Span(asked, self.book.moment())
             self._changes.append(Change(kind="spawn", terminal=name, span=span, done=True))
             self._homes[name] = process
             for handle in (PM, REVIEWER):
                 self._subscribe(client, name, handle)
+
+    def _spawn(self, client: LineClient, arguments: Mapping[str, str]) -> None:
+        """A place that is up again may take a moment to be used."""
+        deadline = time.monotonic() + GUARD_S
+        while True:
+            try:
+                client.call("term_spawn", arguments)
+            except CommandFailed as error:
+                if "try again in a moment" not in str(error) or time.monotonic() > deadline:
+                    raise
+                pause()
+            else:
+                return
 
     def run(self, name: str) -> None:
         """Run a command that must be carried out."""
@@ -175,16 +196,16 @@ class NodeLoad:
 
     def begin(self) -> None:
         """Let all clients work."""
-        self._threads = self._start(self._workers)
+        self._threads = self._start([*self._workers, *self._openers])
         self._reading = self._start(self._readers)
 
-    def _start(self, clients: Iterable[Worker | Reader]) -> list[threading.Thread]:
+    def _start(self, clients: Iterable[Client]) -> list[threading.Thread]:
         threads = [threading.Thread(target=self._work, args=[each]) for each in clients]
         for thread in threads:
             thread.start()
         return threads
 
-    def _work(self, client: Worker | Reader) -> None:
+    def _work(self, client: Client) -> None:
         try:
             client.work(self.daemon)
         except Exception as error:
@@ -231,6 +252,7 @@ class NodeLoad:
         self.stop_working()
         ids = {name: life_id(each.state, name) for name, each in self._homes.items()}
         self._run_last(ids)
+        self._settle_opened()
         handles = [each.handle for each in self._readers]
         kept = trio.run(read_all, self.daemon, self.terminals, handles)
         for process in {id(place.process): place.process for place in self.places}.values():
@@ -257,6 +279,13 @@ class NodeLoad:
             reader.has_seen(
                 {f"term:{name}/{ids[name]}/{seq}/{reader.handle}" for name, seq in due.items()}
             )
+
+    def _settle_opened(self) -> None:
+        """What was told of terminals that came and went is how they stand."""
+        there = {info["name"] for info in self.daemon.call("term_list")["result"]}
+        with self.daemon.connect() as client:
+            for opener in self._openers:
+                self.book.errors += [*opener.settle(there), *opener.differences(client)]
 
     def _evidence(
         self,

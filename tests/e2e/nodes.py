@@ -37,6 +37,10 @@ class Tidy(DaemonProcess):
 class Placing(Tidy):
     """A daemon with nodes; says how they and their terminals stand."""
 
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._killed: dict[str, int] = {}
+
     def node(self, name: str) -> dict[str, Any]:
         """How the node stands, as the status tells; empty if it is not known."""
         nodes = self.call("status").get("nodes", [])
@@ -47,6 +51,18 @@ class Placing(Tidy):
         deadline = time.monotonic() + GUARD_S
         while self.node(name).get("state") != state:
             assert time.monotonic() < deadline, f"{name} is not {state}: {self.call('status')}"
+            time.sleep(LOOK_S)
+
+    def kill_worker(self, name: str) -> None:
+        """With -9."""
+        self._killed[name] = self.node(name)["pid"]
+        os.kill(self._killed[name], signal.SIGKILL)
+
+    def wait_worker(self, name: str) -> None:
+        """Wait until there is another process in the place of the one that was killed."""
+        deadline = time.monotonic() + GUARD_S
+        while self.node(name).get("pid") in (None, self._killed[name]):
+            assert time.monotonic() < deadline, f"{name} is not up again: {self.call('status')}"
             time.sleep(LOOK_S)
 
     def wait_listed(self, state: str, *names: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,9 +72,9 @@ class Killer:
         self._let_pass(victims)
         before = self._info(untouched)
         with self._load.trouble(victims, is_crash=True):
-            os.kill(self._daemon.node(worker)["pid"], signal.SIGKILL)
+            self._daemon.kill_worker(worker)
             self._daemon.wait_back(*victims)
-        self._daemon.wait_node(worker, "up")
+        self._daemon.wait_worker(worker)
         self._load.run(untouched)
         after = self._info(untouched)
         assert [before[of] for of in ("pid", "node", "restarts", "started_at")] == [
