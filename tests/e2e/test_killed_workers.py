@@ -68,7 +68,9 @@ class Killer:
         untouched = f"still{self._kills}"
         self._load.spawn(untouched, self._daemon, other)
         self._load.run(untouched)
-        victims = [info["name"] for info in self._infos() if info["node"] == worker]
+        mine = self._load.terminals  # others come and go
+        there = [info["name"] for info in self._infos() if info["node"] == worker]
+        victims = [name for name in there if name in mine]
         self._let_pass(victims)
         before = self._info(untouched)
         with self._load.trouble(victims, is_crash=True):
