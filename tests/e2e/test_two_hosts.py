@@ -45,9 +45,6 @@ LOST_S = 5.0
 LENGTHS = ((0.2, 2.0), (5.5, 8.0), (2.0, 5.0), (4.5, 6.0), (8.0, 12.0))
 """Bounds of how long a cut is, in seconds, in turn."""
 
-CUTS_EACH = 5
-"""After so many cuts the daemon is killed once, and the node once."""
-
 NODE = "gpu1"
 
 OWN_FILES = {".gitignore", "version", "lock", "node.id", "terminals", "workspace.json"}
@@ -248,27 +245,45 @@ class Harm:
             self.hosts.heal()
             self.root.wait_back(*self.far)
 
-    def kill_root(self) -> None:
-        """The node finds the next one."""
+    def kill_root(self, *, is_cut: bool = False) -> None:
+        """The node finds the next one; ``is_cut``: which is started while the wire is cut."""
         with self.load.trouble(self.far):
+            if is_cut:
+                self.hosts.cut()
             self.load.kill_daemon()
             before = processes_of(self.node.root)
             self.root.start()
+            if is_cut:
+                self.root.wait_listed("unreachable", *self.far)
+                self.hosts.heal()
             self.root.wait_node(NODE, "up")
             self.root.wait_back(*self.far)
             self.load.lives_again()
         assert {each.pid for each in before} & {each.pid for each in processes_of(self.node.root)}
 
-    def kill_node(self) -> None:
-        """The next one has the same terminals."""
+    def kill_node(self, *, is_cut: bool = False) -> None:
+        """The next one has the same terminals; ``is_cut``: it is started while the wire is cut."""
         with self.load.trouble(self.far, is_crash=True):
+            if is_cut:
+                self.hosts.cut()
             self.node.kill()
             before = processes_of(self.node.root)
             self.root.wait_node(NODE, "unreachable")
             self.node.start()
+            if is_cut:
+                self.node.wait_said("No answer from")
+                self.hosts.heal()
             self.root.wait_node(NODE, "up")
             self.root.wait_back(*self.far)
             assert not before & processes_of(self.node.root)
+
+    def do(self, number: int, seconds: float) -> None:
+        """The cut of this number, and what else comes with it."""
+        self.cut(seconds)
+        if number % 2 == 0:
+            self.kill_root(is_cut=number % 4 == 2)
+        if number % 5 in (0, 3):
+            self.kill_node(is_cut=number % 5 == 3)
 
 
 @pytest.mark.slow
@@ -282,12 +297,7 @@ def test_all_promises_hold_however_often_the_wire_is_cut_and_either_host_is_kill
     load.prepare()
     for number in range(CUTS):
         time.sleep(chance.uniform(0.5, 2.0))
-        harm.cut(chance.uniform(*LENGTHS[number % len(LENGTHS)]))
-        if number % CUTS_EACH == 0:
-            time.sleep(chance.uniform(0.2, 1.0))
-            harm.kill_root()
-            time.sleep(chance.uniform(0.2, 1.0))
-            harm.kill_node()
+        harm.do(number, chance.uniform(*LENGTHS[number % len(LENGTHS)]))
     evidence = load.finish()
     assert load.book.refusals  # some calls have met it
     found = violations(evidence)
