@@ -108,7 +108,7 @@ class Opener:
             if opened.standing == "purged" and found is not None:
                 yield f"{name} was purged and still has {found}"
             elif opened.standing != "purged" and found != (opened.record or found):
-                yield f"{name} has {found}, and {opened.record} was told"
+                yield f"{name} was told {opened.record}, and has {found}"
 
 
 def _newest_record(client: LineClient, name: str) -> Record | None:
