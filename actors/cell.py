@@ -17,6 +17,7 @@ from actors.ref import Ref
 from actors.spec import AnySpec, ChildSpec
 
 if TYPE_CHECKING:
+    from actors.place import Place, Watcher
     from actors.system import System
 
 
@@ -38,7 +39,8 @@ class Down:
 
     It comes after everything that the actor itself sent to the same receiver in that life. Where
     it turns out only later that no life follows (its supervisor has stopped), a second ``Down``
-    of the same incarnation says so.
+    of the same incarnation says so. ``with_node``: it went down with the whole process that it was
+    in; it is final, too.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Down:
     reason: str
     crashed: bool
     final: bool
+    with_node: bool = False
 
 
 class Cell:
@@ -55,7 +58,8 @@ class Cell:
         self.system = system
         self.parent = parent
         self.spec = spec
-        self.path: str = spec.name if parent is None else f"{parent.path}/{spec.name}"
+        above = system.above if parent is None else parent.path
+        self.path: str = f"{above}/{spec.name}" if above else spec.name
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
         self._state = State.DOWN
@@ -64,8 +68,8 @@ class Cell:
         self.began_at = trio.current_time()
         self._cancel_at = math.inf
         self._scope: trio.CancelScope | None = None
-        self.watchers: dict[str, Cell] = {}
-        self.watched: dict[str, Cell] = {}
+        self.watchers: dict[str, Watcher] = {}
+        self.watched: dict[str, Place] = {}
         self.ref: Ref[Any] = Ref(self)
 
     def _make_mailbox(self) -> Mailbox:
@@ -142,10 +146,22 @@ class Cell:
         self._stop_watching()
         self.tell_watchers(ended, final=True)
 
-    def watch(self, watched: Cell) -> None:
+    def stop_for_good(self) -> None:
+        """End the present life in order, and let none follow."""
+        self.system.stop_cell(self)
+
+    def watch(self, watched: Place) -> None:
         """Hear of the ends of lives of ``watched`` until either is gone for good."""
-        watched.watchers[self.path] = self
+        watched.add_watcher(self)
         self.watched[watched.path] = watched
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        """Let ``watcher`` hear of the ends of lives here."""
+        self.watchers[watcher.path] = watcher
+
+    def remove_watcher(self, path: str) -> None:
+        """Let the watcher of this path hear no more."""
+        self.watchers.pop(path, None)
 
     def tell_watchers(self, ended: Exit, *, final: bool) -> None:
         """Send ``Down`` to everybody who monitors this place."""
@@ -161,7 +177,7 @@ class Cell:
 
     def _stop_watching(self) -> None:
         for watched in self.watched.values():
-            del watched.watchers[self.path]
+            watched.remove_watcher(self.path)
         self.watched.clear()
 
     def _fail_waiting(self, ended: Exit) -> None:

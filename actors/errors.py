@@ -4,7 +4,9 @@ ActorError
 ├─ Refusal               the handler refused this request; the actor lives on
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
+│   │   └─ NodeDied      with the whole process that it was in
 │   ├─ ActorStopped      the life that held it ended in order, or none follows
+│   ├─ Unreachable       the connection to the actor's node is cut; the actor may go on
 │   ├─ AskDeadline       no reply within the asker's time
 │   ├─ AskCycle          the chain of askers already waits for this actor
 │   ├─ MailboxFull       no room, and the mailbox rejects when full
@@ -19,7 +21,9 @@ ActorError
 │   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
 │   ├─ LinkLost          the connection to a worker or a node ended, or fell silent
 │   ├─ JoinFailed        this process could not join the root of another
-│   └─ WorkerGone        the worker has ended, or ends
+│   ├─ RemoteFailure     a reply failed in another process with an error of no known class
+│   ├─ WorkerGone        the worker has ended, or ends
+│   └─ WorkerDied        a worker ended that nobody had stopped: a crash of its actor
 ├─ MisuseError           the caller broke a rule of the runtime (a bug)
 │   └─ WrongMessage      a message of a class that the mailbox does not accept
 └─ CodecError            a message that does not fit its class
@@ -54,11 +58,19 @@ class ActorCrashed(AskError):
     """The incarnation that held the request died before it answered. Asking again is allowed."""
 
 
+class NodeDied(ActorCrashed):
+    """The process of the actor died, and the request with it; no life follows at this address."""
+
+
 class ActorStopped(AskError):
     """The life that held the request ended in order, or no life will follow at this address.
 
     ``Ref.is_stopped`` tells the two apart.
     """
+
+
+class Unreachable(AskError):
+    """The connection to the node of the actor is cut. It may go on there, with the request, too."""
 
 
 class AskDeadline(AskError):
@@ -122,6 +134,14 @@ class JoinFailed(NodeError):
 
 class WorkerGone(NodeError):
     """The worker has ended, so nothing can be sent to it or come from it; the text tells how."""
+
+
+class WorkerDied(NodeError):
+    """A worker ended that nobody had stopped; the text tells how. It crashes its actor."""
+
+
+class RemoteFailure(NodeError):
+    """A reply failed in another process with an error that is not known here; the text names it."""
 
 
 class MisuseError(ActorError):

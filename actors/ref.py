@@ -14,7 +14,7 @@ from actors.messages import Request
 from actors.reply import Reply
 
 if TYPE_CHECKING:
-    from actors.cell import Cell
+    from actors.place import Place
 
 M = TypeVar("M", contravariant=True)
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Ref(Generic[M]):
 
     __slots__ = ("_cell",)
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Place) -> None:
         self._cell = cell
 
     @property
@@ -129,7 +129,7 @@ class Ref(Generic[M]):
         Does not wait. After its ``shutdown_s`` the life is cancelled. Between two lives it ends
         all the same: no further life begins.
         """
-        self._cell.system.stop_cell(self._cell)
+        self._cell.stop_for_good()
 
     def _request(
         self, request: object, reply: Reply[Any] | None, chain: tuple[Asker, ...]

@@ -13,6 +13,7 @@ import trio
 from actors.cell import Cell, Down
 from actors.deadlines import Deadlines
 from actors.errors import ActorError, ActorStopped, MisuseError, StartFailed
+from actors.place import Place, Route
 from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.registry import Registry
@@ -58,7 +59,9 @@ class System:
         observer: Observer | None = None,
         chance: random.Random | None = None,
         tracer: Tracer | None = None,
+        above: str = "",
     ) -> None:
+        self.above = above
         self.registry = Registry()
         self.chance = random.Random() if chance is None else chance  # noqa: S311 - jitter
         self.dead_letters = 0
@@ -70,12 +73,18 @@ class System:
         self._stopped = trio.Event()
         self._cells: dict[str, Cell] = {}
         self._supervisors: dict[str, Supervisor] = {}
+        self._routes: dict[str, Route] = {}
+        self.on_forgotten: list[Callable[[str], None]] = []
+        self.grafts: dict[str, Callable[[], list[Node]]] = {}
         self._root_task: trio.lowlevel.Task | None = None
         self._root = self.make_cell(None, spec)
 
     def ref(self, path: str) -> Ref[Any]:
-        """The address of the actor at ``path``. Raises ``ActorStopped`` if there is none."""
-        return self._cell(path).ref
+        """The address of the actor at ``path``. Raises ``ActorStopped`` if there is none.
+
+        Of a path in another process that is not known yet: who asks there will see.
+        """
+        return self.place(path).ref
 
     def supervisor(self, path: str) -> SupervisorRef:
         """The handle of the supervisor at ``path``. Raises ``ActorStopped`` if there is none."""
@@ -86,7 +95,7 @@ class System:
 
     def tree(self) -> Node:
         """The whole tree as it is now."""
-        return snapshot(self._root)
+        return snapshot(self._root, self.grafts)
 
     def watch_tree(self, capacity: int = QUEUED_AT_MOST) -> TreeWatch:
         """The tree as it changes, the whole of it first; at most ``capacity`` changes are kept.
@@ -108,6 +117,33 @@ class System:
 
     # What follows is for the runtime's own files.
 
+    def place(self, path: str) -> Place:
+        """What is at ``path``, here or elsewhere. Raises ``ActorStopped`` if there is nothing."""
+        if path not in self._cells:
+            for prefix, route in self._routes.items():
+                if prefix and path.startswith(f"{prefix}/"):
+                    return route.place(path)
+            above = self._routes.get("")
+            if above is not None and not f"{path}/".startswith(f"{self._root.path}/"):
+                return above.place(path)
+        return self._cell(path)
+
+    def add_route(self, prefix: str, route: Route) -> None:
+        """What is below the path ``prefix``, and not here, is in another process.
+
+        An empty prefix: whatever is not here.
+        """
+        self._routes[prefix] = route
+
+    def remove_route(self, prefix: str, route: Route) -> None:
+        """Nothing is there any more, unless another way was found since."""
+        if self._routes.get(prefix) is route:
+            del self._routes[prefix]
+
+    def cell(self, path: str) -> Cell | None:
+        """The place at ``path`` in this process."""
+        return self._cells.get(path)
+
     def make_cell(self, parent: Cell | None, spec: AnySpec) -> Cell:
         """A new place in the tree."""
         cell = Cell(self, parent, spec)
@@ -120,12 +156,14 @@ class System:
         if self._cells.get(cell.path) is cell:
             del self._cells[cell.path]
         self.registry.remove(cell.ref)
+        for forgotten in self.on_forgotten:
+            forgotten(cell.path)
 
     def monitor(self, *, watcher: Cell, watched: Ref[Any]) -> None:
         """Let ``watcher`` hear of the ends of lives of ``watched``."""
         if isinstance(watcher.spec, SupervisorSpec) or Down not in watcher.spec.actor.accepts():
             raise MisuseError(f"{watcher.path} cannot monitor: it does not accept Down")
-        watcher.watch(self._cell(watched.path))
+        watcher.watch(self.place(watched.path))
 
     def running_supervisor(self, cell: Cell) -> Supervisor | None:
         """The present life of the supervisor at ``cell``, if it has one."""
@@ -196,6 +234,8 @@ async def open_system(
     debug: bool = False,
     chance: random.Random | None = None,
     tracer: Tracer | None = None,
+    above: str = "",
+    prepare: Callable[[System], None] | None = None,
 ) -> AsyncIterator[System]:
     """Start the tree of ``spec``, wait until all of it is up, and stop it in order at the end.
 
@@ -205,9 +245,12 @@ async def open_system(
     ``observer`` hears of starts and crashes. ``on_slow_step`` hears of every step of this loop that
     blocked it for more than 0.1 s; with ``debug`` its stack is told too, at the cost of a thread.
     ``chance`` is what the jitter of pauses is drawn from, if it is to be known; ``tracer`` hears of
-    every life, message and timer.
+    every life, message and timer. ``above`` is the path of what the tree hangs below, if anything;
+    ``prepare`` is called with the system before the first life begins.
     """
-    system = System(spec, observer, chance, tracer)
+    system = System(spec, observer, chance, tracer, above)
+    if prepare is not None:
+        prepare(system)
     up = trio.Event()
     alarm = trio.CancelScope()
     root_failure: ActorError | None = None
@@ -225,13 +268,9 @@ async def open_system(
         finally:
             alarm.cancel()
 
-    async def ring() -> None:
-        with alarm:
-            await system.deadlines.ring_for_ever()
-
     with watched_steps(on_slow_step, system.path_of, debug=debug):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ring)
+            nursery.start_soon(_ring, system.deadlines, alarm)
             nursery.start_soon(live, nursery.cancel_scope, name=spec.name)
             await up.wait()
             try:
@@ -245,3 +284,8 @@ async def open_system(
         raise root_failure
     if body_failure is not None:
         raise body_failure
+
+
+async def _ring(deadlines: Deadlines, alarm: trio.CancelScope) -> None:
+    with alarm:
+        await deadlines.ring_for_ever()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import attrs
@@ -60,8 +60,15 @@ class Gap:
 View = Node | Change | Gap
 
 
-def snapshot(cell: Cell) -> Node:
+Grafts = Mapping[str, Callable[[], list[Node]]]
+"""What hangs below a path and lives in another process."""
+
+
+def snapshot(cell: Cell, grafts: Grafts) -> Node:
     """``cell`` and everything below it as it is now, in the order of starting."""
+    children = [snapshot(child, grafts) for child in cell.children.values()]
+    if cell.path in grafts:
+        children += grafts[cell.path]()
     return Node(
         path=cell.path,
         name=cell.spec.name,
@@ -70,7 +77,7 @@ def snapshot(cell: Cell) -> Node:
         mailbox=len(cell.mailbox),
         restarts=cell.restarts,
         uptime_s=round(trio.current_time() - cell.began_at, 3),
-        children=[snapshot(child) for child in cell.children.values()],
+        children=children,
     )
 
 
@@ -185,6 +192,10 @@ class Views:
             restarts=cell.restarts,
             mailbox=len(cell.mailbox),
         )
+        self.tell(change)
+
+    def tell(self, change: Change) -> None:
+        """Tell all of a change, perhaps of a place in another process."""
         for watch in self._watches:
             watch.add(change)
 

@@ -4,7 +4,9 @@ root (one_for_one)
 ├─ inboxes             one subtree per handle, dynamic: inbox
 ├─ inbox-router        finds the inbox of a handle
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
+├─ workers             where wanted: processes that have terminals below them
 ├─ terminal-directory  spawns, lists and closes terminals
+├─ nodes, node-keeper  where wanted: hosts that have joined; who lets them
 ├─ workspaces          named directories, their shells, commands without a terminal
 ├─ connections         one actor per client, dynamic
 ├─ daemon              status, tree, sessions, the end
@@ -14,43 +16,41 @@ root (one_for_one)
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 import structlog
 import trio
 
 from actors import (
-    AskError,
     ChildSpec,
-    LifeEvent,
     MailboxSpec,
-    MisuseError,
     Overflow,
-    SlowStep,
     StartFailed,
     SupervisorSpec,
-    System,
     describe,
     open_system,
-    root_cause,
 )
-from actors.faults import RUNTIME, armed
 from aegis import __version__
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
-from aegis.errors import AegisError, StartupError, StorageError
-from aegis.faults import VARIABLE, plan_from_environment
-from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
-from aegis.journal.disk import Disk, OsDisk, sync_directory
-from aegis.journal.faults import JOURNAL
+from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.keyring import Keyring
 from aegis.launching import forget_launcher
+from aegis.lifetime import (
+    end_terminals,
+    faults_armed,
+    ignore_signals,
+    log_life,
+    log_slow_step,
+    startup_error,
+    stop_on_signals,
+    sync_state,
+)
 from aegis.process import (
     LastingStream,
     cannot_start,
@@ -66,27 +66,15 @@ from aegis.root import State, remove_endpoint, write_endpoint
 from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
 from aegis.servers.crowd import Crowd
-from aegis.servers.faults import SERVERS
 from aegis.servers.serving import Address, Gateway, limits_here
 from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
-from aegis.terminals.asking import ask_again
-from aegis.terminals.directory import EndAllTerminals, TerminalDirectory
-from aegis.terminals.faults import TERMINALS
+from aegis.terminals.directory import TerminalDirectory
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_host import ProcessHost
 from aegis.workspaces.directory import WorkspaceDirectory
 
 log = structlog.get_logger("aegis")
-
-FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
-"""Every fault point there is."""
-
-END_TERMINALS_S = 1.4
-"""How long the terminals may take to end; with all the rest the stop stays within two seconds."""
-
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The signals that stop a daemon in order."""
 
 READY = """\
 aegis-actors is ready for {root}
@@ -106,6 +94,29 @@ BEYOND_LOOPBACK = """\
                 nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
+NODES_BEYOND_LOOPBACK = """\
+  BEWARE        other machines can reach the address of nodes: whoever has
+                node.key runs commands as you, and nothing is encrypted;
+                127.0.0.1 behind ssh, or WireGuard, is safer"""
+
+
+class Nodes(Protocol):
+    """What the tree has for nodes: a ``NodePlan``, which is loaded only where one is wanted."""
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of the worker processes."""
+        ...
+
+    def supervisor_of_workers(self) -> SupervisorSpec:
+        """What comes before who places terminals there."""
+        ...
+
+    def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
+        """What comes behind it."""
+        ...
+
+
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
@@ -118,45 +129,13 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
         keys = open_keys(state.directory)
         address = choose_address(settings, state)
         try:
-            with _faults_armed():
+            with faults_armed():
                 trio.run(_serve, settings, configuration, state, keys, address, shell_file_limit)
         except StartFailed as error:
-            raise _startup_error(error) from error
+            raise startup_error(error) from error
         finally:
-            _ignore_signals()
+            ignore_signals()
     return 0
-
-
-def sync_state(disk: Disk, state: State) -> None:
-    """Let the names of the state's directories be on the medium, whoever made them, and when.
-
-    All that is acknowledged lies in them. Likewise the names in the state's directory: its keys are
-    given out from now on, and the daemon that made them may have been killed before it had synced
-    their name. Raises ``StartupError``.
-    """
-    try:
-        for directory in (state.root, state.directory.parent, state.directory):
-            with contextlib.suppress(PermissionError):  # one may enter a root that one cannot read
-                sync_directory(disk, directory)
-    except OSError as error:
-        raise StartupError(
-            f"cannot sync {state.directory}: {error.strerror}; the daemon keeps its state there"
-        ) from error
-
-
-@contextlib.contextmanager
-def _faults_armed() -> Iterator[None]:
-    """Whatever the environment wants to go wrong, for tests of what is promised then."""
-    plan = plan_from_environment(os.environ)
-    if plan is None:
-        yield
-        return
-    log.warning("faults armed", faults=[f"{name}@{number}" for name, number in plan.faults])
-    try:
-        with armed(plan, *FAULT_TABLES):
-            yield
-    except MisuseError as error:
-        raise StartupError(f"{VARIABLE}: {error}") from error
 
 
 def choose_address(settings: DaemonSettings, state: State) -> Address:
@@ -180,10 +159,12 @@ def daemon_tree(
     shell_file_limit: int,
     host: ProcessHost | None = None,
     configuration: Configuration | None = None,
+    nodes: Nodes | None = None,
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
 
-    Without a ``configuration`` all is as an empty file would have it.
+    Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
+    neither workers nor hosts.
     """
     configuration = Configuration() if configuration is None else configuration
     flusher = Flusher()
@@ -202,6 +183,7 @@ def daemon_tree(
                 },
             ),
             SupervisorSpec(name="terminals", dynamic=True),
+            *(() if nodes is None else (nodes.supervisor_of_workers(),)),
             ChildSpec(
                 name="terminal-directory",
                 actor=TerminalDirectory,
@@ -209,6 +191,7 @@ def daemon_tree(
                     "root": settings.root,
                     "directory": state.terminals,
                     "workspace": state.workspace,
+                    "nodes": state.nodes,
                     "restore": not settings.clean,
                     "supervisor": "root/terminals",
                     "inboxes": "root/inbox-router",
@@ -216,8 +199,10 @@ def daemon_tree(
                     "shell_file_limit": shell_file_limit,
                     "raw_log_bytes": configuration.terminals.raw_log_bytes,
                     "host": host,
+                    "workers": () if nodes is None else nodes.workers,
                 },
             ),
+            *(() if nodes is None else nodes.hosts_and_keeper()),
             ChildSpec(
                 name="workspaces",
                 actor=WorkspaceDirectory,
@@ -271,65 +256,33 @@ async def _serve(
 ) -> None:
     stop = trio.Event()
     let_shells_heed_signals()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
-    tree = daemon_tree(
-        settings, state, keyring, stop, shell_file_limit, configuration=configuration
-    )
-    async with open_system(
-        tree, observer=_log_life, on_slow_step=_log_slow_step, debug=settings.debug
-    ) as system:
-        _announce(state, keyring)
-        try:
-            await stop.wait()
-        finally:
-            _withdraw(state)
-        keep_what_is_there()  # its end is near: there is no time to look for garbage
-        await _end_terminals(system)
-        system.ref("root/inbox-router").tell(EndWaits())
+    async with _nodes(settings, state, configuration) as nodes:
+        tree = daemon_tree(
+            settings,
+            state,
+            keyring,
+            stop,
+            shell_file_limit,
+            configuration=configuration,
+            nodes=nodes,
+        )
+        async with open_system(
+            tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug
+        ) as system:
+            _announce(settings, state, keyring)
+            try:
+                await stop.wait()
+            finally:
+                _withdraw(state)
+            keep_what_is_there()  # its end is near: there is no time to look for garbage
+            await end_terminals(system)
+            system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
 
 
-def _stop_on_signals(stop: trio.Event) -> None:
-    """From now to the end of the process these signals mean "stop", however often they come.
-
-    SIGHUP too, when the window is closed that it runs in, unless it was to be ignored (``nohup``).
-    """
-    token = trio.lowlevel.current_trio_token()
-
-    def on_signal(number: int, _: object) -> None:
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(_begin_stop, stop, number)
-
-    for number in STOPPING:
-        if number is not signal.SIGHUP or signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, on_signal)
-
-
-def _ignore_signals() -> None:
-    """The process ends by itself now; Python would give these signals their deadly meaning back."""
-    for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _begin_stop(stop: trio.Event, number: int) -> None:
-    if not stop.is_set():
-        log.info("stopping", signal=signal.Signals(number).name)
-        stop.set()
-
-
-async def _end_terminals(system: System) -> None:
-    """Write the records of what is in flight and end every process, before anything else stops."""
-    with trio.CancelScope(shield=True):
-        try:
-            directory = system.registry.find("service", "terminals")
-            assert directory is not None
-            await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
-        except AskError as error:
-            log.warning("terminals did not end in time", error=str(error))
-
-
-def _announce(state: State, keyring: Keyring) -> None:
+def _announce(settings: DaemonSettings, state: State, keyring: Keyring) -> None:
     """Say where the daemon is: in the endpoint file for programs, on standard output for people.
 
     Raises ``StartupError`` if the disk refuses.
@@ -343,6 +296,8 @@ def _announce(state: State, keyring: Keyring) -> None:
     text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
+    if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):
+        text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
     out = LastingStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()
@@ -356,26 +311,15 @@ def _withdraw(state: State) -> None:
         log.warning("endpoint not removed", file=str(state.endpoint), error=describe(error))
 
 
-def _log_life(event: LifeEvent) -> None:
-    if event.error is None:
-        log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
-    elif isinstance(root_cause(event.error), StartupError):
-        log.debug(event.kind, actor=event.path, error=describe(event.error))
-    elif isinstance(root_cause(event.error), StorageError):  # the disk's fault: no line of ours
-        log.warning(event.kind, actor=event.path, error=describe(event.error))
-    else:
-        log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
+@contextlib.asynccontextmanager
+async def _nodes(
+    settings: DaemonSettings, state: State, configuration: Configuration
+) -> AsyncIterator[Nodes | None]:
+    """What nodes need, where there are to be any: else nothing of it is loaded."""
+    if not settings.workers and settings.nodes_address is None:
+        yield None
+        return
+    from aegis.nodes.plan import open_plan
 
-
-def _log_slow_step(step: SlowStep) -> None:
-    shown = {"stack": step.stack} if step.stack else {}
-    ms = round(step.duration_s * 1000)
-    log.warning("slow step", actor=step.path, task=step.task, ms=ms, **shown)
-
-
-def _startup_error(error: BaseException) -> StartupError:
-    """The reason, as one sentence, why the tree did not come up."""
-    cause = root_cause(error)
-    if isinstance(cause, StartupError):
-        return cause
-    return StartupError(str(cause) if isinstance(cause, AegisError) else describe(cause))
+    async with open_plan(settings, state, configuration.terminals.raw_log_bytes) as plan:
+        yield plan

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import trio
 
-from actors import Actor, Ref, Reply, count
+from actors import Actor, ActorCrashed, AskError, Ref, Reply, count
 from aegis.errors import AegisError
 from aegis.names import check_handle
 from aegis.protocol.daemon import (
@@ -26,8 +26,12 @@ from aegis.protocol.daemon import (
     Voided,
     tree_node,
 )
+from aegis.protocol.nodes import ListNodes, NodeStatus, merged_nodes
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+LIST_NODES_S = 2.0
+"""How long whoever knows nodes may take to name them; the status is shown without them then."""
 
 
 Asked = GetStatus | GetTree | NewSession | ListSessions | RevokeSession | RotateToken | StopDaemon
@@ -93,7 +97,7 @@ class Daemon(Actor[Asked]):
         """Answer one of the daemon's own commands."""
         match message:
             case GetStatus():
-                self.reply(message, self._status())
+                self.context.start_soon(self._answer_status, self.defer(message))
             case GetTree():
                 self.reply(message, tree_node(self.context.system.tree()))
             case ListSessions():
@@ -125,7 +129,25 @@ class Daemon(Actor[Asked]):
             case RotateToken(session=session, all_keys=all_keys):
                 return await self._keyring.rotate(session, all_keys=all_keys)
 
-    def _status(self) -> DaemonStatus:
+    async def _answer_status(self, reply: Reply[DaemonStatus]) -> None:
+        running = await self._nodes_of("nodes")
+        remembered = await self._nodes_of("terminals")
+        reply.send(self._status(merged_nodes(running, remembered)))
+
+    async def _nodes_of(self, service: str) -> list[NodeStatus]:
+        """The nodes that this service knows of; none where it is not there or gives no answer."""
+        with trio.move_on_after(LIST_NODES_S):
+            while True:
+                known = self.context.system.registry.find("service", service)
+                try:
+                    return [] if known is None else (await known.ask(ListNodes())).result
+                except ActorCrashed:
+                    continue
+                except AskError:
+                    break
+        return []
+
+    def _status(self, nodes: list[NodeStatus]) -> DaemonStatus:
         system = self.context.system
         return DaemonStatus(
             version=self._version,
@@ -140,6 +162,7 @@ class Daemon(Actor[Asked]):
             handles=system.registry.names("inbox"),
             connections=len(system.supervisor("root/connections").names),
             late_replies=system.late_replies,
+            nodes=nodes,
         )
 
 

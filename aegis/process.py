@@ -44,7 +44,7 @@ def hold_root(state: State) -> Iterator[None]:
     try:
         _take_lock(lock, state)
         _check_version(state)
-        _keep_out_of_repositories(state)
+        keep_out_of_repositories(state)
         yield
     finally:
         os.close(lock)
@@ -113,7 +113,7 @@ def _check_version(state: State) -> None:
         )
 
 
-def _keep_out_of_repositories(state: State) -> None:
+def keep_out_of_repositories(state: State) -> None:
     """Let git pass over the state, which holds keys: a root is often somebody's repository.
 
     What somebody put there instead stays. It works without, so a disk may refuse it.

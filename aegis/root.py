@@ -57,6 +57,16 @@ class State(NamedTuple):
         return self.directory / "workspaces.json"
 
     @property
+    def nodes(self) -> Path:
+        """Which terminals hosts that joined have."""
+        return self.directory / "nodes.json"
+
+    @property
+    def node_key(self) -> Path:
+        """The key that hosts need to join."""
+        return self.directory / "node.key"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

@@ -1,12 +1,37 @@
-"""What ``aegis-actors up`` was asked for."""
+"""What ``aegis-actors up`` and ``aegis-actors join`` were asked for."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
+
+_IPV6 = r"\[(?=[^\]]*:)[0-9A-Za-z:.%]{2,64}\]"
+_ADDRESS = re.compile(rf"({_IPV6}|[^\s:/@\[\]]{{1,253}}):([0-9]{{1,5}})", re.ASCII)
+
+
+class NodesAddress(NamedTuple):
+    """Where joining hosts reach a daemon: a name or an address, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def nodes_address(text: str) -> NodesAddress:
+    """The address that ``HOST:PORT`` names; IPv6 stands in brackets. Raises ``ValueError``."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found[2]) > 65_535:
+        raise ValueError(
+            "must be HOST:PORT with a port up to 65535, such as 127.0.0.1:8421 or [::1]:8421"
+        )
+    return NodesAddress(found[1].strip("[]"), int(found[2]))
 
 
 class DaemonSettings(NamedTuple):
@@ -15,7 +40,8 @@ class DaemonSettings(NamedTuple):
     ``port`` None: the one that this root used last, else ``DEFAULT_PORT``, else a free one; 0: a
     free one. ``log_level`` is one of debug, info, warning, error. ``clean``: start none of the
     terminals that were open. ``debug``: show where a step was that blocked everything, at the cost
-    of a thread.
+    of a thread. ``workers`` is how many processes terminals are spread over; 0: they run in the
+    daemon's own. ``nodes_address`` is where hosts may join; None: nowhere.
     """
 
     root: Path
@@ -24,3 +50,18 @@ class DaemonSettings(NamedTuple):
     log_level: str = "info"
     clean: bool = False
     debug: bool = False
+    workers: int = 0
+    nodes_address: NodesAddress | None = None
+
+
+class JoinSettings(NamedTuple):
+    """How to join a daemon as the host ``name``, with the terminals and the state of ``root``.
+
+    ``address`` is where that daemon takes nodes, ``key_file`` holds the key that both have.
+    """
+
+    address: NodesAddress
+    name: str
+    root: Path
+    key_file: Path
+    log_level: str = "info"

@@ -34,12 +34,56 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis", ("aegis.client",)),
     ("aegis.root", ()),
     ("aegis.settings", ()),
+    (
+        "aegis.node_key",
+        (
+            "actors.nodes.key",
+            "aegis.errors",
+            "aegis.journal.disk",
+            "aegis.process",
+            "aegis.root",
+        ),
+    ),
     ("aegis.launching", ()),
     ("aegis.process", ("aegis.errors", "aegis.root")),
     ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
     (
         "aegis.keyring",
         ("aegis.errors", "aegis.journal.disk", "aegis.protocol", "aegis.root", "aegis.servers"),
+    ),
+    (
+        "aegis.lifetime",
+        (
+            "actors",
+            "aegis.errors",
+            "aegis.faults",
+            "aegis.inboxes.faults",
+            "aegis.journal",
+            "aegis.root",
+            "aegis.servers.faults",
+            "aegis.terminals",
+        ),
+    ),
+    # Where terminals run beside the daemon's own process.
+    (
+        "aegis.nodes*",
+        (
+            "actors",
+            "aegis.__version__",
+            "aegis.clock",
+            "aegis.errors",
+            "aegis.journal",
+            "aegis.launching",
+            "aegis.lifetime",
+            "aegis.names",
+            "aegis.node_key",
+            "aegis.nodes",
+            "aegis.process",
+            "aegis.protocol",
+            "aegis.root",
+            "aegis.settings",
+            "aegis.terminals",
+        ),
     ),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
@@ -123,6 +167,8 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     (
         "aegis.cli.up",
         (
+            "actors.errors",
+            "actors.nodes.installed",
             "aegis.app",
             "aegis.cli",
             "aegis.configuration",
@@ -131,6 +177,20 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.settings",
         ),
     ),
+    (
+        "aegis.cli.node",
+        (
+            "actors.errors",
+            "actors.nodes.installed",
+            "aegis.cli",
+            "aegis.errors",
+            "aegis.node_key",
+            "aegis.protocol.naming",
+            "aegis.root",
+            "aegis.settings",
+        ),
+    ),
+    ("aegis.cli.addresses", ("aegis.settings",)),
     ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.root")),
     ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
     ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
@@ -245,6 +305,7 @@ ONLY_IN = {
     "cattrs": ("actors.codec*",),
     "re2": ("aegis.terminals.patterns",),
     "tractor": ("actors.nodes.compat.loading",),
+    "msgspec": ("actors.nodes.packets",),
     "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
@@ -254,11 +315,18 @@ ONLY_IN = {
 
 KNOWN_ONLY_TO: dict[str, tuple[str, ...]] = {
     "aegis.chaos": ("aegis.chaos*", "aegis.cli.chaos"),
-    "actors.nodes": ("actors.nodes*",),
+    "actors.nodes": (
+        "actors.nodes*",
+        "aegis.nodes*",
+        "aegis.node_key",
+        "aegis.cli.up",
+        "aegis.cli.node",
+    ),
+    "aegis.nodes": ("aegis.nodes*", "aegis.app"),
 }
 """Parts of ours that nobody else may load, not even ``app``: what tries a daemon is not in it.
 
-Nothing loads nodes yet: they need an extra that may not be there.
+Nodes need an extra that may not be there: whoever does without them does not load them.
 """
 
 ONLY_LAZILY = {
@@ -272,10 +340,13 @@ ONLY_LAZILY = {
     "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
     "aegis.errors": ("aegis.cli*",),
+    "aegis.nodes": ("aegis.app", "aegis.cli*"),
+    "aegis.node_key": ("aegis.cli*",),
+    "actors": ("aegis.cli*",),
 }
 """Imported inside functions only, by these."""
 
-RUNTIME_LIBRARIES = frozenset({"trio", "outcome", "attr", "attrs", "cattrs", "tractor"})
+RUNTIME_LIBRARIES = frozenset({"trio", "outcome", "attr", "attrs", "cattrs", "tractor", "msgspec"})
 """All that ``actors`` may import beside the standard library; ``outcome`` is Trio's own."""
 
 
@@ -400,8 +471,8 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("actors.nodes.worker", "def f():\n    import tractor", "only actors.nodes.compat.loading"),
         ("actors.nodes.compat.root", "def f():\n    import tractor._actor", "only actors.nodes."),
         ("actors.cell", "def f():\n    import tractor", "only actors.nodes.compat.loading may"),
-        ("actors.supervisor", "from actors.nodes.worker import Worker", "only actors.nodes* may"),
-        ("aegis.app", "from actors.nodes import Worker", "only actors.nodes* may"),
+        ("actors.supervisor", "from actors.nodes.worker import Worker", "only actors.nodes*"),
+        ("aegis.app", "from actors.nodes import Worker", "only actors.nodes*"),
         ("actors.cell", "from .errors import ActorError", "imports are absolute"),
         ("actors.policy", "import trio", "pure"),
         ("actors.codec.reading", "from actors.ref import Ref", "the law"),

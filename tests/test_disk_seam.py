@@ -54,6 +54,9 @@ KNOW_THE_REAL_ONE = {
     "aegis/journal/flusher.py",
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
+    "aegis/node_key.py",
+    "aegis/nodes/identity.py",
+    "aegis/nodes/joining.py",
 }
 
 

@@ -19,7 +19,6 @@ import pytest
 import actors
 import aegis
 from actors.faults import FaultPoint, FaultTable, Plan
-from aegis.app import FAULT_TABLES
 from aegis.chaos.exhaustive import Exploration
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.drawing import POINTS as STRUCK_BY_RING_2
@@ -27,6 +26,7 @@ from aegis.chaos.histories.drawing import make_script
 from aegis.chaos.histories.playing import play
 from aegis.chaos.histories.trouble import TroubledPlan
 from aegis.chaos.strikes import Kind, Strike
+from aegis.lifetime import FAULT_TABLES
 from tests.faults.terminals import StartRunFinish
 from tests.faults.test_exhaustive import SCENARIOS
 

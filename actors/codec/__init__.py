@@ -6,7 +6,8 @@ this file, so that no default of cattrs is ever met. The rules:
 
 - A field may be ``str``, ``int``, ``float``, ``bool``, ``None``, ``Literal``, ``list``, ``tuple``,
   ``dict`` with text keys, an attrs class (also a recursive one), a union of these, or ``Any``
-  (passed on unread). Any other type is a ``MisuseError`` when its class is first met.
+  (passed on unread). It may be ``bytes`` in messages between processes, which are no JSON. Any
+  other type is a ``MisuseError`` when its class is first met.
 - Missing and unknown keys are errors. ``True`` is no int. An int fits where a float is asked, and
   becomes one; a float never fits where an int is asked, ``5.0`` neither.
 - An int lies within ±(2**53 - 1), what every reader of JSON keeps exactly (RFC 7493, section 2.2);

@@ -11,7 +11,7 @@ from cattrs import Converter
 from actors.errors import MisuseError
 
 NONE = type(None)
-SCALARS = frozenset({str, int, float, bool, NONE})
+SCALARS = frozenset({str, bytes, int, float, bool, NONE})
 ANYTHING = frozenset({Any, object})
 
 CONVERTER = Converter()

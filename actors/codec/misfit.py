@@ -22,6 +22,7 @@ _BITS_PER_DIGIT = 3.3219
 
 _PHRASES: dict[Any, str] = {
     str: "text",
+    bytes: "bytes",
     int: "a whole number",
     float: "a number",
     bool: "true or false",

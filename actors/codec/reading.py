@@ -70,6 +70,12 @@ def _refuse_surrogates(text: str) -> None:
         ) from None
 
 
+def _read_bytes(value: Any, _: Any) -> bytes:
+    if type(value) is not bytes:
+        raise must_be("bytes", value)
+    return value
+
+
 def _read_int(value: Any, _: Any) -> int:
     if type(value) is not int:
         raise must_be("a whole number", value)
@@ -107,6 +113,7 @@ def _read_anything(value: Any, _: Any) -> Any:
 
 _PLAIN_READERS: dict[Any, Reader] = {
     str: _read_text,
+    bytes: _read_bytes,
     int: _read_int,
     float: _read_float,
     bool: _read_bool,

@@ -22,6 +22,7 @@ from click.shell_completion import (
 )
 
 from aegis.client.line import ClientError, LineClient, open_connection
+from aegis.protocol.naming import LOCAL_NODE
 from aegis.root import find_root
 
 PATIENCE_S = 1.0
@@ -55,6 +56,14 @@ def _sessions(client: LineClient) -> list[str]:
     return handles
 
 
+def _nodes(client: LineClient) -> list[str]:
+    return [each["name"] for each in client.call("status", {})["nodes"]]
+
+
+def _places(client: LineClient) -> list[str]:
+    return [LOCAL_NODE, *_nodes(client)]
+
+
 _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("term", "name"): _terminals,
     ("term", "names"): _terminals,
@@ -63,6 +72,7 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("shell", "shell"): _shells,
     ("inbox", "target"): _handles,
     ("session", "agent"): _sessions,
+    ("node", "node"): _nodes,
 }
 """By the first word of the verb and the argument's own name."""
 
@@ -73,6 +83,7 @@ _OPTIONS: Mapping[str, Names] = {
     "--as": _handles,
     "--handle": _handles,
     "--session": _sessions,
+    "--node": _places,
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -14,6 +16,7 @@ from aegis.client.line import ClientError, NoDaemon
 
 DOWN_TIMEOUT_S = 10.0
 
+_NODES_HEAD = ["node", "kind", "state", "terminals", "where", "since"]
 _TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
 
 
@@ -51,8 +54,10 @@ def _wait_gone(process: int, pid: int) -> None:
 def status(daemon: Daemon) -> None:
     """Show where the daemon is and how it does."""
     reply = daemon.call("status")
+    nodes = reply.get("nodes", [])
+    facts = {name: value for name, value in reply.items() if name != "nodes"}
     shown = {
-        **reply,
+        **facts,
         "uptime_s": duration(reply["uptime_s"]),
         "rss_bytes": f"{reply['rss_bytes'] / 2**20:.1f} MiB",
     }
@@ -64,7 +69,14 @@ def status(daemon: Daemon) -> None:
     }
     width = max(len(names.get(name, name)) for name in shown)
     lines = [f"{names.get(name, name).ljust(width)}  {cell(shown[name])}" for name in shown]
+    if nodes:
+        lines += ["", table(_NODES_HEAD, map(_node_row, nodes))]
     daemon.show(reply, lambda: print_lines("\n".join(lines)))
+
+
+def _node_row(node: Mapping[str, Any]) -> list[object]:
+    where = f"pid {node['pid']}" if node["pid"] is not None else node["address"]
+    return [node["name"], node["kind"], node["state"], node["terminals"], where, node["since"]]
 
 
 @click.command()

@@ -39,6 +39,8 @@ _VERBS = {
     "inbox": "aegis.cli.inbox:inbox",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
+    "node": "aegis.cli.node:node",
+    "join": "aegis.cli.node:join",
     "mcp": "aegis.cli.mcp:mcp",
     "doctor": "aegis.cli.doctor:doctor",
     "config": "aegis.cli.config:config",

@@ -21,6 +21,7 @@ from aegis.cli.show import (
     table,
 )
 from aegis.cli.verb import Daemon, from_here, verb
+from aegis.protocol.naming import LOCAL_NODE
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 
@@ -48,6 +49,7 @@ term.add_command(broadcast)
     type=click.Choice(["merged", "separate"]),
     help="Whether standard error of commands is told apart.",
 )
+@click.option("--node", help="Where it is to run: local, a worker, or a host that has joined.")
 @verb
 def spawn(
     daemon: Daemon,
@@ -78,6 +80,9 @@ def list_terminals(daemon: Daemon) -> None:
 
 
 def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
+    """The terminals as a table; where they run is told as soon as that may be elsewhere."""
+    shows_nodes = any(info["node"] != LOCAL_NODE for info in infos)
+    head = [*_LIST_HEAD, "node"] if shows_nodes else _LIST_HEAD
     rows = [
         [
             info["name"],
@@ -88,10 +93,11 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
             info["last_exit"],
             info["subscribers"],
             info["cwd"],
+            *([info["node"]] if shows_nodes else []),
         ]
         for info in infos
     ]
-    return table(_LIST_HEAD, rows)
+    return table(head, rows)
 
 
 term.add_command(run)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from aegis.cli.addresses import where_nodes_come_in
 from aegis.cli.config import refuse
 from aegis.cli.verb import DIRECTORY, globals_now, here
 from aegis.root import CONFIG_NAME, find_root
@@ -24,10 +26,20 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--port", type=_PORTS, help=_PORT_HELP)
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
 @click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 64),
+    help="Spread terminals over so many processes; default: nodes.workers of .aegis.yaml, else 0.",
+)
+@click.option(
+    "--nodes",
+    "nodes_address",
+    metavar="HOST:PORT",
+    callback=where_nodes_come_in,
+    help="Let hosts join here; default: none may.",
+)
 @click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")
-def up(
-    root: Path | None, host: str, port: int | None, log_level: str, clean: bool, debug: bool
-) -> int:
+def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -> int:
     """Start the daemon and run until it is stopped.
 
     The terminals that were open when the last one ended are started again, with fresh shells.
@@ -39,7 +51,7 @@ def up(
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
     given = root or globals_now().root
     directory = given.resolve() if given else find_root(here())
-    level = "debug" if debug else log_level
+    level = "debug" if options["debug"] else log_level
     # Imported last: they bring the whole system, which no other verb needs.
     from aegis.configuration.file import read_configuration
     from aegis.configuration.problems import BadConfiguration
@@ -48,10 +60,22 @@ def up(
         configuration = read_configuration(directory / CONFIG_NAME).configuration
     except BadConfiguration as error:
         return refuse(error.lines())
+    from actors.errors import NodeError
     from aegis.app import run_daemon
     from aegis.errors import StartupError
 
+    wanted = configuration.nodes.workers if workers is None else workers
+    settings = DaemonSettings(root=directory, log_level=level, workers=wanted, **options)
     try:
-        return run_daemon(DaemonSettings(directory, host, port, level, clean, debug), configuration)
-    except StartupError as error:
+        _check_nodes(settings)
+        return run_daemon(settings, configuration)
+    except (StartupError, NodeError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _check_nodes(settings: DaemonSettings) -> None:
+    """Raise ``NodesNotInstalled`` where nodes are wanted and what they need is missing."""
+    if settings.workers or settings.nodes_address is not None:
+        from actors.nodes.installed import check_installed
+
+        check_installed()

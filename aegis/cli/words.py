@@ -16,7 +16,7 @@ _TOOL = re.compile(
     r"(?<![\w'\"])(?:aegis_)?(?:"
     "(term)_(broadcast|close|keys|list|output|read|run|spawn|subscribe|unsubscribe|wait)"
     "|(workspace)_(create|delete|exec|list)|(shell)_(close|open|read|signal|write)"
-    r"|(inbox)_(read|wait)|(session)_(list|new|revoke))(?![\w'\"])"
+    r"|(inbox)_(read|wait)|(session)_(list|new|revoke)|(node)_(forget))(?![\w'\"])"
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import attrs
 
 from actors.codec import resolved_fields
+from aegis.configuration.nodes import NodesSection
 from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.terminals import TerminalsSection
 
@@ -20,6 +21,7 @@ class Configuration:
     """What ``.aegis.yaml`` says, and the defaults of all that it does not say."""
 
     terminals: TerminalsSection = attrs.field(factory=TerminalsSection)
+    nodes: NodesSection = attrs.field(factory=NodesSection)
 
 
 @attrs.frozen

@@ -9,13 +9,15 @@ import attrs
 
 from aegis.protocol.command import Command, described, matching
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.nodes import NodeStatus
 
 
 @attrs.frozen(kw_only=True)
 class DaemonStatus:
     """The daemon in figures: ``uptime_s`` in seconds, ``rss_bytes`` resident memory.
 
-    ``late_replies`` counts answers that came after their asker's time and were dropped.
+    ``late_replies`` counts answers that came after their asker's time and were dropped. ``nodes``
+    are worker processes and hosts that have joined.
     """
 
     version: str
@@ -30,6 +32,7 @@ class DaemonStatus:
     handles: list[str]
     connections: int
     late_replies: int
+    nodes: list[NodeStatus] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -65,12 +65,14 @@ class DrawScreen(Request[Redraw]):
 class KeptBytes:
     """``data`` begins at ``cursor``; empty: nothing is kept from there on.
 
-    ``failure`` says why the terminal is gone, if nobody closed it.
+    ``failure`` says why the terminal is gone, if nobody closed it. ``is_back``: it is not gone; it
+    was started again, in another process, and its front is to be asked.
     """
 
     data: bytes
     cursor: int
     failure: str | None
+    is_back: bool = False
 
 
 @attrs.frozen(kw_only=True)

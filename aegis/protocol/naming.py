@@ -7,6 +7,8 @@ import re
 NAME_RULE = "1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or a digit"
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 RESERVED_HANDLES = frozenset({"human", "substrate", "all"})
+LOCAL_NODE = "local"
+"""The name of the daemon's own process, as a place of terminals."""
 
 _NAME = re.compile(NAME_PATTERN)
 

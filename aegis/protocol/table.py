@@ -12,6 +12,7 @@ from aegis.protocol import (
     control,
     daemon,
     inboxes,
+    nodes,
     output,
     screens,
     terminals,
@@ -243,6 +244,14 @@ COMMANDS: tuple[Entry, ...] = (
         command=daemon.GetTree,
         reply=daemon.TreeNode,
         read_only=True,
+        operator=True,
+    ),
+    Entry(
+        name="node_forget",
+        owner="terminals",
+        command=nodes.ForgetNode,
+        reply=nodes.Forgotten,
+        destructive=True,
         operator=True,
     ),
     Entry(

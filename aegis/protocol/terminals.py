@@ -16,7 +16,7 @@ from aegis.protocol.command import (
     described,
     matching,
 )
-from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+from aegis.protocol.naming import LOCAL_NODE, NAME_PATTERN, NAME_RULE
 
 MAX_CMD_CHARS = 1_000_000
 MAX_KEYS_CHARS = 65_536
@@ -80,7 +80,8 @@ class CommandRecord:
 class TerminalInfo:
     """A terminal as it is now. ``restarts`` counts fresh shells after the first.
 
-    ``stderr`` says whether standard error of commands is told apart.
+    ``stderr`` says whether standard error of commands is told apart. ``node`` is the place where it
+    runs; ``unreachable``: the connection to that is cut, and the rest is what was known last.
     """
 
     name: str
@@ -220,6 +221,16 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
         metadata=described(
             "merged: stdout of a record holds both, as they came; separate: standard error of "
             "commands given to term_run is in stderr. Only bash and zsh can separate them."
+        ),
+    )
+    node: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            f"Where it is to run: {LOCAL_NODE!r}, a worker (w1, w2, …) or a host that has joined, "
+            "by its name. Default: on this machine, wherever there is room; a closed terminal of a "
+            "host goes on there.",
+            pattern=f"^{NAME_PATTERN}$",
         ),
     )
 

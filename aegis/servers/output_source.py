@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import trio
+
 from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
 from aegis.errors import NotFound, Unavailable
 from aegis.protocol.feeds import (
@@ -30,6 +32,9 @@ from aegis.protocol.streams import (
 from aegis.servers.outlet import StreamOut
 
 T = TypeVar("T")
+
+AGAIN_S = 0.05
+"""Seconds before a terminal that ended as soon as it had come back is asked for again."""
 
 STOPPING = "the daemon is starting or stopping; try again"
 
@@ -77,7 +82,14 @@ class _Follower:
             self._cursor = drawn.cursor
 
     async def send_all(self) -> None:
-        """Until the last byte."""
+        """Until the last byte, through all the processes that the terminal is in."""
+        await self._send_printed()
+        while await self._send_kept():
+            await self._go_on()
+            await self._send_printed()
+
+    async def _send_printed(self) -> None:
+        """Until the actor that knows has ended, or has told the last byte."""
         while True:
             size = await self._out.room_for_bytes()
             try:
@@ -88,7 +100,17 @@ class _Follower:
             if news.is_over and self._cursor == news.cursor + len(news.data):
                 break
             await self._send_view(news.view)
-        await self._send_kept()
+
+    async def _go_on(self) -> None:
+        """The terminal was started again elsewhere: follow that, from the last byte sent on."""
+        request = FollowOutput(name=self._name, cursor=self._cursor, max_bytes=0)
+        try:
+            begun = await self._ask(self._front(), request)
+        except ActorStopped:  # that one has ended too; who knows of it is asked again
+            await trio.sleep(AGAIN_S)
+            return
+        self._source = self._system.ref(begun.source)
+        await self._send_view(begun.view)
 
     def _request(self, size: int) -> FollowOutput:
         return FollowOutput(
@@ -120,10 +142,11 @@ class _Follower:
             await self._out.room()
             await self._out.item(StateItem(state=view.state))
 
-    async def _send_kept(self) -> None:
+    async def _send_kept(self) -> bool:
         """The terminal is gone: what of its output was not sent is read from what it left.
 
-        Raises ``Unavailable`` if nobody closed it.
+        Or its worker died: true once it was started again. Raises ``Unavailable`` if it is gone and
+        nobody closed it.
         """
         directory = self._system.registry.find("service", "terminals")
         while directory is not None:
@@ -132,9 +155,11 @@ class _Follower:
             try:
                 kept = await self._ask(directory, request)
             except NotFound:
-                return  # it was purged
+                return False  # it was purged
             except AskError:
                 break
+            if kept.is_back:
+                return True
             if kept.cursor > self._cursor:
                 await self._out.gap(kept.cursor - self._cursor, kept.cursor)
                 self._cursor = kept.cursor
@@ -144,17 +169,14 @@ class _Follower:
             elif kept.failure is not None:
                 raise Unavailable(kept.failure)
             else:
-                return
+                return False
         raise Unavailable(STOPPING)
 
     def _type(self, keys: bytes) -> Reply[Any]:
         """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
         handle = self._command.from_handle
         request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
-        front = self._system.registry.find("terminal", name_key(self._name))
-        if front is None or front.is_stopped:
-            raise Unavailable(f"terminal {self._name!r} is closed; nothing can be typed there")
-        return front.send_request(request)
+        return self._front().send_request(request)
 
     def _front(self) -> Ref[Any]:
         registry = self._system.registry

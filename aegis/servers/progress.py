@@ -79,7 +79,9 @@ async def _news(registry: Registry, request: FollowCommand) -> Progress | None:
     """The next thing to tell; None if the terminal is gone, or cannot tell anything more."""
     while True:
         front = registry.find("terminal", name_key(request.name))
-        if front is None or front.is_stopped:
+        if front is None or front.is_stopped:  # its worker may have died: it comes back then
+            front = registry.find("service", "terminals")
+        if front is None:
             return None
         try:
             reply: Progress = await front.send_request(request).wait()

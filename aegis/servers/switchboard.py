@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
+import attrs
 import structlog
 import trio
 
@@ -14,6 +15,7 @@ from actors import (
     AskError,
     ChildSpec,
     MisuseError,
+    NodeDied,
     Ref,
     Restart,
     System,
@@ -31,6 +33,12 @@ log = structlog.get_logger("aegis.servers")
 
 GRACE_S = 30.0
 """Seconds beyond a command's own timeout after which a call that got no answer is given up."""
+
+TIME_LIMITS = ("timeout", "wait_s")
+"""The arguments that say how long a call may take, in seconds."""
+
+SHORTEST_S = 0.01
+"""The least that those may be."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]")
 
@@ -138,16 +146,37 @@ def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: typ
 
 
 async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, object]) -> object:
-    reply = connection.send_request(Invoke(command=entry.name, arguments=arguments))
-    patience_s = _patience_s(arguments)
-    with trio.move_on_after(patience_s):
-        return await reply.wait()
+    """What only looks or waits is asked again where the worker died that would have answered."""
+    begun, patience_s, asked = trio.current_time(), _patience_s(arguments), arguments
+    with trio.move_on_at(begun + patience_s):
+        while True:
+            reply = connection.send_request(Invoke(command=entry.name, arguments=asked))
+            try:
+                return await reply.wait()
+            except NodeDied:
+                if not entry.read_only:
+                    raise
+                asked = _later(entry, arguments, trio.current_time() - begun)
     raise AskDeadline(f"no answer within {patience_s:g} s")
+
+
+def _later(entry: Entry, arguments: Mapping[str, object], passed_s: float) -> Mapping[str, object]:
+    """The same call when so much of the time that it may take has passed."""
+    fields = attrs.fields_dict(entry.command)
+    limits = {
+        name: arguments.get(name, fields[name].default) for name in TIME_LIMITS if name in fields
+    }
+    left = {
+        name: max(SHORTEST_S, limit - passed_s)
+        for name, limit in limits.items()
+        if isinstance(limit, int | float) and limit
+    }
+    return {**arguments, **left}
 
 
 def _patience_s(arguments: Mapping[str, object]) -> float:
     """However long the command may wait by its own arguments, and some grace."""
-    given = [arguments.get(name) for name in ("timeout", "wait_s")]
+    given = [arguments.get(name) for name in TIME_LIMITS]
     valid = [
         each for each in given if isinstance(each, (int, float)) and 0 <= each <= MAX_TIMEOUT_S
     ]

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.errors import ActorStopped, AskDeadline, AskError, MailboxFull
+from actors.errors import (
+    ActorStopped,
+    AskDeadline,
+    AskError,
+    MailboxFull,
+    NodeDied,
+    Unreachable,
+)
 from aegis.errors import Unavailable
 from aegis.names import shorten
+from aegis.protocol.nodes import unreachable
 from aegis.protocol.table import Entry
 
 CALL_AGAIN = "nothing is lost: call again"
@@ -53,6 +61,7 @@ REMEDIES = {
     "handoff": "your message may have been delivered: sent again, it may be there twice",
     "status": CALL_AGAIN,
     "tree": CALL_AGAIN,
+    "node_forget": AGAIN_DOES_NO_HARM,
     "session_new": AGAIN_DOES_NO_HARM,
     "session_list": CALL_AGAIN,
     "session_revoke": LOOK_AT_SESSIONS,
@@ -60,6 +69,20 @@ REMEDIES = {
     "down": AGAIN_DOES_NO_HARM,
 }
 """What became of a call, and what to do, by the name of its command."""
+
+WITH_ITS_WORKER = {
+    "term_run": "if your command was typed it was killed: look for its record with "
+    "aegis_term_read before you run it again",
+    "term_broadcast": "where your command was typed it was killed: look for its records with "
+    "aegis_term_read before you run it again",
+    "term_keys": "the keys may have been typed, and what they began was killed: look with "
+    "aegis_term_read before you send them again",
+    "term_signal": "what it was meant for was killed",
+    "shell_write": "it may have been typed, and what it began was killed: look with shell_read "
+    "before you send it again",
+    "shell_signal": "what it was meant for was killed",
+}
+"""The same where a worker has died, for commands of which that is something else."""
 
 _SUBJECTS = {
     "terminals": "the directory of terminals",
@@ -91,6 +114,10 @@ def unanswered(
                 f"{subject} has too many calls waiting already; yours was not taken: try again "
                 "later"
             )
+        case NodeDied():
+            return Unavailable(_lost(subject if entry.owner == "terminal" else "the shell", entry))
+        case Unreachable():
+            happened = _cut_off(error.path, subject, arguments)
         case AskDeadline():
             happened = f"{subject} gave no answer in time: the daemon is overloaded"
         case _:
@@ -102,6 +129,29 @@ def _subject(entry: Entry, arguments: Mapping[str, object]) -> str:
     if entry.owner == "terminal":
         return f"terminal {shorten(str(arguments.get('name')))!r}"
     return _SUBJECTS[entry.owner]
+
+
+def _lost(subject: str, entry: Entry) -> str:
+    """What is told of a worker that died."""
+    return (
+        f"{subject} lost its worker while it handled this call, and is being started again; "
+        f"{WITH_ITS_WORKER.get(entry.name, REMEDIES[entry.name])}"
+    )
+
+
+def _cut_off(path: str, subject: str, arguments: Mapping[str, object]) -> str:
+    """What is told of an actor on a host whose connection is cut."""
+    node = node_of(path)
+    if node is not None and "name" in arguments:
+        return unreachable(shorten(str(arguments["name"])), node)
+    where = "its node" if node is None else f"node {node!r}"
+    return f"{subject} gave no answer: {where} is unreachable"
+
+
+def node_of(path: str) -> str | None:
+    """The host that the actor at ``path`` is on, if it is on one that joined."""
+    root, _, below = path.partition("/nodes/")
+    return below.partition("/")[0] or None if root == "root" else None
 
 
 def _stopped(subject: str, entry: Entry) -> str:

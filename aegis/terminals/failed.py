@@ -8,6 +8,7 @@ import attrs
 import trio
 
 from aegis.errors import Unavailable
+from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalSettings
@@ -20,8 +21,8 @@ class FailedTerminal:
     ``settled`` is set when no process of it is left but those in ``leftover``, and the command
     that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
     ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
-    has its record; else it is tried once more. ``is_retried``: the disk refused, and may take it
-    later; not settled while that is tried.
+    has its record; else it is tried once more. ``is_retried``: the disk refused, or no worker was
+    up, which may pass; not settled while it is tried. ``node`` is where it ran, or was to.
     """
 
     settings: TerminalSettings
@@ -33,6 +34,7 @@ class FailedTerminal:
     leftover: tuple[str, ...] = ()
     settled: trio.Event = attrs.field(factory=trio.Event)
     is_retried: bool = False
+    node: str = LOCAL_NODE
 
     def refusal(self) -> Unavailable:
         """What is told to whoever wants to use it."""
@@ -60,10 +62,11 @@ class FailedTerminal:
             last_exit=None if self.last is None else self.last.exit,
             subscribers=self.subscribers,
             restarts=0,
-            node="local",
+            node=self.node,
         )
 
 
-def unanswered_info(settings: TerminalSettings) -> TerminalInfo:
+def unanswered_info(settings: TerminalSettings, node: str = LOCAL_NODE) -> TerminalInfo:
     """How the list shows one whose front does not answer, as far as that is known."""
-    return FailedTerminal(settings=settings, why="it does not answer").info("starting")
+    unanswered = FailedTerminal(settings=settings, why="it does not answer", node=node)
+    return unanswered.info("starting")

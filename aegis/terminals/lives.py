@@ -16,8 +16,8 @@ import attrs
 import structlog
 import trio
 
-from actors import AskError, Ref, describe, root_cause
-from aegis.errors import AegisError, StorageError, Unavailable
+from actors import ActorStopped, AskError, Ref, describe
+from aegis.errors import AegisError, StorageError
 from aegis.journal.disk import storage_error
 from aegis.journal.flusher import Flusher
 from aegis.protocol.naming import is_name, name_key
@@ -30,11 +30,18 @@ from aegis.terminals.failed import FailedTerminal
 from aegis.terminals.finalising import finalise, tell_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
+from aegis.terminals.moving import Mover
+from aegis.terminals.placed_subtrees import PlacedSubtrees, PlaceLost
+from aegis.terminals.placement import NoPlace
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.restoring import check_can_start, resaved_settings, restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.spawning import check_descriptors, default_settings, make_settings
-from aegis.terminals.subtrees import Subtrees
+from aegis.terminals.spawning import (
+    check_descriptors,
+    default_settings,
+    make_settings,
+    spawn_failure,
+)
 from aegis.terminals.workspace import Workspace
 
 log = structlog.get_logger("aegis.terminals")
@@ -55,7 +62,7 @@ class Lives:
 
     root: Path
     directory: Path
-    subtrees: Subtrees
+    subtrees: PlacedSubtrees
     workspace: Workspace
     flusher: Flusher
     scan: ProcessScan
@@ -63,10 +70,25 @@ class Lives:
     monitor: Callable[[Ref[Any]], None]
     open: dict[str, TerminalSettings] = attrs.field(factory=dict)
     failed: dict[str, FailedTerminal] = attrs.field(factory=dict)
+    mover: Mover = attrs.field(init=False)
+    _at_once: trio.CapacityLimiter = attrs.field(init=False)
+
+    @mover.default
+    def _mover(self) -> Mover:
+        return Mover(self)
+
+    @_at_once.default
+    def _limiter(self) -> trio.CapacityLimiter:
+        return trio.CapacityLimiter(RESTORED_AT_ONCE)
 
     def has(self, name: str) -> bool:
         """Whether the terminal is open."""
         return name_key(name) in self.open or name_key(name) in self.failed
+
+    def node_of(self, name: str) -> str:
+        """The name of the place where the terminal is, or was last."""
+        move = self.mover.under_way.get(name_key(name))
+        return self.subtrees.node_of(name) if move is None else move.node
 
     def files(self, name: str) -> TerminalFiles:
         """Where the terminal keeps its files, in whatever case they were named first.
@@ -78,19 +100,23 @@ class Lives:
     def known_name(self, name: str) -> str | None:
         """The name as its directory is written, if there is one. Raises ``StorageError``."""
         key = name_key(name)
+        return next((each for each in self.known_names() if name_key(each) == key), None)
+
+    def known_names(self) -> list[str]:
+        """The names of all that have a directory, as it is written. Raises ``StorageError``."""
         try:
             known = self.flusher.disk.list_directory(self.directory)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return []
         except OSError as error:
             raise storage_error("read", self.directory, error) from error
-        return next((each for each in known if name_key(each) == key and is_name(each)), None)
+        return [each for each in known if is_name(each)]
 
     # Beginning.
 
     async def find_open(self) -> None:
         """The owner has crashed: learn which terminals go on without it."""
-        for name in self.subtrees.names:
+        for name in await self.subtrees.find():
             read = partial(load_settings, self.flusher.disk, self.files(name), self.root)
             try:
                 settings = await self.flusher.call(read)
@@ -99,43 +125,55 @@ class Lives:
                 settings = None
             known = settings or default_settings(name, self.root)
             self.open[name_key(name)] = attrs.evolve(known, name=name)
+            with contextlib.suppress(ActorStopped):
+                self.monitor(self.subtrees.root(name))
 
     async def restore(self) -> None:
         """Start what the workspace names and is not open. What cannot be started has failed."""
         names = [name for name in self.workspace.names if not self.has(name)]
-        limiter = trio.CapacityLimiter(RESTORED_AT_ONCE)
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(self._restore_one, name, limiter)
+                nursery.start_soon(self._restore, default_settings(name, self.root), False)
         if names:
             failed = [name for name in names if name_key(name) in self.failed]
             log.info("restored terminals", number=len(names) - len(failed), failed=failed)
 
-    async def _restore_one(self, name: str, limiter: trio.CapacityLimiter) -> None:
-        files, settings, is_known = None, default_settings(name, self.root), False
-        async with limiter:
-            try:
-                files = self.files(name)
-                read = partial(restored_settings, name, self.root, files, self.flusher)
-                settings, is_known = await self.flusher.call(read), True
-                check_can_start(settings)
-                check_descriptors(coming=limiter.borrowed_tokens)
-                await self._start(settings, files)
-            except Exception as error:
-                refusal = spawn_failure(name, files or TerminalFiles(self.directory / name), error)
-                failed = self.fail(settings, _why(refusal), is_known=is_known)
-                if isinstance(refusal, StorageError):
-                    failed.is_retried = True
-                    self.start_soon(self._start_when_possible, failed)
+    async def start_over(self, settings: TerminalSettings) -> None:
+        """Start a terminal that has lost its actors. What cannot be started has failed."""
+        await self._restore(settings, True)
+
+    async def _restore(self, settings: TerminalSettings, is_known: bool) -> None:
+        async with self._at_once:
+            await self._start_over(settings, is_known=is_known)
+
+    async def _start_over(self, settings: TerminalSettings, *, is_known: bool) -> None:
+        name, files = settings.name, None
+        try:
+            files = self.files(name)
+            read = partial(restored_settings, name, self.root, files, self.flusher)
+            settings, is_known = await self.flusher.call(read), True
+            check_can_start(settings)
+            check_descriptors(coming=self._at_once.borrowed_tokens)
+            await self._start(settings, files)
+        except Exception as error:
+            refusal = spawn_failure(name, files or TerminalFiles(self.directory / name), error)
+            self.open.pop(name_key(name), None)
+            failed = self.fail(settings, _why(refusal), is_known=is_known)
+            if isinstance(refusal, StorageError | NoPlace):
+                failed.is_retried = True
+                self.start_soon(self._start_when_possible, failed)
 
     async def _start_when_possible(self, failed: FailedTerminal) -> None:
-        """A fault of the disk may pass: try again until it has, or somebody closes the terminal."""
+        """A fault of the disk may pass, and a worker may come up: try again until it has.
+
+        Or until somebody closes the terminal.
+        """
         key = name_key(failed.settings.name)
         tries = 0
         await failed.settled.wait()
         while self.failed.get(key) is failed:
             tries += 1
-            await trio.sleep(retry_delay(tries))
+            await self.subtrees.wait_news(retry_delay(tries))
             if self.failed.get(key) is failed:
                 await self._try_again(key, failed)
 
@@ -168,7 +206,7 @@ class Lives:
             is_new = not self.flusher.disk.is_directory(files.directory)
             settings = await self.flusher.call(partial(self._new_settings, request, files))
             await self.workspace.add(settings.name)
-            return await self._start(settings, files)
+            return await self._start(settings, files, request.node)
         except Exception as error:
             await self._undo_spawn(request.name, files, is_new=is_new)
             raise spawn_failure(request.name, files, error) from error
@@ -191,9 +229,14 @@ class Lives:
         if self.flusher.disk.is_directory(directory):
             purging.delete(self.flusher.disk, directory)
 
-    async def _start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
-        front = await self.subtrees.start(settings, files)
-        self.monitor(self.subtrees.root(settings.name))
+    async def _start(
+        self, settings: TerminalSettings, files: TerminalFiles, node: str | None = None
+    ) -> Ref[Any]:
+        front = await self.subtrees.start(settings, files, node)
+        try:
+            self.monitor(self.subtrees.root(settings.name))
+        except ActorStopped as error:
+            raise PlaceLost("it ended as soon as it was started; try again") from error
         self.open[name_key(settings.name)] = settings
         return front
 
@@ -205,6 +248,7 @@ class Lives:
         It stays in the workspace. It may be ended twice at once, when the daemon stops meanwhile.
         """
         key = name_key(name)
+        await self.mover.call_off(name)
         while key in self.failed:
             failed = self.failed[key]
             if failed.settled.is_set():
@@ -221,7 +265,7 @@ class Lives:
         self.open.pop(key, None)
         if leftover is not None:
             return leftover
-        leftover = await self._end_processes(settings.name)
+        leftover = await self.end_processes(settings.name)
         if end == "closed":  # else the next daemon does it, and has more time
             await self._finalise(FailedTerminal(settings=settings, why="it did not end in time"))
         return leftover
@@ -237,7 +281,8 @@ class Lives:
             log.warning("terminal did not end in order", terminal=key, error=str(error))
         return None
 
-    async def _end_processes(self, name: str) -> tuple[str, ...]:
+    async def end_processes(self, name: str) -> tuple[str, ...]:
+        """End whatever is left of its shells; gives what could not be ended."""
         try:
             files = self.files(name)
         except StorageError:  # they are found by their cookies all the same
@@ -272,9 +317,12 @@ class Lives:
         """The subtree at ``path`` has spent its restarts, if it is that of an open terminal."""
         for key, settings in list(self.open.items()):
             if path == self.subtrees.path(settings.name):
-                del self.open[key]
-                why = f"its actors crashed too often ({reason})"
-                self.fail(settings, why, is_known=True)
+                self.subtrees.forget(settings.name)
+                self.give_up(key, f"its actors crashed too often ({reason})")
+
+    def give_up(self, key: str, why: str) -> None:
+        """A terminal that was open has failed."""
+        self.fail(self.open.pop(key), why, is_known=True)
 
     def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> FailedTerminal:
         """List the terminal as failed; what it left behind is seen to meanwhile.
@@ -282,7 +330,9 @@ class Lives:
         ``is_known``: the settings are its own, and not a guess.
         """
         log.warning("terminal failed", terminal=settings.name, why=why)
-        failed = FailedTerminal(settings=settings, why=why, is_known=is_known)
+        failed = FailedTerminal(
+            settings=settings, why=why, is_known=is_known, node=self.node_of(settings.name)
+        )
         self.failed[name_key(settings.name)] = failed
         self.start_soon(self._settle, failed)
         return failed
@@ -290,7 +340,7 @@ class Lives:
     async def _settle(self, failed: FailedTerminal) -> None:
         """End its processes; then give the commands in flight their records, and tell of them."""
         try:
-            failed.leftover = await self._end_processes(failed.settings.name)
+            failed.leftover = await self.end_processes(failed.settings.name)
             await self._finalise(failed)
         except Exception as error:
             log.warning("processes not ended", terminal=failed.settings.name, why=describe(error))
@@ -320,15 +370,3 @@ class Lives:
 
 def _why(refusal: AegisError) -> str:
     return str(refusal).removeprefix("aegis_term_spawn: ")
-
-
-def spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
-    """What the caller is told when a terminal could not be started."""
-    cause = root_cause(error)
-    if isinstance(cause, AegisError):
-        return cause
-    if isinstance(cause, OSError):
-        return storage_error("use", files.directory, cause)
-    return Unavailable(
-        f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
-    )

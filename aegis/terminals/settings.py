@@ -26,7 +26,7 @@ class TerminalSettings:
     life: str
     shell: str
     cwd: str
-    env: Mapping[str, str]
+    env: dict[str, str]
     cols: int
     rows: int
     started_at: str

@@ -8,12 +8,14 @@ import secrets
 import shutil
 from pathlib import Path
 
+from actors import describe, root_cause
 from aegis.clock import utc_now
 from aegis.directories import find_directory
-from aegis.errors import InvalidRequest, Unavailable
+from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.journal.disk import storage_error
 from aegis.names import shorten
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
-from aegis.terminals.settings import TerminalSettings
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.choice import can_separate, is_supported
 
 
@@ -112,3 +114,15 @@ def default_settings(name: str, root: Path) -> TerminalSettings:
 def new_life() -> str:
     """What tells this life of a name from those before a purge."""
     return secrets.token_hex(6)
+
+
+def spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
+    """What the caller is told when a terminal could not be started."""
+    cause = root_cause(error)
+    if isinstance(cause, AegisError):
+        return cause
+    if isinstance(cause, OSError):
+        return storage_error("use", files.directory, cause)
+    return Unavailable(
+        f"aegis_term_spawn: terminal {name!r} could not be started: {describe(cause)}"
+    )

@@ -8,6 +8,7 @@ import attrs
 
 from actors import Reply
 from aegis.protocol import terminals as api
+from aegis.protocol.naming import LOCAL_NODE
 from aegis.terminals import messages as msg
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.settings import TerminalSettings
@@ -20,7 +21,7 @@ class Standing:
     ``cwd`` is where the prompt stood last, ``reported`` what a program has said since of where it
     is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed,
     ``needs_input`` what the running command waits for, and ``ending`` why no further shell is to
-    come.
+    come. ``node`` is the place where it runs.
     """
 
     settings: TerminalSettings
@@ -35,6 +36,7 @@ class Standing:
     needs_input: api.NeedsInput | None = None
     failure: str = ""
     ending: msg.WhyEnded | None = None
+    node: str = LOCAL_NODE
 
     def introduced(self, news: msg.Introduction) -> None:
         """The shell's actor has said how it stands."""
@@ -96,7 +98,7 @@ class Standing:
             last_exit=None if last is None else last.exit,
             subscribers=subscribers,
             restarts=max(0, self.shells - 1),
-            node="local",
+            node=self.node,
             stderr=self.settings.stderr,
         )
 

@@ -10,7 +10,7 @@ from actors import ChildSpec, MailboxSpec, OnRestart, Ref, Restart, SupervisorSp
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver
-from aegis.protocol.naming import name_key
+from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.terminals.process_groups import GroupScan
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.process_scan import ProcessScan
@@ -22,7 +22,10 @@ from aegis.terminals.writer import LedgerWriter
 
 @attrs.frozen(kw_only=True)
 class Subtrees:
-    """The subtrees below ``supervisor`` (a path); the rest is what their actors are given."""
+    """The subtrees below ``supervisor`` (a path); the rest is what their actors are given.
+
+    ``node`` is the name of the place where they run.
+    """
 
     system: System
     supervisor: str
@@ -33,6 +36,7 @@ class Subtrees:
     groups: GroupScan
     shell_file_limit: int
     raw_log_bytes: int
+    node: str = LOCAL_NODE
 
     @property
     def names(self) -> list[str]:
@@ -79,6 +83,7 @@ class Subtrees:
                         "settings": settings,
                         "inboxes": self.inboxes,
                         "host": self.host,
+                        "node": self.node,
                     },
                 ),
                 ChildSpec(

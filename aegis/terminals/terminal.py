@@ -27,6 +27,7 @@ from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
 from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
@@ -75,6 +76,7 @@ class Terminal(Front):
         flusher: Flusher,
         inboxes: Ref[Deliver],
         host: ProcessHost,
+        node: str = LOCAL_NODE,
     ) -> None:
         self._settings = settings
         self._flusher = flusher
@@ -82,7 +84,7 @@ class Terminal(Front):
         self._history = History(files.ledger, disk=flusher.disk)
         self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
         self._last_call = 0
-        self._standing = Standing(settings, host, cwd=settings.cwd)
+        self._standing = Standing(settings, host, cwd=settings.cwd, node=node)
         self._prompt_waiters = PromptWaiters()
         self._ending_waiters: list[Reply[msg.Ended]] = []
         self._leftover: tuple[str, ...] = ()

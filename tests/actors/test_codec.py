@@ -315,7 +315,7 @@ def test_a_bug_in_a_validator_is_not_taken_for_bad_input() -> None:
 
 @attrs.frozen
 class HoldsBytes:
-    data: bytes
+    data: bytes | None
 
 
 @attrs.frozen
@@ -344,7 +344,7 @@ class TagAndType:
     type: str
 
 
-@pytest.mark.parametrize("cls", [HoldsBytes, HoldsSet, TwoTexts, Untagged, IntKeys, TagAndType])
+@pytest.mark.parametrize("cls", [HoldsSet, TwoTexts, Untagged, IntKeys, TagAndType])
 def test_a_type_that_does_not_travel_is_a_misuse(cls: type) -> None:
     with pytest.raises(MisuseError):
         structure(cls, {"data": b"", "type": "x"})
@@ -352,7 +352,13 @@ def test_a_type_that_does_not_travel_is_a_misuse(cls: type) -> None:
 
 def test_a_field_of_an_untravelling_type_is_a_misuse_when_written_too() -> None:
     with pytest.raises(MisuseError):
-        unstructure(HoldsBytes(b""))
+        unstructure(HoldsSet([{1}]))
+
+
+def test_bytes_travel_as_they_are_and_text_is_no_bytes() -> None:
+    assert structure(HoldsBytes, unstructure(HoldsBytes(b"\x00\xff"))) == HoldsBytes(b"\x00\xff")
+    with pytest.raises(CodecError, match="data must be bytes or null, not"):
+        structure(HoldsBytes, {"data": "text"})
 
 
 def test_what_is_written_shares_nothing_with_the_message() -> None:

@@ -213,7 +213,9 @@ async def test_a_watcher_that_is_gone_is_no_longer_told_nor_kept() -> None:
             arguments = {"watch": "root/s", "seen": kept}
             await root.start_child(ChildSpec(name="w", actor=Watcher, arguments=arguments))
             await root.stop_child("w")
-        assert speaker._cell.watchers == {}
+        cell = system.cell(speaker.path)
+        assert cell is not None
+        assert cell.watchers == {}
         speaker.tell(Do("crash"))
         await trio.testing.wait_all_tasks_blocked()
         assert kept == []
@@ -224,8 +226,10 @@ async def test_only_a_living_address_can_be_monitored() -> None:
         speaker = system.ref("root/s")
         speaker.tell(Do("finish"))
         await trio.testing.wait_all_tasks_blocked()
+        watcher = system.cell("root/w")
+        assert watcher is not None
         with pytest.raises(ActorStopped):
-            system.monitor(watcher=system.ref("root/w")._cell, watched=speaker)
+            system.monitor(watcher=watcher, watched=speaker)
 
 
 class Deaf(Actor[Seen]):

@@ -13,13 +13,13 @@ from pathlib import Path
 import attrs
 import pytest
 
-from aegis.app import sync_state
 from aegis.chaos.disk_images import legal_images
 from aegis.chaos.disk_model import Image, cached_image
 from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
 from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.errors import StartupError
 from aegis.journal.disk import replace_file
+from aegis.lifetime import sync_state
 from aegis.process import hold_root
 from aegis.root import State
 from aegis.terminals.meta import load_settings, save_settings

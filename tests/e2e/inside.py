@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
-from aegis import app
+from aegis import app, lifetime
 from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
 from aegis.root import State
@@ -103,8 +103,8 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
     tree = app.daemon_tree(settings, state, keyring, stop, 1024)
     async with open_system(tree, observer=events.append) as system:
-        app._announce(state, keyring)
+        app._announce(settings, state, keyring)
         inside = DaemonInside(root, home, state, system, address, events)
         yield inside
         with inside.on_stop():
-            await app._end_terminals(system)
+            await lifetime.end_terminals(system)

@@ -36,6 +36,7 @@ GOOD: dict[str, dict[str, object]] = {
     "target_handle": {"target_handle": "somebody"},
     "context": {"context": "bad-arguments"},
     "handle": {"handle": "somebody"},
+    "node": {"node": "local"},
 }
 """What each argument that cannot be left out may be."""
 
@@ -87,6 +88,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "cols": [(1, "2 to 1000"), (1001, "2 to 1000"), ("80", "whole number"), (80.5, "whole")],
     "rows": [(0, "1 to 1000"), (-5, "1 to 1000"), (True, "whole number")],
     "only_failures": [("no", "true or false"), (1, "true or false")],
+    "node": [("a b", "1 to 64"), ("x" * 65, "1 to 64"), ("nowhere", "no node"), (5, "text")],
     "purge": [("yes", "true or false"), (1, "true or false")],
     "after": [("no such message", "after"), (5, "text"), ("x" * 513, "512")],
     "unread": [("no", "true or false"), (0, "true or false")],
@@ -115,6 +117,13 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
         ("a/b", "1 to 64"),
         (None, ""),
         (False, "text"),
+    ],
+    "node_forget.node": [
+        ("", "1 to 64"),
+        ("a b", "1 to 64"),
+        ("nowhere", "no node"),
+        (5, "text"),
+        (None, ""),
     ],
     "shell_read.shell": _SHELL_ID,
     "shell_write.shell": _SHELL_ID,

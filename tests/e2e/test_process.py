@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from aegis.app import BEYOND_LOOPBACK, READY
+from aegis.app import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, READY
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
@@ -62,7 +62,7 @@ def test_it_says_how_to_connect_and_tells_no_secret(own_daemon: DaemonProcess) -
 
 def test_what_it_says_fits_a_narrow_window() -> None:
     said = READY.format(url="http://127.0.0.1:8420", root="/tmp/shop", quoted="/tmp/shop")
-    assert max(map(len, f"{said}\n{BEYOND_LOOPBACK}".splitlines())) < 80
+    assert max(map(len, f"{said}\n{BEYOND_LOOPBACK}\n{NODES_BEYOND_LOOPBACK}".splitlines())) < 80
 
 
 def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProcess) -> None:
@@ -72,6 +72,16 @@ def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProc
     own_daemon.start("--host", "0.0.0.0", "--port", "0")
     assert "BEWARE" in own_daemon.banner
     assert "nothing is encrypted" in own_daemon.banner
+    assert "node.key" not in own_daemon.banner
+
+
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_it_says_what_another_address_than_loopback_means_for_nodes(
+    own_daemon: DaemonProcess, host: str, is_open: bool
+) -> None:
+    own_daemon.start("--port", "0", "--nodes", f"{host}:0")
+    assert ("BEWARE" in own_daemon.banner) is is_open
+    assert ("node.key runs commands as you" in own_daemon.banner) is is_open
 
 
 def test_the_endpoint_file_is_private_whole_and_removed_at_the_end(

@@ -13,6 +13,7 @@ from aegis.protocol.daemon import (
     TreeNode,
     Voided,
 )
+from aegis.protocol.nodes import ForgetNode, Forgotten
 
 
 class Daemon(BlockingNoun):
@@ -32,6 +33,10 @@ class Daemon(BlockingNoun):
         The operator's token, the secret of the handle ``session``, or all keys; for the operator.
         """
         return self._call(RotateToken, session=session, all_keys=all_keys)
+
+    def forget_node(self, node: str) -> Forgotten:
+        """Forget a host that will not join again; for the operator."""
+        return self._call(ForgetNode, node=node)
 
     def down(self) -> Stopping:
         """Stop the daemon in order; for the operator."""

@@ -55,8 +55,9 @@ class Terminals(BlockingNoun):
         cols: int | None = None,
         rows: int | None = None,
         stderr: StandardError = "merged",
+        node: str | None = None,
     ) -> TerminalInfo:
-        """Start a shared terminal: a real shell on a real PTY."""
+        """Start a shared terminal: a real shell on a real PTY, on ``node`` where that is given."""
         return self._call(
             SpawnTerminal,
             name=name,
@@ -66,6 +67,7 @@ class Terminals(BlockingNoun):
             cols=cols,
             rows=rows,
             stderr=stderr,
+            node=node,
         )
 
     def list(self) -> TerminalList:

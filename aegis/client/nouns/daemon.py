@@ -13,6 +13,7 @@ from aegis.protocol.daemon import (
     TreeNode,
     Voided,
 )
+from aegis.protocol.nodes import ForgetNode, Forgotten
 
 
 class Daemon(Noun):
@@ -32,6 +33,10 @@ class Daemon(Noun):
         The operator's token, the secret of the handle ``session``, or all keys; for the operator.
         """
         return await self._call(RotateToken, session=session, all_keys=all_keys)
+
+    async def forget_node(self, node: str) -> Forgotten:
+        """Forget a host that will not join again; for the operator."""
+        return await self._call(ForgetNode, node=node)
 
     async def down(self) -> Stopping:
         """Stop the daemon in order; for the operator."""

@@ -53,8 +53,9 @@ class Terminals(Noun):
         cols: int | None = None,
         rows: int | None = None,
         stderr: StandardError = "merged",
+        node: str | None = None,
     ) -> TerminalInfo:
-        """Start a shared terminal: a real shell on a real PTY."""
+        """Start a shared terminal: a real shell on a real PTY, on ``node`` where that is given."""
         return await self._call(
             SpawnTerminal,
             name=name,
@@ -64,6 +65,7 @@ class Terminals(Noun):
             cols=cols,
             rows=rows,
             stderr=stderr,
+            node=node,
         )
 
     async def list(self) -> TerminalList:

@@ -36,6 +36,11 @@ def offered(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> O
     return ask
 
 
+def node(name: str, kind: str) -> dict[str, Any]:
+    where = {"pid": None, "address": None, "since": None}
+    return {"name": name, "kind": kind, "state": "up", "terminals": 0, **where}
+
+
 @pytest.fixture
 def named(server: LineServer, info: Callable[..., dict[str, Any]]) -> LineServer:
     """A daemon that has something of everything."""
@@ -64,6 +69,7 @@ def named(server: LineServer, info: Callable[..., dict[str, Any]]) -> LineServer
             "handles": ["pm", "builder"],
             "connections": 1,
             "late_replies": 0,
+            "nodes": [node("w1", "worker"), node("gpu1", "host")],
         },
         "session_list": {"handles": ["pm"]},
     }
@@ -99,6 +105,8 @@ def test_verbs_and_options_need_no_daemon(offered: Offered) -> None:
         ("token rotate --session ", ["pm"]),
         ("mcp --handle p", ["pm"]),
         ("term run build make ", []),
+        ("node forget g", ["gpu1"]),
+        ("term spawn x --node ", ["local", "w1", "gpu1"]),
     ],
 )
 def test_names_come_from_the_daemon(

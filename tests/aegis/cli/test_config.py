@@ -20,6 +20,7 @@ DEFAULTS = {
     "terminals.rows": 24,
     "terminals.raw_log_bytes": 10_000_000,
     "terminals.timeout_s": 50.0,
+    "nodes.workers": 0,
 }
 
 
@@ -39,6 +40,7 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
         "terminals.rows           24        default\n"
         "terminals.raw_log_bytes  10000000  default\n"
         "terminals.timeout_s      50        default\n"
+        "nodes.workers            0         default\n"
     )
 
 

@@ -63,6 +63,42 @@ def test_status_is_a_list_of_facts(server: LineServer, invoke: Invoke) -> None:
     assert (facts["open files"], facts["late replies"]) == ("31", "0")
 
 
+def test_status_without_nodes_says_nothing_of_them(server: LineServer, invoke: Invoke) -> None:
+    server.answers["status"] = STATUS
+    before = invoke("status").stdout
+    server.answers["status"] = STATUS | {"nodes": []}
+    assert invoke("status").stdout == before
+
+
+def test_status_has_a_table_of_nodes(server: LineServer, invoke: Invoke) -> None:
+    since = "2026-05-22T14:03:25.000Z"
+    worker = {
+        "name": "w1",
+        "kind": "worker",
+        "state": "starting",
+        "terminals": 0,
+        "pid": 77,
+        "address": None,
+        "since": None,
+    }
+    host = {
+        "name": "gpu1",
+        "kind": "host",
+        "state": "unreachable",
+        "terminals": 3,
+        "pid": None,
+        "address": "10.0.0.7:50122",
+        "since": since,
+    }
+    server.answers["status"] = STATUS | {"nodes": [host, worker]}
+    _, _, nodes = invoke("status").stdout.partition("\n\n")
+    assert nodes == (
+        "node  kind    state        terminals  where           since\n"
+        f"gpu1  host    unreachable  3          10.0.0.7:50122  {since}\n"
+        "w1    worker  starting     0          pid 77          -\n"
+    )
+
+
 def test_status_as_json_is_the_reply(server: LineServer, invoke: Invoke) -> None:
     server.answers["status"] = STATUS
     assert json.loads(invoke("status", "--json").stdout) == STATUS

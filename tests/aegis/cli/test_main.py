@@ -76,7 +76,7 @@ def test_every_verb_has_help(invoke: Invoke, words: list[str]) -> None:
 
 
 def test_the_help_tells_every_verb_in_a_whole_line(invoke: Invoke) -> None:
-    for words in ([], ["term"], ["workspace"], ["shell"], ["inbox"], ["session"]):
+    for words in ([], ["term"], ["workspace"], ["shell"], ["inbox"], ["session"], ["node"]):
         assert "..." not in invoke(*words, "--help").stdout.split("Commands:")[1]
 
 

@@ -37,7 +37,7 @@ def test_spawn_sends_only_what_was_given(server: LineServer, invoke: Invoke, inf
 def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make) -> None:
     server.answers["term_spawn"] = info()
     where = ["--shell", "zsh", "--cwd", "/tmp", "--env", "A=1", "--env", "B=x=y"]
-    size = ["--cols", "100", "--rows", "30", "--stderr", "separate"]
+    size = ["--cols", "100", "--rows", "30", "--stderr", "separate", "--node", "gpu1"]
     invoke("term", "spawn", "build", *where, *size, "--as", "alice")
     assert server.arguments() == {
         "name": "build",
@@ -47,6 +47,7 @@ def test_spawn_sends_every_option(server: LineServer, invoke: Invoke, info: Make
         "cols": 100,
         "rows": 30,
         "stderr": "separate",
+        "node": "gpu1",
         "from_handle": "alice",
     }
 
@@ -81,6 +82,18 @@ def test_list_shows_a_table(server: LineServer, invoke: Invoke, info: Make) -> N
     lines = invoke("term", "list").stdout.splitlines()
     assert lines[0].split() == HEAD.split()
     assert " ".join(lines[2].split()) == "web running /bin/bash 17 80x24 1 bob, eve /work"
+
+
+def test_list_tells_where_terminals_run_as_soon_as_one_runs_elsewhere(
+    server: LineServer, invoke: Invoke, info: Make
+) -> None:
+    away = info(name="train", node="gpu1", state="unreachable")
+    server.answers["term_list"] = {"result": [info(), away]}
+    lines = invoke("term", "list").stdout.splitlines()
+    assert lines[0].split() == [*HEAD.split(), "node"]
+    assert lines[1].split()[-2:] == ["/work", "local"]
+    assert lines[2].split()[:2] == ["train", "unreachable"]
+    assert lines[2].split()[-1] == "gpu1"
 
 
 def test_a_title_cannot_smuggle_escape_sequences(

@@ -12,7 +12,7 @@ import pytest
 
 from aegis.configuration.sections import Configuration
 from aegis.errors import StartupError
-from aegis.settings import DaemonSettings
+from aegis.settings import DaemonSettings, NodesAddress
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -49,6 +49,25 @@ def test_up_passes_its_options_on(
 ) -> None:
     invoke("up", "--host", "::1", "--port", "0", "--log-level", "debug", "--clean")
     assert started == [DaemonSettings(tmp_path, "::1", 0, "debug", clean=True)]
+
+
+def test_workers_are_as_many_as_are_asked_for_else_as_configured(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    invoke("up")
+    (tmp_path / ".aegis.yaml").write_text("nodes: {workers: 3}")
+    invoke("up")
+    invoke("up", "--workers", "0")
+    invoke("up", "--workers", "64")
+    assert [each.workers for each in started] == [0, 3, 0, 64]
+
+
+def test_nodes_are_taken_only_where_that_is_said(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    invoke("up")
+    invoke("up", "--nodes", "[::1]:0")
+    assert [each.nodes_address for each in started] == [None, NodesAddress("::1", 0)]
 
 
 def test_debugging_shows_everything(
@@ -102,6 +121,10 @@ def test_up_exits_with_the_daemons_code(invoke: Invoke, started: list[DaemonSett
     [
         (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
         (["--port", "x"], "'x' is not a valid integer range"),
+        (["--workers", "65"], "65 is not in the range 0<=x<=64"),
+        (["--workers", "-1"], "-1 is not in the range 0<=x<=64"),
+        (["--workers", "many"], "'many' is not a valid integer range"),
+        (["--nodes", "8421"], "'8421': it must be HOST:PORT"),
         (["--log-level", "loud"], "'loud' is not one of 'debug', 'info', 'warning', 'error'"),
     ],
 )
@@ -132,7 +155,7 @@ def test_a_bad_configuration_starts_nothing_and_is_exit_code_2(
     assert result.stderr == (
         f"aegis-actors: {path} line 2: terminals.cols must be a whole number from 2 to 1000, not "
         "1\n"
-        f"aegis-actors: {path} line 3: there is no key 'web'; there are terminals\n"
+        f"aegis-actors: {path} line 3: there is no key 'web'; there are terminals, nodes\n"
     )
     assert started == []
     assert [each.name for each in tmp_path.iterdir()] == [".aegis.yaml"]

@@ -25,6 +25,7 @@ def test_one_word_is_text_and_several_are_quoted_each(words: list[str], text: st
         ),
         ("there is no terminal 'aegis_term_run'", "there is no terminal 'aegis_term_run'"),
         ("my_term_list and term_listing stay", "my_term_list and term_listing stay"),
+        ("aegis_node_forget frees them", "aegis-actors node forget frees them"),
         ("term_fly is no tool", "term_fly is no tool"),
     ],
 )

@@ -182,8 +182,8 @@ def test_a_bad_value_is_told_with_its_line_and_what_is_expected(
         ),
         (b"terminal:\n  cols: 5", "line 1: there is no key 'terminal'; did you mean 'terminals'?"),
         (b"cols: 5", "line 1: there is no key 'cols'; did you mean 'terminals.cols'?"),
-        (b"web: {port: 1}", "line 1: there is no key 'web'; there are terminals"),
-        (b"<<: {cols: 5}", "line 1: there is no key '<<'; there are terminals"),
+        (b"web: {port: 1}", "line 1: there is no key 'web'; there are terminals, nodes"),
+        (b"<<: {cols: 5}", "line 1: there is no key '<<'; there are terminals, nodes"),
         (
             b"terminals:\n  cols: 5\n  rows: 5\n  cols: 6",
             "line 4: terminals.cols stands here a second time; it stands on line 2 already",
@@ -260,7 +260,7 @@ def test_several_problems_are_told_at_once_in_the_order_of_the_file() -> None:
 def test_no_more_than_a_handful_is_told_one_by_one() -> None:
     lines = told(b"".join(b"key%d: 1\n" % number for number in range(3000)))
     assert len(lines) == MAX_PROBLEMS + 1
-    assert lines[0] == "line 1: there is no key 'key0'; there are terminals"
+    assert lines[0] == "line 1: there is no key 'key0'; there are terminals, nodes"
     assert lines[-1] == f".aegis.yaml: and {3000 - MAX_PROBLEMS} more like these"
 
 

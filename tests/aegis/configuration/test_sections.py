@@ -40,8 +40,9 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "terminals.rows",
         "terminals.raw_log_bytes",
         "terminals.timeout_s",
+        "nodes.workers",
     ]
-    assert list(sections()) == ["terminals"]
+    assert list(sections()) == ["terminals", "nodes"]
     for key in KEYS.values():
         assert key.doc.endswith(".")
         assert key.kind.expected

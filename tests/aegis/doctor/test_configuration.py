@@ -40,7 +40,9 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
             REMEDY,
         ),
         problem(
-            "configuration", f"{path} line 3: there is no key 'web'; there are terminals", REMEDY
+            "configuration",
+            f"{path} line 3: there is no key 'web'; there are terminals, nodes",
+            REMEDY,
         ),
     ]
 

@@ -9,12 +9,21 @@ import pytest
 import trio
 import trio.testing
 
-from actors import Actor, ActorStopped, ChildSpec, SupervisorSpec, System, open_system
+from actors import (
+    Actor,
+    ActorStopped,
+    ChildSpec,
+    NodeDied,
+    Reply,
+    SupervisorSpec,
+    System,
+    open_system,
+)
 from aegis.errors import Unavailable
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import OPERATOR, Caller
 from aegis.servers.connection import Invoke
-from aegis.servers.switchboard import GRACE_S, Switchboard
+from aegis.servers.switchboard import GRACE_S, SHORTEST_S, Switchboard
 
 CALLER = Caller(OPERATOR, "line", "c1")
 
@@ -23,18 +32,26 @@ async def wait_forever(_: object) -> None:
     await trio.sleep_forever()
 
 
+async def die_after(seconds: float, reply: Reply[object]) -> None:
+    await trio.sleep(seconds)
+    reply.fail(NodeDied("the front went down with worker w1"))
+
+
 class Slow(Actor[Invoke]):
     """A connection whose set-up waits for ``begin``; it answers with its arguments, or never."""
 
-    def __init__(self, begin: trio.Event, answers: Callable[[], bool]) -> None:
+    def __init__(self, begin: trio.Event, answers: Callable[[], bool], deaths: list[float]) -> None:
         self._begin = begin
         self._answers = answers
+        self._deaths = deaths
 
     async def setup(self) -> None:
         await self._begin.wait()
 
     async def receive(self, message: Invoke) -> None:
-        if self._answers():
+        if self._deaths:
+            self.context.start_soon(die_after, self._deaths.pop(0), self.defer(message))
+        elif self._answers():
             self.reply(message, dict(message.arguments))
         else:
             self.context.start_soon(wait_forever, self.defer(message))
@@ -47,11 +64,13 @@ class Board:
         self.begin = trio.Event()
         self.settings: dict[str, object] = {}
         self.answers = True
+        self.deaths: list[float] = []
+        """After how many seconds the next calls end with the worker of who has them in hand."""
         self._system = system
         self.port = Switchboard(system, "root/connections", self._spec, self.settings)
 
     def _spec(self, name: str, caller: Caller) -> ChildSpec:
-        arguments = {"begin": self.begin, "answers": lambda: self.answers}
+        arguments = {"begin": self.begin, "answers": lambda: self.answers, "deaths": self.deaths}
         return ChildSpec(name=name, actor=Slow, arguments=arguments)
 
     @property
@@ -145,3 +164,31 @@ async def test_a_call_is_given_up_only_after_the_time_that_is_configured(
         with pytest.raises(Unavailable):
             await board.port.call(CALLER, BY_NAME["term_wait"], {"name": "b"})
         assert trio.current_time() - before == pytest.approx(300.0 + GRACE_S)
+
+
+async def test_what_only_waits_is_asked_again_where_a_worker_died_with_the_time_that_is_left(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with open_board() as board:
+        board.begin.set()
+        board.deaths += [10.0, 5.5]
+        entry = BY_NAME["term_wait"]
+        given = {"name": "b", "seq": 3, "timeout": 40}
+        assert await board.port.call(CALLER, entry, given) == {**given, "timeout": 24.5}
+        board.deaths += [10.0]
+        assert await board.port.call(CALLER, entry, {"name": "b"}) == {"name": "b", "timeout": 40}
+        board.deaths += [60.0]
+        answer = await board.port.call(CALLER, entry, given)
+        assert answer == {**given, "timeout": SHORTEST_S}
+        board.deaths += [1.0]
+        output = {"name": "b", "cursor": 7}
+        assert await board.port.call(CALLER, BY_NAME["term_output"], output) == output
+
+
+@pytest.mark.parametrize("command", ["term_run", "term_keys", "term_subscribe"])
+async def test_what_does_something_is_not_asked_again_where_a_worker_died(command: str) -> None:
+    async with open_board() as board:
+        board.begin.set()
+        board.deaths.append(0.0)
+        with pytest.raises(Unavailable, match="terminal 'b' lost its worker"):
+            await board.port.call(CALLER, BY_NAME[command], {"name": "b"})

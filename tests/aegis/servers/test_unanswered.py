@@ -13,10 +13,12 @@ from actors import (
     AskDeadline,
     AskError,
     MailboxFull,
+    NodeDied,
     NoReply,
 )
+from actors.errors import Unreachable
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
-from aegis.servers.unanswered import REMEDIES, unanswered
+from aegis.servers.unanswered import REMEDIES, node_of, unanswered
 
 FRONT = "root/terminals/build/terminal"
 CONNECTION = "root/connections/line_1"
@@ -28,7 +30,9 @@ ERRORS = [
     MailboxFull(f"the mailbox of {FRONT} is full (1024 messages); try later", path=FRONT),
     AskDeadline("no answer within 80 s"),
     AskCycle(f"asking RunCommand would wait for itself: {FRONT} -> {FRONT}", path=FRONT),
+    Unreachable("the link to gpu1 is cut", path="root/nodes/gpu1/terminals/build/terminal"),
     NoReply(f"{FRONT} ended RunCommand without a reply", path=FRONT),
+    NodeDied(f"{FRONT} went down with worker w1: killed by signal 9", path=FRONT),
 ]
 
 
@@ -73,6 +77,26 @@ def test_a_crash_reads_as_what_became_of_the_call(command: str, words: str) -> N
     assert sentence(ERRORS[0], command) == words
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "term_run",
+            "if your command was typed it was killed: look for its record with aegis_term_read "
+            "before you run it again",
+        ),
+        ("term_subscribe", "it may have been carried out; calling again does no harm"),
+    ],
+)
+def test_the_death_of_a_worker_reads_as_what_it_killed(command: str, words: str) -> None:
+    lost = "terminal 'build' lost its worker while it handled this call, and is being started again"
+    assert sentence(ERRORS[-1], command) == f"{lost}; {words}"
+    assert sentence(ERRORS[-1], "shell_signal") == (
+        "the shell lost its worker while it handled this call, and is being started again; what it "
+        "was meant for was killed"
+    )
+
+
 @pytest.mark.parametrize("command", ["term_run", "term_list", "handoff", "down"])
 def test_what_its_own_connection_had_in_hand_reached_nobody(command: str) -> None:
     assert sentence(ERRORS[1], command) == (
@@ -84,6 +108,50 @@ def test_what_its_own_connection_had_in_hand_reached_nobody(command: str) -> Non
 def test_a_call_that_was_not_taken_and_one_that_is_too_late_are_told_apart() -> None:
     assert sentence(ERRORS[3], "term_run").endswith("yours was not taken: try again later")
     assert "gave no answer in time" in sentence(ERRORS[4], "term_run")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("term_read", "nothing is lost: call again"),
+        (
+            "term_run",
+            "if your command was typed it goes on: look for its record with aegis_term_read before "
+            "you run it again",
+        ),
+    ],
+)
+def test_a_terminal_on_a_host_that_is_cut_off_goes_on_there(command: str, told: str) -> None:
+    cut = Unreachable("cut", path="root/nodes/gpu1/terminals/build/terminal")
+    assert sentence(cut, command) == (
+        "terminal 'build' is on node 'gpu1', which is unreachable; it goes on there and answers "
+        f"when the link is back; {told}"
+    )
+
+
+def test_what_else_is_cut_off_is_told_with_its_node_as_far_as_that_is_known() -> None:
+    cut = Unreachable("cut", path="root/nodes/gpu1/terminal-directory")
+    assert str(unanswered(cut, BY_NAME["term_list"], {}, CONNECTION)).startswith(
+        "the directory of terminals gave no answer: node 'gpu1' is unreachable; "
+    )
+    nobody = Unreachable("cut", path="root/workers/w1/terminal-host")
+    assert "no answer: its node is unreachable" in sentence(nobody, "term_run")
+
+
+@pytest.mark.parametrize(
+    ("path", "node"),
+    [
+        ("root/nodes/gpu1/terminals/build/terminal", "gpu1"),
+        ("root/nodes/gpu1", "gpu1"),
+        ("root/nodes", None),
+        ("root/nodes/", None),
+        ("root/workers/w1/terminals", None),
+        ("root/terminals/nodes/x", None),
+        ("", None),
+    ],
+)
+def test_the_node_is_a_part_of_the_path(path: str, node: str | None) -> None:
+    assert node_of(path) == node
 
 
 def test_a_terminal_that_ended_says_where_to_look() -> None:

@@ -8,7 +8,6 @@ from itertools import islice
 
 import pytest
 
-from aegis.app import FAULT_TABLES
 from aegis.chaos.real.deaths import (
     CALLS,
     FAILING,
@@ -28,6 +27,7 @@ from aegis.chaos.real.deaths import (
 )
 from aegis.chaos.real.tracing import BY_KIND
 from aegis.faults import parse_plan
+from aegis.lifetime import FAULT_TABLES
 
 NOT_PASSED: dict[str, str] = {}
 """Fault points that a load on a real daemon does not pass, each with the reason."""

@@ -1,0 +1,449 @@
+"""``Peer``: the actors of another process, reached over one connection after another.
+
+It gives their addresses, carries messages both ways, and knows of the other side's names and tree
+what that side tells. Outcomes are those of one process, with one more: ``Unreachable`` while there
+is no connection. What was told then is lost and counted as dead letters; what was asked may be
+carried out over there, and its answer is dropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import outcome
+import trio
+
+from actors.cell import Cell, Down
+from actors.envelope import Envelope
+from actors.errors import (
+    ActorError,
+    ActorStopped,
+    AskError,
+    CodecError,
+    MailboxFull,
+    MisuseError,
+    NodeDied,
+    NodeError,
+    Unreachable,
+    root_cause,
+)
+from actors.nodes import packets as p
+from actors.nodes.mirror import Mirror
+from actors.nodes.outbox import Outbox
+from actors.nodes.owed_reply import OwedReply
+from actors.nodes.parcels import Splitter, pieces
+from actors.nodes.peer_watcher import PeerWatcher
+from actors.nodes.remote_place import RemotePlace
+from actors.nodes.vocabulary import Vocabulary
+from actors.nodes.waiting_line import WaitingLines
+from actors.place import Place
+from actors.ref import Ref
+from actors.reply import Reply
+from actors.system import System
+from actors.tree import Change, Gap, Node
+
+log = logging.getLogger("actors.nodes")
+
+PACKETS_AT_ONCE = 64
+"""Packets that are worked on before others have their turn."""
+
+
+class Wire(Protocol):
+    """One connection: messages of bytes in order. Raises ``NodeError`` when it is over."""
+
+    async def send(self, message: bytes) -> None:
+        """Send a message, once there is room."""
+
+    async def receive(self) -> bytes:
+        """Return the next message."""
+        ...
+
+
+Exports = Callable[[str, str], bool]
+"""Whether the other side is told of a name: its group, and the name."""
+
+
+class Peer:
+    """The process whose places are below the path ``root``; empty: all that are not here.
+
+    ``name`` is what it is called in sentences. ``shows_tree``: it is told the tree of this process.
+    ``outlives_connection``: when one is cut there will be another; else what is there has stopped.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        name: str,
+        root: str,
+        vocabulary: Vocabulary,
+        exports: Exports,
+        shows_tree: bool = False,
+        outlives_connection: bool = True,
+    ) -> None:
+        self.system = system
+        self.name = name
+        self.ready = trio.Event()
+        """Set when the other side has told all its names; another event after each cut."""
+        self.mirror = Mirror(root, system.views.tell)
+        self._root = root
+        self._words = vocabulary
+        self._exports = exports
+        self._shows_tree = shows_tree
+        self._when_cut = Unreachable if outlives_connection else ActorStopped
+        self._outbox = Outbox()
+        self._is_up = False
+        self._end: str | None = None
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, tuple[str, Reply[Any]]] = {}
+        self._owed: dict[int, OwedReply] = {}
+        self._lines = WaitingLines()
+        self._places: weakref.WeakValueDictionary[str, RemotePlace] = weakref.WeakValueDictionary()
+        self._monitored: dict[str, RemotePlace] = {}
+        self._named: set[str] = set()
+        self._unheard: set[str] = set()
+        self._addressed: set[str] = set()
+        self._watcher = PeerWatcher(f"@{root or 'above'}", self._post)
+
+    # Its beginning and end.
+
+    def begin(self) -> None:
+        """Be the way to its places, and show its tree below the place that stands for it."""
+        self.system.add_route(self._root, self)
+        self.system.registry.listeners.append(self)
+        self.system.on_forgotten.append(self._forgotten)
+        if self._root:
+            self.system.grafts[self._root] = self.mirror.nodes
+
+    def end(self, why: str, *, crashed: bool) -> None:
+        """The other process has ended, with all that was there; ``why`` is told to who waits."""
+        if self._end is not None:
+            return
+        self._end = why
+        self._disconnect(NodeDied if crashed else ActorStopped)
+        self.system.remove_route(self._root, self)
+        self.system.registry.listeners.remove(self)
+        self.system.on_forgotten.remove(self._forgotten)
+        for path in list(self._named):
+            self._lose_names(path)
+        for place in list(self._places.values()):
+            place.lost(why, crashed=crashed)
+        self._monitored.clear()
+        self.mirror.gone()
+        if self.system.grafts.get(self._root) == self.mirror.nodes:
+            del self.system.grafts[self._root]
+
+    def cut(self) -> None:
+        """There is no connection for now."""
+        self.ready = trio.Event()
+        self._disconnect(Unreachable)
+        self.mirror.away()
+
+    async def carry(self, wire: Wire, *, is_ready: bool = True) -> str:
+        """Carry all that there is over ``wire`` until that is over; gives why it is.
+
+        Then ``end`` or ``cut`` must be called. Where not all of this system is up yet, ``is_ready``
+        is false, and ``say_ready`` must be called.
+        """
+        why = ""
+        self._outbox.clear()
+        self._is_up = True
+        self._unheard = set(self._named)
+        self._say_names()
+        if is_ready:
+            self.say_ready()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, wire)
+                nursery.start_soon(self._lines.run_for_ever)
+                if self._shows_tree:
+                    nursery.start_soon(self._show_tree)
+                await self._read(wire)
+        except* NodeError as group:
+            why = str(root_cause(group))
+        finally:
+            self._is_up = False
+        return why
+
+    def _say_names(self) -> None:
+        for group, name, ref in self.system.registry.entries():
+            self.registered(group, name, ref)
+        for path in self._monitored:
+            self._post(p.Monitored(path))
+
+    def say_ready(self) -> None:
+        """Tell that all of this system is up, and that its names have been told."""
+        self._post(p.Ready())
+
+    def _disconnect(self, error: type[AskError]) -> None:
+        self._is_up = False
+        self._outbox.clear()
+        pending, self._pending = self._pending, {}
+        for path, reply in pending.values():
+            reply.give_up(self._failure(error, path))
+        owed, self._owed = self._owed, {}
+        for each in owed.values():
+            each.abandon()
+        self._watcher.forget_all()
+        self._addressed.clear()
+
+    def _failure(self, error: type[AskError], path: str) -> AskError:
+        if self._end is not None:
+            return error(f"{path} went down with {self.name}: {self._end}", path=path)
+        if error is ActorStopped:
+            return error(f"{path} goes down with {self.name}", path=path)
+        return error(f"{self.name} cannot be reached: {path} may go on there", path=path)
+
+    # Its places.
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection."""
+        return self._is_up
+
+    def place(self, path: str) -> RemotePlace:
+        """The place at ``path``, whether or not anybody is there."""
+        place = self._places.get(path)
+        if place is None or place.is_final:
+            place = self._places[path] = RemotePlace(self, path)
+            place.is_final = self._end is not None
+        return place
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether a sender that can wait must."""
+        return self._is_up and not self._outbox.has_room
+
+    async def wait_for_room(self) -> None:
+        """Wait until a message can be carried."""
+        while self.must_wait:
+            await self._outbox.wait_for_room()
+
+    def tell(self, path: str, message: object) -> None:
+        """Carry a message, or drop and count it where there is no connection."""
+        body = self._words.body_of(message)
+        if not self._is_up:
+            self.system.dead_letters += 1
+            return
+        self._check_room(path)
+        self._post(p.Told(path, body))
+
+    def ask(self, path: str, envelope: Envelope) -> None:
+        """Carry a request; its reply is settled when the answer comes, or the connection ends."""
+        if not self._is_up:
+            raise self._failure(ActorStopped if self._end is not None else self._when_cut, path)
+        if envelope.reply is None:
+            self.tell(path, envelope.message)
+            return
+        body = self._words.body_of(envelope.message)
+        self._check_room(path)
+        number = next(self._numbers)
+        askers = [asker.handler.path for asker in envelope.chain if asker.is_waiting]
+        self._pending[number] = (path, envelope.reply)
+        self._post(p.Asked(number, path, body, askers))
+        envelope.reply.on_abandon(partial(self._abandon, number))
+
+    def stop(self, path: str) -> None:
+        """Have the actor there ended for good."""
+        self._post(p.Stopped(path))
+
+    def monitor(self, place: RemotePlace) -> None:
+        """Have the ends of lives there told."""
+        self._monitored[place.path] = place
+        self._post(p.Monitored(place.path))
+
+    def unmonitor(self, place: RemotePlace) -> None:
+        """Have them told no more."""
+        self._monitored.pop(place.path, None)
+        self._post(p.Unmonitored(place.path))
+
+    def _check_room(self, path: str) -> None:
+        if not self._outbox.has_room:
+            raise MailboxFull(f"too much waits to be carried to {self.name}; try later", path=path)
+
+    def _abandon(self, number: int) -> None:
+        if self._pending.pop(number, None) is not None:
+            self._post(p.Abandoned(number))
+
+    def _post(self, packet: p.Packet) -> None:
+        if self._is_up:
+            self._outbox.put(p.encode(packet))
+
+    # What is told to it of this process.
+
+    def registered(self, group: str, name: str, ref: Ref[Any]) -> None:
+        """An actor has this name."""
+        if self._exports(group, name) and self.system.cell(ref.path) is not None:
+            self._addressed.add(ref.path)
+            self._post(p.Registered(group, name, ref.path))
+
+    def unregistered(self, group: str, name: str, ref: Ref[Any]) -> None:
+        """It has it no more: it is gone, which is told on its own."""
+
+    def _forgotten(self, path: str) -> None:
+        if path in self._addressed:
+            self._addressed.remove(path)
+            self._post(p.Gone(path))
+
+    def answer(self, number: int, result: outcome.Outcome[Any]) -> None:
+        """Carry the answer to request ``number`` of the other side."""
+        if self._owed.pop(number, None) is None:
+            return
+        if isinstance(result, outcome.Error):
+            assert isinstance(result.error, Exception)
+            self._post(p.Failed(number, *self._words.failure_of(result.error)))
+            return
+        try:
+            self._post(p.Answered(number, self._words.body_of(result.unwrap())))
+        except MisuseError as error:
+            self._post(p.Failed(number, *self._words.failure_of(error)))
+
+    async def _show_tree(self) -> None:
+        with self.system.watch_tree() as watch:
+            async for view in watch:
+                await self._outbox.wait_for_room()
+                match view:
+                    case Node():
+                        self._post(p.TreeShown(view))
+                    case Change():
+                        self._post(p.TreeChanged(view))
+                    case Gap():
+                        pass  # the whole tree follows
+
+    # What it says.
+
+    async def _write(self, wire: Wire) -> None:
+        while True:
+            for piece in pieces(await self._outbox.take()):
+                await wire.send(piece)
+
+    async def _read(self, wire: Wire) -> None:
+        splitter = Splitter()
+        handled = 0
+        while True:
+            for packet in splitter.feed(await wire.receive()):
+                self._handle(p.decode(packet))
+                handled += 1
+                if handled % PACKETS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+
+    def _handle(self, packet: p.Packet) -> None:  # noqa: C901 - one line per packet
+        match packet:
+            case p.Told(path, body):
+                self._was_told(path, body)
+            case p.Asked():
+                self._was_asked(packet)
+            case p.Answered(number, body):
+                self._was_answered(number, body)
+            case p.Failed(number, kind, text, path):
+                _, reply = self._pending.pop(number, (path, None))
+                if reply is not None:
+                    reply.fail(self._words.error_of(kind, text, path))
+            case p.Abandoned(number):
+                owed = self._owed.pop(number, None)
+                if owed is not None:
+                    owed.abandon()
+            case p.Monitored(path):
+                self._watch(path)
+            case p.Unmonitored(path):
+                self._watcher.forget(path)
+            case p.Fell(down):
+                self._heard_down(down)
+            case p.Stopped(path):
+                self._stop_here(path)
+            case p.Gone(path):
+                self._heard_gone(path)
+            case p.Registered(group, name, path):
+                self._heard_name(group, name, path)
+            case p.TreeShown(tree):
+                self.mirror.show(tree)
+            case p.TreeChanged(change):
+                self.mirror.change(change)
+            case p.Ready():
+                self._heard_all_names()
+
+    def _here(self, path: str) -> Place:
+        """The place at ``path``; perhaps in a third process. Raises ``ActorStopped``."""
+        place = self.system.place(path)
+        if isinstance(place, Cell):
+            self._addressed.add(path)
+        return place
+
+    def _was_told(self, path: str, body: p.Body) -> None:
+        try:
+            self._here(path).ref.tell(self._words.message_of(body))
+        except (CodecError, MisuseError) as error:
+            log.warning("a message of %s to %s is dropped: %s", self.name, path, error)
+            self.system.dead_letters += 1
+        except AskError:
+            self.system.dead_letters += 1
+
+    def _was_asked(self, asked: p.Asked) -> None:
+        reply = self._owed[asked.number] = OwedReply(self, asked.number)
+        try:
+            message = self._words.message_of(asked.body)
+            place = self._here(asked.path)
+            if place.is_final:
+                raise ActorStopped(f"{place.path} has stopped; it cannot answer", path=place.path)
+            self._lines.put(place, Envelope(message, reply, reply.chain(asked.askers)))
+        except ActorError as error:
+            reply.fail(error)
+
+    def _was_answered(self, number: int, body: p.Body) -> None:
+        path, reply = self._pending.pop(number, ("", None))
+        if reply is None:
+            self.system.late_replies += 1
+            return
+        try:
+            reply.send(self._words.message_of(body))
+        except CodecError as error:
+            reply.fail(ActorStopped(f"{path} answered what cannot be read: {error}", path=path))
+
+    def _watch(self, path: str) -> None:
+        try:
+            self._watcher.watch(self._here(path))
+        except ActorStopped as error:
+            self._post(p.Fell(Down(path, 0, str(error), crashed=False, final=True)))
+
+    def _stop_here(self, path: str) -> None:
+        try:
+            self._here(path).ref.stop()
+        except ActorStopped:
+            return
+
+    def _heard_down(self, down: Down) -> None:
+        place = self._monitored.get(down.path)
+        if down.final:
+            self._monitored.pop(down.path, None)
+        if place is not None:
+            place.fell(down)
+
+    def _heard_gone(self, path: str) -> None:
+        place = self._places.get(path)
+        if place is not None:
+            place.is_final = True
+        self._lose_names(path)
+
+    def _heard_all_names(self) -> None:
+        for path in self._unheard:  # they went while there was no connection
+            self._heard_gone(path)
+        self._unheard.clear()
+        self.ready.set()
+
+    def _lose_names(self, path: str) -> None:
+        if path in self._named:
+            self._named.remove(path)
+            self.system.registry.remove(self.place(path).ref)
+
+    def _heard_name(self, group: str, name: str, path: str) -> None:
+        try:
+            self.system.registry.add(group, name, self.place(path).ref)
+            self._named.add(path)
+            self._unheard.discard(path)
+        except MisuseError as error:
+            log.warning("a name of %s is taken already: %s", self.name, error)

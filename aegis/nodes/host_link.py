@@ -1,0 +1,143 @@
+"""``HostLink``: a host that has joined, as a child in the daemon's tree. Its actors are below it.
+
+It stays when the connection is cut: what is asked of the host fails as unreachable then, and goes
+on when it has joined again.
+"""
+
+from __future__ import annotations
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor, Ref, Request
+from actors.errors import LinkLost
+from actors.nodes.joins import Joined
+from actors.nodes.link import Link
+from actors.nodes.peer import Peer
+from aegis.clock import utc_now
+from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
+from aegis.protocol.nodes import NodeReachable, NodeStatus, NodeUnreachable
+
+log = structlog.get_logger("aegis.nodes")
+
+DIRECTORY = "terminal-directory"
+"""What the owner of the terminals is called below the host's path."""
+
+
+@attrs.frozen(kw_only=True)
+class DescribeHost(Request[NodeStatus]):
+    """Say how the connection stands."""
+
+
+class Arrivals:
+    """Connections of the host that has this ``identity``, to be taken; the newest counts."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+        self._newest: Joined | None = None
+        self._came = trio.Event()
+
+    def add(self, joined: Joined) -> None:
+        """One more."""
+        if self._newest is not None:
+            self._newest.refuse("the same host has joined once more meanwhile.")
+        self._newest = joined
+        self._came.set()
+
+    async def wait(self) -> None:
+        """Return when there is one."""
+        await self._came.wait()
+
+    async def next(self) -> Joined:
+        """Take it."""
+        await self._came.wait()
+        assert self._newest is not None
+        taken, self._newest = self._newest, None
+        self._came = trio.Event()
+        return taken
+
+
+class HostLink(Actor[DescribeHost]):
+    """The way to the host ``name`` and back; ``directory`` (a path) hears how it stands."""
+
+    def __init__(self, *, name: str, arrivals: Arrivals, directory: str) -> None:
+        self._name = name
+        self._arrivals = arrivals
+        self._directory_path = directory
+        self._address: str | None = None
+        self._since = utc_now()
+        self._is_up = False
+
+    async def setup(self) -> None:
+        """Be the way to the host's actors, once it has joined."""
+        system = self.context.system
+        self._directory: Ref[NodeReachable | NodeUnreachable] = system.ref(self._directory_path)
+        self._peer = Peer(
+            system,
+            name=f"node {self._name}",
+            root=self.context.path,
+            vocabulary=VOCABULARY,
+            exports=told_to_nodes,
+        )
+        self._peer.begin()
+        self.context.start_soon(self._take_joins)
+
+    async def teardown(self) -> None:
+        """Be it no more."""
+        self._peer.end("it is no longer a node here", crashed=False)
+
+    async def receive(self, message: DescribeHost) -> None:
+        """Say how the connection stands."""
+        status = NodeStatus(
+            name=self._name,
+            kind="host",
+            state="up" if self._is_up else "unreachable",
+            terminals=0,
+            address=self._address,
+            since=self._since,
+        )
+        self.reply(message, status)
+
+    async def _take_joins(self) -> None:
+        while True:
+            await self._serve(await self._arrivals.next())
+
+    async def _serve(self, joined: Joined) -> None:
+        """Carry what there is until the link is lost, or the same host has joined anew."""
+        self._address = joined.address
+        joined.accept()
+        why = await self._carry(joined.link)
+        self._peer.cut()
+        if self._is_up:
+            self._is_up, self._since = False, utc_now()
+            self._directory.tell(NodeUnreachable(name=self._name, why=why))
+
+    async def _carry(self, link: Link) -> str:
+        why = ""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_link, link)
+            nursery.start_soon(self._tell_when_ready)
+            nursery.start_soon(self._end_when_joined_anew, nursery.cancel_scope)
+            why = await self._peer.carry(link)
+            nursery.cancel_scope.cancel()
+        return why or "it joined anew"
+
+    async def _tell_when_ready(self) -> None:
+        await self._peer.ready.wait()
+        self._is_up, self._since = True, utc_now()
+        log.info("node joined", node=self._name, address=self._address)
+        path = f"{self.context.path}/{DIRECTORY}"
+        self._directory.tell(NodeReachable(name=self._name, directory=path))
+
+    async def _end_when_joined_anew(self, scope: trio.CancelScope) -> None:
+        await self._arrivals.wait()
+        scope.cancel()
+
+
+async def run_link(link: Link) -> None:
+    """Carry what goes over ``link`` until it is over; who uses it hears why."""
+    try:
+        await link.run()
+    except LinkLost as error:
+        log.debug("link lost", why=str(error))

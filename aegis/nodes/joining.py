@@ -1,0 +1,162 @@
+"""A host that has joined: its tree, and its life as a process.
+
+<name>, below root/nodes of the daemon's tree (one_for_one)
+├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
+├─ terminal-directory  spawns, lists and closes terminals
+└─ link                joins the daemon, and joins it again when the connection is lost
+"""
+
+from __future__ import annotations
+
+import sys
+
+import structlog
+import trio
+
+from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
+from actors.nodes.key import NodeKey
+from actors.nodes.peer import Peer
+from aegis.journal.disk import OsDisk
+from aegis.journal.flusher import Flusher
+from aegis.journal.raw_log import LIMIT_BYTES
+from aegis.launching import forget_launcher
+from aegis.lifetime import (
+    end_terminals,
+    faults_armed,
+    ignore_signals,
+    log_life,
+    log_slow_step,
+    startup_error,
+    stop_on_signals,
+    sync_state,
+)
+from aegis.node_key import read_node_key
+from aegis.nodes.identity import open_identity
+from aegis.nodes.node_link import NodeLink
+from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.process import (
+    LastingStream,
+    configure_logs,
+    hold_root,
+    keep_what_is_there,
+    let_shells_heed_signals,
+    raise_descriptor_limit,
+)
+from aegis.root import State
+from aegis.settings import JoinSettings
+from aegis.terminals.directory import TerminalDirectory
+from aegis.terminals.os_processes import OsProcessHost
+
+log = structlog.get_logger("aegis")
+
+READY = """\
+aegis-actors has the terminals of {root}
+  as node   {name}
+  joining   {host} port {port}
+  stop it with Ctrl-C; its terminals are then unreachable until it joins again"""
+
+
+def run_node(settings: JoinSettings) -> int:
+    """Be a node until told to stop; gives the exit code of the process.
+
+    Raises ``StartupError`` or ``BadNodeKey``. It ends not where the daemon cannot be reached:
+    it is said, and tried again. Nothing here ever serves clients of its own.
+    """
+    configure_logs(settings.log_level)
+    forget_launcher()
+    keep_what_is_there()
+    state = State(settings.root)
+    key = read_node_key(settings.key_file)
+    with hold_root(state):
+        sync_state(OsDisk(), state)
+        identity = open_identity(state)
+        shell_file_limit = raise_descriptor_limit()
+        try:
+            with faults_armed():
+                trio.run(_serve, settings, state, key, identity, shell_file_limit)
+        except StartFailed as error:
+            raise startup_error(error) from error
+        finally:
+            ignore_signals()
+    return 0
+
+
+def node_tree(
+    settings: JoinSettings, state: State, shell_file_limit: int, link: ChildSpec
+) -> SupervisorSpec:
+    """The supervision tree, as drawn above."""
+    path = f"root/nodes/{settings.name}"
+    return SupervisorSpec(
+        name=settings.name,
+        children=(
+            SupervisorSpec(name="terminals", dynamic=True),
+            ChildSpec(
+                name="terminal-directory",
+                actor=TerminalDirectory,
+                arguments={
+                    "root": settings.root,
+                    "directory": state.terminals,
+                    "workspace": state.workspace,
+                    "restore": True,
+                    "supervisor": f"{path}/terminals",
+                    "inboxes": "root/inbox-router",
+                    "flusher": Flusher(),
+                    "shell_file_limit": shell_file_limit,
+                    "raw_log_bytes": LIMIT_BYTES,
+                    "host": OsProcessHost(),
+                    "node": settings.name,
+                },
+            ),
+            link,
+        ),
+    )
+
+
+async def _serve(
+    settings: JoinSettings, state: State, key: NodeKey, identity: str, shell_file_limit: int
+) -> None:
+    stop = trio.Event()
+    let_shells_heed_signals()
+    stop_on_signals(stop)
+    peers: list[Peer] = []
+
+    def prepare(system: System) -> None:
+        peer = Peer(
+            system,
+            name="the root",
+            root="",
+            vocabulary=VOCABULARY,
+            exports=told_to_daemon,
+            shows_tree=True,
+        )
+        peer.begin()
+        peers.append(peer)
+
+    link = ChildSpec(
+        name="link",
+        actor=NodeLink,
+        arguments={"settings": settings, "key": key, "identity": identity, "peers": peers},
+    )
+    tree = node_tree(settings, state, shell_file_limit, link)
+    async with open_system(
+        tree,
+        above="root/nodes",
+        prepare=prepare,
+        observer=log_life,
+        on_slow_step=log_slow_step,
+    ) as system:
+        _announce(settings)
+        await stop.wait()
+        keep_what_is_there()
+        await end_terminals(system)
+    log.info("stopped")
+
+
+def _announce(settings: JoinSettings) -> None:
+    address = settings.address
+    text = READY.format(
+        root=settings.root, name=settings.name, host=address.host, port=address.port
+    )
+    out = LastingStream(sys.stdout)
+    out.write(f"{text}\n")
+    out.flush()

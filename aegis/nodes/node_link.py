@@ -1,0 +1,90 @@
+"""``NodeLink``: joins the daemon as a host, stays joined, and joins again when that ends."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import structlog
+import trio
+
+from actors import Actor
+from actors.errors import NodeError
+from actors.nodes.joining import join
+from actors.nodes.key import NodeKey
+from actors.nodes.link import Link
+from actors.nodes.peer import Peer
+from aegis import __version__
+from aegis.nodes.hello import Hello, encode_hello
+from aegis.nodes.host_link import run_link
+from aegis.settings import JoinSettings
+
+log = structlog.get_logger("aegis.nodes")
+
+FIRST_RETRY_S = 0.2
+LAST_RETRY_S = 3.0
+JITTER = 0.2
+
+
+class NodeLink(Actor[None]):
+    """Tries until it is stopped. ``peers`` has the one way to the daemon's actors."""
+
+    def __init__(
+        self, *, settings: JoinSettings, key: NodeKey, identity: str, peers: Sequence[Peer]
+    ) -> None:
+        self._settings = settings
+        self._key = key
+        self._hello = encode_hello(Hello(version=__version__, identity=identity))
+        self._peer = peers[0]
+        self._failures = 0
+        self._said = ""
+
+    async def setup(self) -> None:
+        """Begin to join."""
+        self.context.start_soon(self._stay_joined)
+
+    async def teardown(self) -> None:
+        """What waits for the daemon fails."""
+        self._peer.cut()
+
+    async def _stay_joined(self) -> None:
+        while True:
+            try:
+                await self._be_joined()
+            except NodeError as error:
+                self._say(str(error))
+            self._failures += 1
+            await trio.sleep(retry_delay(self._failures, random.random()))  # noqa: S311
+
+    async def _be_joined(self) -> None:
+        """Return when the connection is lost. Raises ``NodeError`` where there is none."""
+        address = self._settings.address
+        async with join(
+            address.host, address.port, self._key, name=self._settings.name, hello=self._hello
+        ) as (_, link):
+            self._failures, self._said = 0, ""
+            log.info("joined", host=address.host, port=address.port, node=self._settings.name)
+            why = await self._carry(link)
+        log.warning("lost the root", why=why)
+
+    async def _carry(self, link: Link) -> str:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(run_link, link)
+                why = await self._peer.carry(link)
+                nursery.cancel_scope.cancel()
+            return why
+        finally:
+            self._peer.cut()
+
+    def _say(self, why: str) -> None:
+        """Once for each reason: it is tried every few seconds."""
+        if why != self._said:
+            self._said = why
+            log.warning("cannot join; trying again and again", why=why)
+
+
+def retry_delay(failures: int, chance: float) -> float:
+    """Seconds before the next try after so many failures in a row; ``chance`` is in [0, 1)."""
+    delay = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 10))
+    return delay * (1 + JITTER * (2 * chance - 1))

@@ -1,0 +1,121 @@
+"""What the tree of a daemon has for nodes: workers, hosts, and who keeps them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import attrs
+
+from actors import Backoff, ChildSpec, SupervisorSpec
+from actors.nodes import NodeRuntime, open_runtime
+from actors.nodes.worker_node import WorkerNode
+from aegis.errors import StartupError
+from aegis.node_key import open_node_key
+from aegis.nodes.keeper import NodeKeeper
+from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
+from aegis.nodes.worker import WorkerSettings, worker_spec
+from aegis.root import State
+from aegis.settings import DaemonSettings
+
+WORKER_RESTARTS = 60
+"""So many crashes of workers within ``WORKER_PERIOD_S`` and the daemon gives up.
+
+That is more than the pauses between them allow where one dies again and again.
+"""
+
+WORKER_PERIOD_S = 60.0
+
+
+@attrs.frozen(kw_only=True)
+class NodePlan:
+    """An open runtime of nodes, and what is wanted of it."""
+
+    runtime: NodeRuntime
+    workers: tuple[str, ...]
+    takes_hosts: bool
+    raw_log_bytes: int
+    log_level: str
+    debug: bool
+    inboxes: str = "root/inbox-router"
+    directory: str = "root/terminal-directory"
+
+    def supervisor_of_workers(self) -> SupervisorSpec:
+        """The workers: up before who places terminals there, and stopped after it."""
+        return SupervisorSpec(
+            name="workers",
+            children=tuple(self._worker(name) for name in self.workers),
+            intensity=WORKER_RESTARTS * max(1, len(self.workers)),
+            period_s=WORKER_PERIOD_S,
+            shutdown_s=2.0,
+        )
+
+    def _worker(self, name: str) -> ChildSpec:
+        settings = WorkerSettings(
+            name=name,
+            inboxes=self.inboxes,
+            directory=self.directory,
+            raw_log_bytes=self.raw_log_bytes,
+            log_level=self.log_level,
+            debug=self.debug,
+        )
+        return ChildSpec(
+            name=name,
+            actor=WorkerNode,
+            arguments={
+                "runtime": self.runtime,
+                "spec": worker_spec(settings),
+                "vocabulary": VOCABULARY,
+                "exports": told_to_nodes,
+            },
+            backoff=Backoff(first_s=0.0, step_s=0.2, most_s=5.0),
+        )
+
+    def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
+        """The hosts, and who keeps all nodes."""
+        return (
+            SupervisorSpec(name="nodes", dynamic=True),
+            ChildSpec(
+                name="node-keeper",
+                actor=NodeKeeper,
+                arguments={
+                    "runtime": self.runtime,
+                    "workers": self.workers,
+                    "takes_hosts": self.takes_hosts,
+                    "directory": self.directory,
+                },
+            ),
+        )
+
+
+@asynccontextmanager
+async def open_plan(
+    settings: DaemonSettings, state: State, raw_log_bytes: int
+) -> AsyncIterator[NodePlan]:
+    """Open what the settings want. Raises ``StartupError``, ``BadNodeKey``, ``NodesNotInstalled``.
+
+    Without an address for hosts nothing is reached from outside, and the key is of this life only.
+    """
+    address = settings.nodes_address
+    if address is None:
+        opened = open_runtime("root")
+    else:
+        key = open_node_key(state)
+        opened = open_runtime("root", key=key, host=address.host, port=address.port)
+    async with AsyncExitStack() as stack:
+        try:
+            runtime = await stack.enter_async_context(opened)
+        except OSError as error:
+            where = "loopback" if address is None else f"{address.host}:{address.port}"
+            raise StartupError(
+                f"cannot listen for nodes at {where}: {os.strerror(error.errno or 0)}"
+            ) from error
+        yield NodePlan(
+            runtime=runtime,
+            workers=tuple(f"w{number}" for number in range(1, settings.workers + 1)),
+            takes_hosts=address is not None,
+            raw_log_bytes=raw_log_bytes,
+            log_level=settings.log_level,
+            debug=settings.debug,
+        )

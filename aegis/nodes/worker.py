@@ -1,0 +1,89 @@
+"""A worker process: it has terminals, and the daemon's directory decides which."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import attrs
+import trio
+
+from actors import SupervisorSpec
+from actors.codec import structure, unstructure
+from actors.nodes import Link, WorkerSpec
+from actors.nodes.hosted_system import hosted_system
+from aegis.journal.flusher import Flusher
+from aegis.lifetime import faults_armed, log_life, log_slow_step
+from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.process import (
+    configure_logs,
+    keep_what_is_there,
+    let_shells_heed_signals,
+    raise_descriptor_limit,
+)
+from aegis.terminals.environment import COOKIE
+from aegis.terminals.hosting import host_tree
+from aegis.terminals.os_processes import OsProcessHost
+from aegis.terminals.placed_subtrees import WORKERS
+
+
+@attrs.frozen(kw_only=True)
+class WorkerSettings:
+    """What a worker is told when it is started; ``directory`` is the path of what places it."""
+
+    name: str
+    inboxes: str
+    directory: str
+    raw_log_bytes: int
+    log_level: str
+    debug: bool
+
+
+def worker_spec(settings: WorkerSettings) -> WorkerSpec:
+    """The process of a worker. It has no terminal's cookie, though the daemon may run in one.
+
+    Who ends what that terminal left spares the daemon itself, and would not spare its workers.
+    """
+    return WorkerSpec(
+        name=settings.name,
+        entry=f"{__name__}:{have_terminals.__name__}",
+        argument=json.dumps(unstructure(settings)).encode(),
+        environment={name: text for name, text in os.environ.items() if name != COOKIE},
+    )
+
+
+async def have_terminals(link: Link, argument: bytes) -> None:
+    """Be a worker until cancelled. Called in its process, with a ``WorkerSettings``."""
+    settings = structure(WorkerSettings, json.loads(argument))
+    configure_logs(settings.log_level)
+    shell_file_limit = raise_descriptor_limit()
+    let_shells_heed_signals()
+    keep_what_is_there()
+    with faults_armed():
+        async with hosted_system(
+            link,
+            _tree(settings, shell_file_limit),
+            above=WORKERS,
+            vocabulary=VOCABULARY,
+            exports=told_to_daemon,
+            observer=log_life,
+            on_slow_step=log_slow_step,
+            debug=settings.debug,
+        ):
+            await trio.sleep_forever()
+
+
+def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
+    return SupervisorSpec(
+        name=settings.name,
+        children=host_tree(
+            node=settings.name,
+            path=f"{WORKERS}/{settings.name}",
+            inboxes=settings.inboxes,
+            directory=settings.directory,
+            flusher=Flusher(),
+            shell_file_limit=shell_file_limit,
+            raw_log_bytes=settings.raw_log_bytes,
+            host=OsProcessHost(),
+        ),
+    )

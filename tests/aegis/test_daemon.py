@@ -1,0 +1,118 @@
+"""The actor that speaks for the daemon: which nodes its status names, whatever becomes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import Actor, ChildSpec, Request, SupervisorSpec, open_system
+from aegis.daemon import Daemon
+from aegis.protocol.daemon import DaemonStatus, GetStatus, Voided
+from aegis.protocol.nodes import ListNodes, NodeList, NodeStatus
+
+
+class NoKeys:
+    """Keys that nobody asks for here."""
+
+    url = "http://127.0.0.1:1"
+    handles: list[str] = []  # noqa: RUF012 - as the protocol has it
+
+    async def session_url(self, handle: str) -> str:
+        raise AssertionError(handle)
+
+    async def revoke(self, handle: str) -> Voided:
+        raise AssertionError(handle)
+
+    async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
+        raise AssertionError((session, all_keys))
+
+
+@attrs.frozen
+class Seen:
+    """A handle was seen."""
+
+
+class Silent(Actor[Seen | ListNodes]):
+    """Takes a question and never answers it."""
+
+    def __init__(self, service: str | None = None) -> None:
+        self._service = service
+
+    async def setup(self) -> None:
+        if self._service is not None:
+            self.context.register("service", self._service)
+
+    async def receive(self, message: Seen | ListNodes) -> None:
+        if isinstance(message, ListNodes):
+            self.defer(message)
+
+
+class Knows(Actor[ListNodes]):
+    """Names these nodes; the first ``crashes`` lives crash with the question instead."""
+
+    def __init__(self, service: str, nodes: list[NodeStatus], crashes: int = 0) -> None:
+        self._service = service
+        self._nodes = nodes
+        self._crashes = crashes
+
+    async def setup(self) -> None:
+        self.context.register("service", self._service)
+
+    async def receive(self, message: ListNodes) -> None:
+        if self.context.incarnation <= self._crashes:
+            raise RuntimeError("made to order")
+        self.reply(message, NodeList(result=self._nodes))
+
+
+async def status(*services: ChildSpec) -> DaemonStatus:
+    daemon = ChildSpec(
+        name="daemon",
+        actor=Daemon,
+        arguments={
+            "root": Path("/work"),
+            "version": "0",
+            "stop": trio.Event(),
+            "keyring": NoKeys(),
+            "handles": "root/handles",
+            "handle_seen": Seen,
+        },
+    )
+    children: tuple[Any, ...] = (
+        ChildSpec(name="handles", actor=Silent),
+        SupervisorSpec(name="connections", dynamic=True),
+        *services,
+        daemon,
+    )
+    with trio.fail_after(60):
+        async with open_system(SupervisorSpec(name="root", children=children)) as system:
+            request: Request[DaemonStatus] = GetStatus()
+            return await system.ref("root/daemon").ask(request, timeout=30)
+
+
+def child(name: str, actor: type[Actor[Any]], **arguments: Any) -> ChildSpec:
+    return ChildSpec(name=name, actor=actor, arguments={"service": name, **arguments})
+
+
+WORKER = NodeStatus(name="w1", kind="worker", state="up", terminals=2, pid=9)
+HOST = NodeStatus(name="gpu1", kind="host", state="up", terminals=0, address="10.0.0.7:5")
+REMEMBERED = NodeStatus(name="gpu1", kind="host", state="unreachable", terminals=4)
+
+
+async def test_without_nodes_the_status_has_none() -> None:
+    assert (await status()).nodes == []
+
+
+async def test_the_status_has_what_runs_and_what_is_remembered(autojump_clock: object) -> None:
+    services = (
+        child("nodes", Knows, nodes=[WORKER, HOST], crashes=1),
+        child("terminals", Knows, nodes=[REMEMBERED]),
+    )
+    assert (await status(*services)).nodes == [attrs.evolve(HOST, terminals=4), WORKER]
+
+
+async def test_who_gives_no_answer_is_left_out_of_the_status(autojump_clock: object) -> None:
+    services = (child("nodes", Silent), child("terminals", Knows, nodes=[REMEMBERED]))
+    assert (await status(*services)).nodes == [REMEMBERED]

@@ -1,0 +1,63 @@
+"""A way from one system to another in the same process, which can be cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors import Ref, System
+from actors.errors import ActorStopped, Unreachable
+from actors.place import Inlet, Place, Watcher
+
+
+class Linked:
+    """The way to ``other``, by the paths there. Cut, whoever asks gets ``Unreachable``."""
+
+    def __init__(self, other: System) -> None:
+        self.other = other
+        self.is_cut = False
+
+    def place(self, path: str) -> Place:
+        """The place at ``path``."""
+        cell = self.other.cell(path)
+        if cell is None:
+            raise ActorStopped(f"there is nothing at {path}")
+        return LinkedPlace(cell, self)
+
+
+class LinkedPlace:
+    """A place of the other system, as long as the way there is not cut."""
+
+    def __init__(self, place: Place, way: Linked) -> None:
+        self._place = place
+        self._way = way
+
+    @property
+    def path(self) -> str:
+        return self._place.path
+
+    @property
+    def is_final(self) -> bool:
+        return self._place.is_final
+
+    @property
+    def mailbox(self) -> Inlet:
+        if self._way.is_cut:
+            raise Unreachable(f"the link to {self.path} is cut", path=self.path)
+        return self._place.mailbox
+
+    @property
+    def system(self) -> System:
+        return self._place.system
+
+    @property
+    def ref(self) -> Ref[Any]:
+        return Ref(self)
+
+    def stop_for_good(self) -> None:
+        self._place.stop_for_good()
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        self._place.add_watcher(watcher)
+
+    def remove_watcher(self, path: str) -> None:
+        self._place.remove_watcher(path)
