@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import attrs
 import trio
@@ -20,6 +21,7 @@ from aegis.process import (
     let_shells_heed_signals,
     raise_descriptor_limit,
 )
+from aegis.terminals.environment import COOKIE
 from aegis.terminals.hosting import host_tree
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.placed_subtrees import WORKERS
@@ -38,11 +40,15 @@ class WorkerSettings:
 
 
 def worker_spec(settings: WorkerSettings) -> WorkerSpec:
-    """The process of a worker."""
+    """The process of a worker. It has no terminal's cookie, though the daemon may run in one.
+
+    Who ends what that terminal left spares the daemon itself, and would not spare its workers.
+    """
     return WorkerSpec(
         name=settings.name,
         entry=f"{__name__}:{have_terminals.__name__}",
         argument=json.dumps(unstructure(settings)).encode(),
+        environment={name: text for name, text in os.environ.items() if name != COOKIE},
     )
 
 

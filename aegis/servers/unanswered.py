@@ -78,6 +78,9 @@ WITH_ITS_WORKER = {
     "term_keys": "the keys may have been typed, and what they began was killed: look with "
     "aegis_term_read before you send them again",
     "term_signal": "what it was meant for was killed",
+    "shell_write": "it may have been typed, and what it began was killed: look with shell_read "
+    "before you send it again",
+    "shell_signal": "what it was meant for was killed",
 }
 """The same where a worker has died, for commands of which that is something else."""
 
@@ -112,10 +115,7 @@ def unanswered(
                 "later"
             )
         case NodeDied():
-            return Unavailable(
-                f"{subject} lost its worker while it handled this call, and is being started "
-                f"again; {WITH_ITS_WORKER.get(entry.name, REMEDIES[entry.name])}"
-            )
+            return Unavailable(_lost(subject if entry.owner == "terminal" else "the shell", entry))
         case Unreachable():
             happened = _cut_off(error.path, subject, arguments)
         case AskDeadline():
@@ -129,6 +129,14 @@ def _subject(entry: Entry, arguments: Mapping[str, object]) -> str:
     if entry.owner == "terminal":
         return f"terminal {shorten(str(arguments.get('name')))!r}"
     return _SUBJECTS[entry.owner]
+
+
+def _lost(subject: str, entry: Entry) -> str:
+    """What is told of a worker that died."""
+    return (
+        f"{subject} lost its worker while it handled this call, and is being started again; "
+        f"{WITH_ITS_WORKER.get(entry.name, REMEDIES[entry.name])}"
+    )
 
 
 def _cut_off(path: str, subject: str, arguments: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 import trio
 
-from actors import AskError, Ref, Reply, describe
+from actors import AskError, NodeDied, Ref, Reply, describe
 from aegis.errors import AegisError
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcome, BroadcastOutcomes
 from aegis.protocol.command import MAX_REPLY_BYTES
@@ -47,6 +47,12 @@ async def _outcome(name: str, request: Broadcast, find: Find) -> BroadcastOutcom
         record = await _run(find(name), name, request)
     except AegisError as refusal:
         error = str(refusal)
+    except NodeDied as death:
+        log.warning("run not answered", terminal=name, why=describe(death))
+        error = (
+            f"terminal {name!r} lost its worker, and is being started again; if your command was "
+            "typed it was killed: look for its record with aegis_term_read before you run it again"
+        )
     except AskError as unanswered:
         log.warning("run not answered", terminal=name, why=describe(unanswered))
         error = (

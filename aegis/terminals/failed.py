@@ -22,7 +22,7 @@ class FailedTerminal:
     that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
     ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
     has its record; else it is tried once more. ``is_retried``: the disk refused, or no worker was
-    up; that may pass; not settled while it is tried. ``node`` is the place where it ran, or was to.
+    up, which may pass; not settled while it is tried. ``node`` is where it ran, or was to.
     """
 
     settings: TerminalSettings

@@ -1,204 +1,148 @@
-"""A daemon with worker processes: where terminals are, and what the death of a worker costs."""
+"""Terminals in real worker processes: nobody who uses them can tell, until a worker is killed."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.actors.nodes.machine import exists
-from tests.e2e.harness import GUARD_S, DaemonProcess
+from aegis.client.line import CommandFailed
+from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
+from tests.e2e.streams import stream_client
 
 pytestmark = pytest.mark.real
 
-NO_EXTRA = """\
-from importlib.machinery import PathFinder
-
-find = PathFinder.find_spec
-
-def find_spec(name, path=None, target=None):
-    missing = name.partition(".")[0] in ("tractor", "msgspec")
-    return None if missing else find(name, path, target)
-
-PathFinder.find_spec = staticmethod(find_spec)
-"""
-"""Lets Python not find what the extra installs, as where it is not installed."""
-
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
-    """A daemon with two workers."""
-    own = DaemonProcess(tmp_path)
-    own.start("--port", "0", "--workers", "2")
-    try:
-        yield own
-    finally:
-        own.hang_up()
-        pids = worker_pids(own)
-        code = own.stop()
-    assert code == 0
-    assert not [pid for pid in pids.values() if exists(pid)]
-    own.check_left_nothing()
+def spread(own_daemon: DaemonProcess) -> Iterator[DaemonProcess]:
+    """A daemon with two workers. When it has stopped nothing of it is left."""
+    own_daemon.start("--port", "0", "--workers", "2")
+    yield own_daemon
+    if own_daemon.is_running:
+        own_daemon.hang_up()
+        workers = pids(own_daemon)
+        assert own_daemon.stop() == 0
+        assert own_daemon.shell_processes() == []
+        assert [pid for pid in workers.values() if Path(f"/proc/{pid}").exists()] == []
 
 
-def worker_pids(daemon: DaemonProcess) -> dict[str, int]:
+def pids(daemon: DaemonProcess) -> dict[str, int]:
     """The processes of the workers that are up."""
     nodes = daemon.call("status")["nodes"]
     return {node["name"]: node["pid"] for node in nodes if node["state"] == "up"}
 
 
-def until_up(daemon: DaemonProcess, *but: int) -> dict[str, int]:
-    """Wait until both are, in other processes than these."""
-    guard = time.monotonic() + GUARD_S
-    while len(pids := worker_pids(daemon)) < 2 or set(but) & set(pids.values()):
-        assert time.monotonic() < guard
-        time.sleep(0.02)
-    return pids
+def kill(daemon: DaemonProcess, node: str) -> None:
+    os.kill(pids(daemon)[node], signal.SIGKILL)
 
 
-def kill(daemon: DaemonProcess, name: str) -> None:
-    pid = worker_pids(daemon)[name]
-    os.kill(pid, signal.SIGKILL)
-    guard = time.monotonic() + GUARD_S
-    while exists(pid):
-        assert time.monotonic() < guard
+def spawn(daemon: DaemonProcess, name: str, **arguments: Any) -> LiveTerminal:
+    return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
 
 
-def test_terminals_are_spread_and_nobody_can_tell_but_by_their_node(daemon: DaemonProcess) -> None:
-    terminals = [daemon.terminal(name) for name in ("a", "b", "c", "d")]
-    assert [each.info["node"] for each in terminals] == ["w1", "w2", "w1", "w2"]
-    here = daemon.call("term_spawn", name="here", node="local")
-    assert here["node"] == "local"
-    for each in terminals:
-        assert each.run("echo $((6 * 7))")["stdout"] == "42\n"
-        assert each.run("false")["exit"] == 1
-    parents = {daemon.terminal(name).run("ps -o ppid= $$")["stdout"].strip() for name in "abcd"}
-    assert parents == {str(pid) for pid in worker_pids(daemon).values()}
-    tree = daemon.json("tree", "--json")
-    below = {node["name"]: node for node in tree["children"]}
-    assert [worker["name"] for worker in below["workers"]["children"]] == ["w1", "w2"]
+def children(pid: int) -> list[str]:
+    """The states and names of the processes that this one has started and not reaped."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    stats = (Path(f"/proc/{child}/stat") for child in path.read_text().split())
+    return [stat.read_text().split()[2] for stat in stats]
 
 
-def test_a_killed_worker_costs_its_terminals_what_a_crash_costs_and_the_others_nothing(
-    daemon: DaemonProcess,
+def test_what_a_killed_worker_had_comes_back_on_another_and_the_others_do_not_notice(
+    spread: DaemonProcess,
 ) -> None:
-    moved, other = daemon.terminal("moved"), daemon.terminal("other")
-    other_pid = other.info["pid"]
-    assert (moved.info["node"], other.info["node"]) == ("w1", "w2")
-    wakes = moved.subscribe("bob")
-    before = moved.run("echo before")
-    hanging = moved.start("echo started; sleep 1000")
-    moved.has_printed("started")
-    kill(daemon, "w1")
-    with pytest.raises(Exception, match="look for its record"):
-        hanging.result()
-    last = until_recorded(daemon, "moved", 2)
-    assert (last["cmd"], last["end"], last["killed_by_restart"]) == (
-        "echo started; sleep 1000",
+    build, other = spawn(spread, "build"), spawn(spread, "other")
+    assert [build.info["node"], other.info["node"]] == ["w1", "w2"]
+    other.run("kept=$$")
+    kept = build.run("cd /usr && echo one")
+    wakes = build.subscribe("pm")
+    pending = build.start("setsid sleep 1000 & echo begun; sleep 1000")
+    build.has_printed("begun")
+    waiting = spread.send("term_wait", name="build", timeout=GUARD_S).has_arrived()
+    kill(spread, "w1")
+    with pytest.raises(CommandFailed) as failed:
+        pending.result()
+    assert str(failed.value) == (
+        "terminal 'build' lost its worker while it handled this call, and is being started again; "
+        "if your command was typed it was killed: look for its record with aegis_term_read before "
+        "you run it again"
+    )
+    first, killed = build.records()
+    assert first == kept
+    assert (killed["seq"], killed["end"], killed["killed_by_restart"]) == (
+        1,
         "killed_by_restart",
         True,
     )
-    after = moved.run("echo after")
-    assert [each["seq"] for each in moved.records()] == [before["seq"], last["seq"], after["seq"]]
-    assert other.described()["pid"] == other_pid
-    assert other.run("echo untouched")["stdout"] == "untouched\n"
-    assert moved.described()["subscribers"] == ["bob"]
-    assert [wakes.next()["id"].split("/")[2] for _ in range(3)] == ["0", "1", "2"]
-    assert wakes.unread() == []
-    assert daemon.shell_processes("moved") != []
-    until_up(daemon)
+    assert "begun\n" in killed["stdout"]
+    outcome = waiting.result()
+    assert (outcome["reason"], outcome["record"]) == ("ended", killed)
+    assert wakes.next()["id"].split("/")[2] == "1"
+    shown = build.described()
+    assert (shown["node"], shown["subscribers"]) == ("w2", ["pm"])
+    assert build.run("pwd")["stdout"] == "/usr\n"
+    assert [line for line in spread.shell_processes("build/") if "sleep" in line] == []
+    assert other.run("[ $kept = $$ ]")["exit"] == 0
 
 
-def until_recorded(daemon: DaemonProcess, name: str, count: int) -> dict[str, object]:
-    """The last of so many records, once they are there."""
-    guard = time.monotonic() + GUARD_S
-    while True:
-        try:
-            records = daemon.call("term_read", name=name, since_seq=-1)["result"]
-        except Exception:
-            records = []
-        if len(records) >= count:
-            last: dict[str, object] = records[-1]
-            return last
-        assert time.monotonic() < guard
-        time.sleep(0.02)
-
-
-def test_both_workers_may_die_at_once_and_again(daemon: DaemonProcess) -> None:
-    names = [f"t{number}" for number in range(6)]
-    for name in names:
-        daemon.terminal(name).run("echo one")
-    pids = until_up(daemon).values()
+def test_of_killed_workers_the_daemon_keeps_no_process(spread: DaemonProcess) -> None:
+    terminal = spawn(spread, "build")
+    before = children(spread.process.pid)
     for _ in range(3):
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        pids = until_up(daemon, *pids).values()
-    for name in names:
-        until_recorded(daemon, name, 1)
-        assert until_run(daemon, name)["stdout"] == "two\n"
-        assert [each["seq"] for each in daemon.terminal(name).records()] == [0, 1]
+        terminal.run("setsid sleep 1000 & sleep 1000 &")
+        kill(spread, terminal.described()["node"])
+        terminal.records()
+    terminal.run("true")
+    while len(pids(spread)) < 2:
+        spread.call("inbox_wait", timeout=0.1, from_handle="sleeper")
+    assert children(spread.process.pid) == before
+    assert "Z" not in before
+    [shell] = spread.shell_processes()
+    assert shell.split()[0] == str(terminal.described()["pid"])
 
 
-def until_run(daemon: DaemonProcess, name: str) -> dict[str, object]:
-    guard = time.monotonic() + GUARD_S
-    while True:
-        try:
-            record: dict[str, object] = daemon.call(
-                "term_run", name=name, cmd="echo two", timeout=GUARD_S
-            )
-        except Exception:
-            assert time.monotonic() < guard
-            time.sleep(0.02)
-        else:
-            return record
+async def test_a_watcher_sees_all_that_is_printed_before_and_after(spread: DaemonProcess) -> None:
+    terminal = spawn(spread, "build")
+    async with stream_client(spread) as client:
+        stream = await client.open("terminal_output", name="build")
+        await stream.type(b"echo be''fore\r")
+        await stream.bytes_until(b"before")
+        kill(spread, "w1")
+        terminal.records()
+        await stream.type(b"echo af''ter\r")
+        await stream.bytes_until(b"after")
+        terminal.close()
+        _, frame = await stream.all_bytes()
+        assert frame["code"] == "closed"
 
 
-def test_a_killed_daemon_takes_its_workers_with_it_and_the_next_has_all_terminals(
-    tmp_path: Path,
+def test_a_daemon_that_is_killed_takes_its_workers_along_and_the_next_has_all_again(
+    spread: DaemonProcess,
 ) -> None:
-    daemon = DaemonProcess(tmp_path)
-    daemon.start("--port", "0", "--workers", "2")
-    for name in ("a", "b"):
-        daemon.terminal(name).run(f"echo {name}")
-    pids = worker_pids(daemon)
-    daemon.kill()
-    guard = time.monotonic() + GUARD_S
-    while [pid for pid in pids.values() if exists(pid)]:
-        assert time.monotonic() < guard
-    daemon.start("--port", "0", "--workers", "1")
-    try:
-        for name in ("a", "b"):
-            terminal = daemon.terminal(name)
-            assert terminal.info["node"] == "w1"
-            assert [record["stdout"] for record in terminal.records()] == [f"{name}\n"]
-    finally:
-        assert daemon.stop() == 0
-    daemon.check_left_nothing()
+    terminals = [spawn(spread, name) for name in ("a", "b", "c")]
+    for terminal in terminals:
+        terminal.run("setsid sleep 1000 & true")
+    workers = pids(spread)
+    spread.kill()
+    spread.start("--port", "0", "--workers", "2")
+    assert [pid for pid in workers.values() if Path(f"/proc/{pid}").exists()] == []
+    assert [line for line in spread.shell_processes() if "sleep" in line] == []
+    nodes = sorted(terminal.described()["node"] for terminal in terminals)
+    assert nodes in (["w1", "w1", "w2"], ["w1", "w2", "w2"])
+    for terminal in terminals:
+        assert terminal.run("echo on")["seq"] == 1
 
 
-def test_without_the_extra_all_else_works_and_says_nothing(tmp_path: Path) -> None:
-    blocked = tmp_path / "blocked"
-    blocked.mkdir()
-    (blocked / "sitecustomize.py").write_text(NO_EXTRA)
-    root = tmp_path / "root"
-    root.mkdir()
-    daemon = DaemonProcess(root)
-    daemon.variables = {**daemon.variables, "PYTHONPATH": str(blocked)}
-    refused = daemon.cli("up", "--port", "0", "--workers", "2")
-    assert refused.returncode == 1
-    assert "uv sync --extra nodes" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    daemon.start("--port", "0")
-    try:
-        assert daemon.terminal("a").run("echo works")["stdout"] == "works\n"
-        status = daemon.cli("status")
-        assert "worker" not in status.stdout + status.stderr
-    finally:
-        assert daemon.stop() == 0
-    assert "tractor" not in daemon.log
-    assert "nodes" not in daemon.log
-    daemon.check_left_nothing()
+def test_a_daemon_in_a_terminal_ends_no_worker_with_that_terminal(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.variables = {"AEGIS_TERMINAL": f"{own_daemon.root}/build/1.2"}
+    own_daemon.start("--port", "0", "--workers", "2")
+    workers = pids(own_daemon)
+    spawn(own_daemon, "build").close()
+    assert pids(own_daemon) == workers
+    assert spawn(own_daemon, "build").run("echo well")["stdout"] == "well\n"
+    assert own_daemon.stop() == 0

@@ -91,6 +91,10 @@ def test_a_crash_reads_as_what_became_of_the_call(command: str, words: str) -> N
 def test_the_death_of_a_worker_reads_as_what_it_killed(command: str, words: str) -> None:
     lost = "terminal 'build' lost its worker while it handled this call, and is being started again"
     assert sentence(ERRORS[-1], command) == f"{lost}; {words}"
+    assert sentence(ERRORS[-1], "shell_signal") == (
+        "the shell lost its worker while it handled this call, and is being started again; what it "
+        "was meant for was killed"
+    )
 
 
 @pytest.mark.parametrize("command", ["term_run", "term_list", "handoff", "down"])

@@ -15,6 +15,7 @@ from actors.faults import RUNTIME, Crash, Delay, Plan, armed
 from aegis.errors import AlreadyExists, Unavailable
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.feeds import TypeBytes
 from aegis.terminals import moving, placed_subtrees
 from aegis.terminals.faults import TERMINALS
@@ -299,6 +300,28 @@ async def test_a_subtree_that_gives_up_in_a_worker_has_failed_and_does_not_move(
         with pytest.raises(Unavailable, match="its actors crashed too often"):
             await daemon.run("build", "true")
         assert shells(daemon) == []
+
+
+async def test_a_broadcast_tells_of_each_that_lost_its_worker_and_runs_on_the_others(
+    tmp_path: Path,
+) -> None:
+    async with open_daemon(tmp_path, "w1", "w2") as daemon:
+        await daemon.spawn("lost", node="w1")
+        await daemon.spawn("well", node="w2")
+        names, cmd = (
+            ["lost", "well"],
+            "echo begun; case $AEGIS_TERMINAL in */lost/*) sleep 1000; esac",
+        )
+        broadcast = daemon.directory.send_request(Broadcast(names=names, cmd=cmd, timeout=GUARD_S))
+        await printed(daemon, "lost", "begun")
+        await daemon.kill_worker("w1")
+        lost, well = (await broadcast.wait()).result
+        assert well.record is not None
+        assert (well.record.exit, well.record.stdout) == (0, "begun\n")
+        assert lost.error == (
+            "terminal 'lost' lost its worker, and is being started again; if your command was "
+            "typed it was killed: look for its record with aegis_term_read before you run it again"
+        )
 
 
 async def test_calls_of_many_end_when_the_worker_dies(tmp_path: Path) -> None:
