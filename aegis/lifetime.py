@@ -113,7 +113,9 @@ def log_life(event: LifeEvent) -> None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
     elif isinstance(root_cause(event.error), StartupError):
         log.debug(event.kind, actor=event.path, error=describe(event.error))
-    elif isinstance(root_cause(event.error), (StorageError, NodeError)):  # no line of ours is wrong
+    elif isinstance(root_cause(event.error), NodeError):  # a process died: nothing is wrong here
+        log.warning(event.kind, actor=event.path, why=describe(event.error))
+    elif isinstance(root_cause(event.error), StorageError):  # the disk's fault: no line of ours
         log.warning(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)

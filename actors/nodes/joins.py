@@ -7,7 +7,7 @@ call as often as it can, so few wait at once and the others are refused.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import trio
 
@@ -151,9 +151,13 @@ class Joined:
 
 
 class Joins:
-    """The nodes that join a root, from the call to the end of the link."""
+    """The nodes that join a root, from the call to the end of the link.
 
-    def __init__(self) -> None:
+    ``departed`` is called when one is gone.
+    """
+
+    def __init__(self, departed: Callable[[], None]) -> None:
+        self._departed = departed
         self._waiting: deque[Joined] = deque()
         self._callers: set[Caller] = set()
         self._talking = 0
@@ -190,6 +194,7 @@ class Joins:
         finally:
             caller.disconnect()
             self._callers.discard(caller)
+            self._departed()
 
     async def _receive(self, caller: Caller, said: Mapping[str, object]) -> None:
         try:

@@ -64,7 +64,7 @@ class NodeRuntime:
             forget(self._actor, worker.uid, self._living())
 
     def forget_who_left(self) -> None:
-        """Forget all that is remembered of nodes that are gone; called when a connection ends."""
+        """Forget all that is remembered of nodes that are gone; called when one leaves."""
         forget_strangers(self._actor, self._living())
 
     def remembered(self) -> dict[str, int]:
@@ -94,8 +94,8 @@ async def open_runtime(
     ``MisuseError`` while another runtime is open in this process, ``OSError`` if it cannot listen.
     """
     key = key or new_key()
-    joins = Joins()
     departures = _Departures()
+    joins = Joins(departures.note)
     network = Network(key, host, port, departed=departures.note)
     async with open_root(name, network, joins.receive) as actor:
         runtime = NodeRuntime(actor, listens_at(actor, network), key, joins)
@@ -108,7 +108,7 @@ async def open_runtime(
 
 
 class _Departures:
-    """Connections that end, also while there is no runtime yet that would want to know."""
+    """Who leaves, also while there is no runtime yet that would want to know."""
 
     def __init__(self) -> None:
         self.runtime: NodeRuntime | None = None

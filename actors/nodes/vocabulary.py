@@ -24,6 +24,11 @@ class Vocabulary:
         self._messages = _by_name(messages)
         self._errors = _by_name((*_runtime_errors(), *errors))
 
+    @property
+    def classes(self) -> frozenset[type]:
+        """The messages and answers."""
+        return frozenset(self._messages.values())
+
     def body_of(self, message: object) -> Body:
         """``message`` as it travels; ``MisuseError`` if it is not of this vocabulary."""
         if type(message) in _PLAIN:

@@ -43,6 +43,7 @@ NAMES = (
     "peers",
     "watchers",
     "attach",
+    "nodes",
 )
 
 

@@ -79,9 +79,11 @@ class MessageTransport:
     async def recv(self) -> Any:
         """Return the next message.
 
-        Raises tractor's own error when the connection has ended, ``NodeError`` when what came is no
-        message: then the connection is of no use any more.
+        Raises tractor's own error when the connection has ended, or was closed here, ``NodeError``
+        when what came is no message: then the connection is of no use any more.
         """
+        if not self.connected():
+            raise self._end("The connection was closed on this side.")
         try:
             while not self._whole:
                 self._whole = self._reader.feed(await self._read())[::-1]

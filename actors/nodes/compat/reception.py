@@ -44,6 +44,7 @@ class Caller:
         """Exchange frames, after ``begin``. The connection ends with the block, if not before.
 
         It is closed before tractor says goodbye through it, which would wait where nobody reads.
+        What still comes is dropped: else tractor would wait for somebody to read it.
         """
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             async with self._context.open_stream() as stream:
@@ -51,6 +52,7 @@ class Caller:
                     yield TractorStream(stream)
                 finally:
                     self.disconnect()
+                    self._context._recv_chan.close()
 
     def end_stream(self) -> None:
         """Let nothing follow what has come: tractor tells no stream that its connection ended."""
