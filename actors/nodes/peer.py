@@ -72,6 +72,7 @@ class Peer:
     """The process whose places are below the path ``root``; empty: all that are not here.
 
     ``name`` is what it is called in sentences. ``shows_tree``: it is told the tree of this process.
+    ``outlives_connection``: when one is cut there will be another; else what is there has stopped.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Peer:
         vocabulary: Vocabulary,
         exports: Exports,
         shows_tree: bool = False,
+        outlives_connection: bool = True,
     ) -> None:
         self.system = system
         self.name = name
@@ -93,6 +95,7 @@ class Peer:
         self._words = vocabulary
         self._exports = exports
         self._shows_tree = shows_tree
+        self._when_cut = Unreachable if outlives_connection else ActorStopped
         self._outbox = Outbox()
         self._is_up = False
         self._end: str | None = None
@@ -192,6 +195,8 @@ class Peer:
     def _failure(self, error: type[AskError], path: str) -> AskError:
         if self._end is not None:
             return error(f"{path} went down with {self.name}: {self._end}", path=path)
+        if error is ActorStopped:
+            return error(f"{path} goes down with {self.name}", path=path)
         return error(f"{self.name} cannot be reached: {path} may go on there", path=path)
 
     # Its places.
@@ -231,7 +236,7 @@ class Peer:
     def ask(self, path: str, envelope: Envelope) -> None:
         """Carry a request; its reply is settled when the answer comes, or the connection ends."""
         if not self._is_up:
-            raise self._failure(ActorStopped if self._end is not None else Unreachable, path)
+            raise self._failure(ActorStopped if self._end is not None else self._when_cut, path)
         if envelope.reply is None:
             self.tell(path, envelope.message)
             return

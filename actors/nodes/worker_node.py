@@ -53,6 +53,7 @@ class WorkerNode(Actor[DescribeWorker]):
             root=self.context.path,
             vocabulary=self._vocabulary,
             exports=self._exports,
+            outlives_connection=False,
         )
         self._peer.begin()
         self.context.start_soon(self._run)
