@@ -11,7 +11,8 @@ import trio
 from actors.actor import Actor
 from actors.errors import WorkerDied
 from actors.messages import Request
-from actors.nodes.peer import Exports, Peer
+from actors.nodes.names import Exports
+from actors.nodes.peer import Peer
 from actors.nodes.runtime import NodeRuntime
 from actors.nodes.vocabulary import Vocabulary
 from actors.nodes.worker import Worker, WorkerSpec

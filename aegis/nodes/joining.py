@@ -32,6 +32,7 @@ from aegis.lifetime import (
 )
 from aegis.node_key import read_node_key
 from aegis.nodes.identity import open_identity
+from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
 from aegis.process import (
@@ -63,6 +64,7 @@ def run_node(settings: JoinSettings) -> int:
     it is said, and tried again. Nothing here ever serves clients of its own.
     """
     configure_logs(settings.log_level)
+    tell_of_nodes()
     forget_launcher()
     keep_what_is_there()
     state = State(settings.root)

@@ -25,6 +25,7 @@ from actors import (
     Refusal,
     Restart,
     WrongMessage,
+    mailbox_depths,
 )
 from actors.errors import RemoteFailure, Unreachable
 from actors.nodes import outbox
@@ -299,7 +300,7 @@ async def test_addresses_that_nobody_keeps_are_not_remembered() -> None:
                 await pair.above.ref(f"root/w/{number}").ask(Sum())
         gc.collect()
         assert len(pair.to_below._places) < 100  # tracebacks hold some
-        assert len(pair.to_above._addressed) <= 3
+        assert len(pair.to_above._names._known_there) <= 3
 
 
 async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address() -> None:
@@ -310,3 +311,19 @@ async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address()
             await x.ask(Do("crash"))
         await trio.testing.wait_all_tasks_blocked()
         assert x.is_stopped
+
+
+async def test_how_full_mailboxes_there_are_is_asked_for() -> None:
+    async with open_pair(above=children("a", "w")) as pair:
+        x = pair.above.ref("root/w/x")
+        x.tell(Do("hang"))
+        for _ in range(3):
+            x.tell(Add(1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert depth_of(await pair.above.fresh_tree(1), "root/w/x") == 3
+        await pair.cut()
+        assert depth_of(await pair.above.fresh_tree(1), "root/w/x") == 3
+
+
+def depth_of(tree: Node, path: str) -> int:
+    return mailbox_depths(tree)[path]
