@@ -72,12 +72,7 @@ def actor_classes() -> set[str]:
 
 
 async def test_every_actor_class_of_the_daemon_is_here(tmp_path: Path, new_gate: NewGate) -> None:
-<<<<<<< HEAD
     assert actor_classes() == COVERED | OF_NODES
-=======
-    assert actor_classes() - OF_NODES == COVERED
-    assert actor_classes() >= OF_NODES
->>>>>>> faces
     async with busy_daemon(tmp_path, new_gate) as busy:
         kinds = {node.kind for node in nodes(busy.daemon.system.tree())}
     assert kinds - {"Supervisor"} == COVERED
