@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
+from actors.nodes.compat.loading import load
 from actors.nodes.key import NodeKey
 from actors.nodes.peer import Peer
 from aegis.journal.disk import OsDisk
@@ -67,6 +68,7 @@ def run_node(settings: JoinSettings) -> int:
     tell_of_nodes()
     forget_launcher()
     keep_what_is_there()
+    load()  # while nobody waits for it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
     with hold_root(state):

@@ -49,5 +49,6 @@ def tell_of_nodes() -> None:
     """From now on; a second time it changes nothing."""
     logger = logging.getLogger(LOGGER)
     logger.propagate = False
+    logger.setLevel(logging.WARNING)
     if not any(isinstance(each, NodeLog) for each in logger.handlers):
         logger.addHandler(NodeLog())

@@ -42,6 +42,11 @@ class NodePlan:
     inboxes: str = "root/inbox-router"
     directory: str = "root/terminal-directory"
 
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where hosts may join, if anywhere."""
+        return self.runtime.address if self.takes_hosts else None
+
     def supervisor_of_workers(self) -> SupervisorSpec:
         """The workers: up before who places terminals there, and stopped after it."""
         return SupervisorSpec(

@@ -40,10 +40,6 @@ COVERED: set[str] = set()
 """The actor classes that a test of this file makes crash."""
 
 OF_NODES = {"HostLink", "NodeKeeper", "NodeLink", "TerminalHost"}
-"""Those that a daemon without nodes does not have."""
-
-
-OF_NODES = {"HostLink", "NodeKeeper", "NodeLink", "TerminalHost"}
 """Those that are there only where nodes are wanted."""
 
 

@@ -27,10 +27,11 @@ def test_a_flood_of_refusals_is_a_few_lines_and_a_number() -> None:
 
 def test_it_is_told_once_however_often_it_is_begun() -> None:
     logger = logging.getLogger(LOGGER)
-    before, propagates = list(logger.handlers), logger.propagate
+    before = list(logger.handlers), logger.propagate, logger.level
     try:
         tell_of_nodes()
         tell_of_nodes()
+        assert logger.isEnabledFor(logging.WARNING)
         assert len([each for each in logger.handlers if isinstance(each, NodeLog)]) == 1
     finally:
-        logger.handlers[:], logger.propagate = before, propagates
+        logger.handlers[:], logger.propagate, logger.level = before
