@@ -27,7 +27,8 @@ from aegis.chaos.real.deaths import (
     WhileStarting,
     WhileStopping,
 )
-from aegis.chaos.real.load import McpReader, Notebook, Reader, Sender, Typist, Worker
+from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker
+from aegis.chaos.real.notebook import Notebook
 from aegis.chaos.real.opener import Opener
 from aegis.chaos.real.processes import Process, holders_of, is_locked, processes_of
 from aegis.chaos.real.reading import Kept, life_id, read_all
@@ -160,7 +161,8 @@ class Campaign:
         """What a failure should tell of a daemon that lives on."""
         terminals = self.daemon.call("term_list")["result"]
         last = [each.token for each in self.notebook.commands[-len(self._workers) :]]
-        told = f"told {self.notebook.told[-1:]}, errors {self.notebook.errors}"
+        book = self.notebook
+        told = f"told {book.told[-1:]}, errors {[*book.errors, *map(str, book.refusals)]}"
         return f"{terminals}, last sent {last}, {told}, log {self.daemon.log[-2000:]}"
 
     def _die(self) -> None:
@@ -329,7 +331,7 @@ class Campaign:
             handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
             remains=tuple(self._remains),
-            errors=(*book.errors, *self._errors_in_log()),
+            errors=(*book.errors, *map(str, book.refusals), *self._errors_in_log()),
         )
 
     def _errors_in_log(self) -> list[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import trio
 
 from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
+from aegis.chaos.checking.happenings import Record, Span
 from aegis.chaos.real.commands import KINDS, RUN, Kind, make_command
+from aegis.chaos.real.notebook import Notebook
 from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from aegis.chaos.real.sessions import Session, ToolFailed, open_session
 from aegis.client.line import ClientError, CommandFailed, LineClient
@@ -23,40 +23,15 @@ NEVER_TYPED = ("not typed", "has no shell right now", "nothing of yours was sent
 HANDOFF_RATE = 0.5
 READ_RATE = 0.1
 
-
-@attrs.define
-class Notebook:
-    """All that the clients of one daemon, in all of its lives, did and were told.
-
-    ``pardoned`` are the error codes that clients may get in this life: of a disk that is made to
-    fail, of a daemon that is made to stop.
-    """
-
-    commands: list[Command] = attrs.field(factory=list)
-    told: list[Told] = attrs.field(factory=list)
-    refused: list[str] = attrs.field(factory=list)
-    handoffs: list[Handoff] = attrs.field(factory=list)
-    errors: list[str] = attrs.field(factory=list)
-    life: int = 0
-    pardoned: frozenset[str] = frozenset()
-    _numbers: itertools.count[int] = attrs.field(factory=itertools.count)
-
-    def new_token(self, terminal: str) -> str:
-        """A token that no other command has."""
-        return f"@{terminal}.{self.life}.{next(self._numbers)}@"
-
-    def new_name(self) -> str:
-        """A name that no other terminal has."""
-        return f"x{self.life}-{next(self._numbers)}"
-
-    def was_refused(self, who: str, error: CommandFailed) -> None:
-        """Note an error that nothing explains."""
-        if error.code not in self.pardoned:
-            self.errors.append(f"{who} was told {error.code}: {error}")
+PAUSE_S = 0.05
+"""Between a call that was refused and the next one."""
 
 
 class Worker:
-    """Runs commands on some terminals, one after the other; now and then reads their records."""
+    """Runs commands on some terminals, one after the other; now and then reads their records.
+
+    ``is_in_doubt``: whether its last command was typed is not known.
+    """
 
     _kinds = RUN
 
@@ -65,6 +40,7 @@ class Worker:
     ) -> None:
         self.handle = handle
         self._terminals = terminals
+        self.is_in_doubt = False
         self._notebook = notebook
         self._chance = chance
 
@@ -72,16 +48,10 @@ class Worker:
         """Go on until the daemon is gone."""
         try:
             with daemon.connect() as client:
-                while True:
-                    self._try_step(client)
+                while not self._notebook.is_over.is_set():
+                    self._step(client)
         except ClientError:
             return
-
-    def _try_step(self, client: LineClient) -> None:
-        try:
-            self._step(client)
-        except CommandFailed as error:
-            self._notebook.was_refused(self.handle, error)
 
     def _step(self, client: LineClient) -> None:
         terminal = self._chance.choice(self._terminals)
@@ -97,27 +67,49 @@ class Worker:
         command = make_command(
             kind, token=token, terminal=terminal, handle=self.handle, life=book.life
         )
-        book.commands.append(command)
-        who: dict[str, object] = {"name": terminal, "from_handle": self.handle}
+        asked = book.send(command)
+        self.is_in_doubt = True
         try:
-            if kind.typed:
-                client.call("term_keys", {**who, "keys": f"{command.text}\r"})
-            else:
-                arguments = {**who, "cmd": command.text, "timeout": kind.timeout_s}
-                book.told.append(Told(terminal, client.call("term_run", arguments)))
+            record = self._send(client, command, kind)
         except CommandFailed as error:
-            self._refused(command, error)
+            self._refused(command, error, asked)
+        else:
+            self.is_in_doubt = False
+            span = book.was_answered(token)
+            if record is not None:
+                book.told.append(Told(terminal, record, span))
         return token
 
-    def _refused(self, command: Command, error: CommandFailed) -> None:
+    def _send(self, client: LineClient, command: Command, kind: Kind) -> Record | None:
+        """Gives the record if the answer is one."""
+        who: dict[str, object] = {"name": command.terminal, "from_handle": self.handle}
+        if kind.typed:
+            client.call("term_keys", {**who, "keys": f"{command.text}\r"})
+            return None
+        return client.call("term_run", {**who, "cmd": command.text, "timeout": kind.timeout_s})
+
+    def _refused(self, command: Command, error: CommandFailed, asked: int) -> None:
+        book = self._notebook
         if any(sentence in str(error) for sentence in NEVER_TYPED):
-            self._notebook.refused.append(command.token)
-        elif error.code != "busy":
-            self._notebook.was_refused(command.token, error)
+            book.refused.append(command.token)
+            self.is_in_doubt = False
+        elif error.code == "busy":
+            self.is_in_doubt = False
+        else:
+            book.was_refused(command.token, error, terminal=command.terminal, asked=asked)
+            pause()
+        if not self.is_in_doubt:
+            book.was_answered(command.token)
 
     def _read(self, client: LineClient, terminal: str) -> None:
-        records = client.call("term_read", {"name": terminal, "last_n": 5})["result"]
-        self._notebook.told += [Told(terminal, record) for record in records]
+        asked = self._notebook.moment()
+        try:
+            records = client.call("term_read", {"name": terminal, "last_n": 5})["result"]
+        except CommandFailed as error:
+            self._notebook.was_refused(self.handle, error, terminal=terminal, asked=asked)
+            return
+        span = Span(asked, self._notebook.moment())
+        self._notebook.told += [Told(terminal, record, span) for record in records]
 
 
 class Typist(Worker):
@@ -128,8 +120,10 @@ class Typist(Worker):
     def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
         """Send one command; gives its token. The next one waits until it has ended."""
         token = super().run(client, terminal, kind)
-        if kind is not KINDS["quick"]:
-            self.run(client, terminal, KINDS["quick"])
+        has_ended = kind is KINDS["quick"] and not self.is_in_doubt
+        while not has_ended and not self._notebook.is_over.is_set():
+            super().run(client, terminal, KINDS["quick"])
+            has_ended = not self.is_in_doubt
         return token
 
 
@@ -146,11 +140,15 @@ class Sender(Worker):
     def _hand_on(self, client: LineClient) -> None:
         body = f"news {self._notebook.new_token('news')}"
         arguments = {"target_handle": self.to, "context": body, "from_handle": self.handle}
-        receipt = None
+        asked, answered, receipt = self._notebook.moment(), None, None
         try:
             receipt = client.call("handoff", arguments)["id"]
+            answered = self._notebook.moment()
+        except CommandFailed as error:
+            self._notebook.was_refused(self.handle, error, asked=asked)
         finally:
-            self._notebook.handoffs.append(Handoff(self.to, body, receipt))
+            span = Span(asked, answered)
+            self._notebook.handoffs.append(Handoff(self.to, body, receipt, self.handle, span))
 
 
 class Reader:
@@ -174,13 +172,13 @@ class Reader:
             return
 
     def _try_wait(self, client: LineClient) -> None:
-        after = self._next
+        after, asked = self._next, self._notebook.moment()
         try:
-            self._got(after, client.call("inbox_wait", self._arguments(after)))
+            self._got(after, client.call("inbox_wait", self._arguments(after)), asked)
         except CommandFailed as error:
             if error.code == "unavailable":  # the daemon is stopping
                 raise
-            self._notebook.was_refused(self.handle, error)
+            self._notebook.was_refused(self.handle, error, asked=asked)
 
     def has_seen(self, ids: set[str]) -> bool:
         """Wait until all of these came; False if they do not."""
@@ -191,9 +189,10 @@ class Reader:
         who = {"timeout": GUARD_S, "from_handle": self.handle}
         return who if after is None else {**who, "after": after}
 
-    def _got(self, after: str | None, reply: dict[str, Any]) -> None:
+    def _got(self, after: str | None, reply: dict[str, Any], asked: int) -> None:
+        span = Span(asked, self._notebook.moment())
         with self._news:
-            self.answers.append(Answer(tuple(reply["messages"]), after))
+            self.answers.append(Answer(tuple(reply["messages"]), after, span))
             self._next = reply["next"] or self._next
             self._seen.update(message["id"] for message in reply["messages"])
             self._news.notify_all()
@@ -217,12 +216,12 @@ class McpReader(Reader):
                 await self._try_wait_in(session)
 
     async def _try_wait_in(self, session: Session) -> None:
-        after = self._next
+        after, asked = self._next, self._notebook.moment()
         arguments = self._arguments(after)
         del arguments["from_handle"]
         arguments["timeout"] = GUARD_S / 2  # below what the client waits for an answer
         try:
-            self._got(after, await session.call("inbox_wait", arguments))
+            self._got(after, await session.call("inbox_wait", arguments), asked)
         except ToolFailed:
             if "storage" not in self._notebook.pardoned:
                 raise
@@ -234,3 +233,8 @@ def answers(daemon: ScratchDaemon) -> bool:
         return bool(daemon.call("status"))
     except (ClientError, ScratchError):
         return False
+
+
+def pause() -> None:
+    """Who is refused does not try again at once."""
+    threading.Event().wait(PAUSE_S)

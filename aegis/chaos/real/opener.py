@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 import attrs
 
 from aegis.chaos.checking.happenings import Record
+from aegis.chaos.real.load import pause
 from aegis.chaos.real.scratch import ScratchDaemon
 from aegis.client.line import ClientError, CommandFailed, LineClient
 
@@ -28,17 +30,29 @@ class Opened:
 
 
 class Opener:
-    """Each terminal has a name of its own, so that what became of it is never in doubt for long."""
+    """Each terminal has a name of its own, so that what became of it is never in doubt for long.
 
-    def __init__(self, new_name: Callable[[], str], chance: random.Random) -> None:
+    They are opened on ``node``; None: wherever the daemon puts them. ``is_over`` ends the work.
+    """
+
+    def __init__(
+        self,
+        new_name: Callable[[], str],
+        chance: random.Random,
+        *,
+        node: str | None = None,
+        is_over: threading.Event | None = None,
+    ) -> None:
         self._new_name = new_name
         self._chance = chance
+        self._where = {} if node is None else {"node": node}
+        self._is_over = threading.Event() if is_over is None else is_over
         self._terminals: dict[str, Opened] = {}
 
     def work(self, daemon: ScratchDaemon) -> None:
         """Go on until the daemon is gone. Each command has a connection of its own."""
         try:
-            while True:
+            while not self._is_over.is_set():
                 self._step(daemon)
         except ClientError:
             return
@@ -54,11 +68,11 @@ class Opener:
         name = self._new_name()
         opened = self._terminals[name] = Opened()
         try:
-            daemon.call("term_spawn", name=name)
+            daemon.call("term_spawn", name=name, **self._where)
             opened.standing = "open"
             opened.record = daemon.call("term_run", name=name, cmd=f"sleep 0.1; echo {name}")
         except CommandFailed:
-            pass  # as far as it came
+            pause()  # it is as far as it came
         return name
 
     def _close(self, daemon: ScratchDaemon, name: str, *, purge: bool) -> None:
@@ -68,7 +82,7 @@ class Opener:
             daemon.call("term_close", name=name, purge=purge)
             opened.standing = "purged" if purge else "closed"
         except CommandFailed:
-            pass  # nobody knows, until somebody looks
+            pause()  # nobody knows, until somebody looks
 
     def settle(self, there: Collection[str]) -> Iterator[str]:
         """Take what a new life shows as open for the truth where it was in doubt.

@@ -45,6 +45,11 @@ class ScratchDaemon:
     """
 
     startup_files: tuple[str, ...] = (".bashrc",)
+    is_reached_by_port = True
+    """Whether who is here reaches its port; its socket is reached in any case."""
+
+    last_words = READY
+    """Of what it prints when it is ready."""
 
     def __init__(self, directory: Path, startup: str = f"PS1='{PROMPT}'\n") -> None:
         self.root = directory / "root"
@@ -90,6 +95,11 @@ class ScratchDaemon:
         return list(PROGRAM)
 
     @property
+    def verb(self) -> list[str]:
+        """The words behind it that have this process serve a root."""
+        return ["up"]
+
+    @property
     def environment(self) -> dict[str, str]:
         """What the daemon is started with."""
         return {
@@ -111,7 +121,7 @@ class ScratchDaemon:
 
         ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
         """
-        words = [*tracer, *self.program, "up", "--root", str(self.root)]
+        words = [*tracer, *self.program, *self.verb, "--root", str(self.root)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*words, *options],
@@ -129,7 +139,7 @@ class ScratchDaemon:
         if stdout is None:
             raise ScratchError("nobody reads what the daemon prints")
         output = b""
-        while READY not in output:
+        while self.last_words not in output:
             wait_readable(stdout.fileno())
             data = os.read(stdout.fileno(), 65_536)
             if not data:

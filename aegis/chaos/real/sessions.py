@@ -46,8 +46,10 @@ async def connect_mcp(
     url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
     if handle is not None:
         url, headers = daemon.call("session_new", handle=handle)["url"], {}
+    socket = None if daemon.is_reached_by_port else daemon.endpoint.socket
+    transport = httpx2.AsyncHTTPTransport(uds=socket)
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=GUARD_S) as http,
+        httpx2.AsyncClient(headers=headers, timeout=GUARD_S, transport=transport) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client
