@@ -221,6 +221,18 @@ async def test_names_that_were_lost_while_there_was_no_connection_are_lost_after
         assert pair.above.registry.find("worked", "y") is not None
 
 
+async def test_a_monitor_hears_after_a_cut_of_who_has_stopped_for_good() -> None:
+    seen: list[Down] = []
+    async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
+        await pair.cut()
+        pair.below.ref("root/w/x").stop()
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == []
+        await pair.connect()
+        await trio.testing.wait_all_tasks_blocked()
+        assert [(down.path, down.final) for down in seen] == [("root/w/x", True)]
+
+
 async def test_the_end_of_a_process_is_the_end_of_all_that_was_there() -> None:
     seen: list[Down] = []
     async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
