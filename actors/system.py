@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -76,6 +76,7 @@ class System:
         self._routes: dict[str, Route] = {}
         self.on_forgotten: list[Callable[[str], None]] = []
         self.grafts: dict[str, Callable[[], list[Node]]] = {}
+        self.refreshers: dict[str, Callable[[], Awaitable[None]]] = {}
         self._root_task: trio.lowlevel.Task | None = None
         self._root = self.make_cell(None, spec)
 
@@ -96,6 +97,18 @@ class System:
     def tree(self) -> Node:
         """The whole tree as it is now."""
         return snapshot(self._root, self.grafts)
+
+    async def fresh_tree(self, timeout: float) -> Node:
+        """Likewise, and what it shows of mailboxes in other processes is as new.
+
+        Of those that do not answer within ``timeout`` seconds it is as it was last known: at the
+        last change of state.
+        """
+        with trio.move_on_after(timeout):
+            async with trio.open_nursery() as nursery:
+                for refresh in list(self.refreshers.values()):
+                    nursery.start_soon(refresh)
+        return self.tree()
 
     def watch_tree(self, capacity: int = QUEUED_AT_MOST) -> TreeWatch:
         """The tree as it changes, the whole of it first; at most ``capacity`` changes are kept.

@@ -108,6 +108,11 @@ class Nodes(Protocol):
         """The names of the worker processes."""
         ...
 
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where hosts may join, if anywhere."""
+        ...
+
     def supervisor_of_workers(self) -> SupervisorSpec:
         """What comes before who places terminals there."""
         ...
@@ -271,7 +276,7 @@ async def _serve(
         async with open_system(
             tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug
         ) as system:
-            _announce(settings, state, keyring)
+            _announce(settings, state, keyring, nodes)
             try:
                 await stop.wait()
             finally:
@@ -282,7 +287,9 @@ async def _serve(
     log.info("stopped")
 
 
-def _announce(settings: DaemonSettings, state: State, keyring: Keyring) -> None:
+def _announce(
+    settings: DaemonSettings, state: State, keyring: Keyring, nodes: Nodes | None
+) -> None:
     """Say where the daemon is: in the endpoint file for programs, on standard output for people.
 
     Raises ``StartupError`` if the disk refuses.
@@ -294,6 +301,8 @@ def _announce(settings: DaemonSettings, state: State, keyring: Keyring) -> None:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
     text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
+    if nodes is not None and nodes.address is not None:
+        text = f"{text}\n  hosts join    {nodes.address[0]} port {nodes.address[1]} (docs/nodes.md)"
     if not is_loopback(address.host):
         text = f"{text}\n{BEYOND_LOOPBACK}"
     if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):

@@ -23,10 +23,14 @@ from aegis.protocol.daemon import (
     SessionList,
     StopDaemon,
     Stopping,
+    TreeNode,
     Voided,
     tree_node,
 )
 from aegis.protocol.nodes import ListNodes, NodeStatus, merged_nodes
+
+FRESH_TREE_S = 0.5
+"""How long other processes may take to tell how full their mailboxes are."""
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -99,7 +103,7 @@ class Daemon(Actor[Asked]):
             case GetStatus():
                 self.context.start_soon(self._answer_status, self.defer(message))
             case GetTree():
-                self.reply(message, tree_node(self.context.system.tree()))
+                self.context.start_soon(self._answer_tree, self.defer(message))
             case ListSessions():
                 self.reply(message, SessionList(handles=self._keyring.handles))
             case NewSession() | RevokeSession() | RotateToken():
@@ -107,6 +111,9 @@ class Daemon(Actor[Asked]):
             case StopDaemon():
                 self.reply(message, Stopping(pid=os.getpid()))
                 self._stop.set()
+
+    async def _answer_tree(self, reply: Reply[TreeNode]) -> None:
+        reply.send(tree_node(await self.context.system.fresh_tree(FRESH_TREE_S)))
 
     async def _change_keys(self, message: ChangesKeys, reply: Reply[Session | Voided]) -> None:
         """New keys are written and synced, which takes its time."""

@@ -34,17 +34,14 @@ def open_node_key(state: State) -> NodeKey:
 def read_node_key(path: Path) -> NodeKey:
     """The key that somebody brought here.
 
-    Raises ``StartupError`` if it is not there or cannot be read, ``BadNodeKey`` if it is none.
+    Raises ``StartupError`` if it is not there, ``BadNodeKey`` if it cannot be read or is none.
     """
-    try:
-        return read_key(path)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         raise StartupError(
             f"there is no key at {path}: copy it from the root that is to be joined, where "
             "'aegis-actors node key' names it"
-        ) from None
-    except OSError as error:
-        raise StartupError(f"cannot read the key {path}: {error.strerror}") from error
+        )
+    return read_key(path)
 
 
 def _make(path: Path) -> None:

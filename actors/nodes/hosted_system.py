@@ -9,7 +9,8 @@ from typing import Any
 
 import trio
 
-from actors.nodes.peer import Exports, Peer, Wire
+from actors.nodes.names import Exports
+from actors.nodes.peer import Peer, Wire
 from actors.nodes.vocabulary import Vocabulary
 from actors.spec import SupervisorSpec
 from actors.system import System, open_system

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 import trio
@@ -61,6 +61,11 @@ class Mirror:
                 name, change.kind, change.state, change.mailbox, change.restarts, began_at, children
             )
         self._tell(change)
+
+    def fill(self, depths: Mapping[str, int]) -> None:
+        """So full are the mailboxes now."""
+        for path, place in _walk(self._root, self._top):
+            place.mailbox = depths.get(path, place.mailbox)
 
     def away(self) -> None:
         """It cannot be reached; nobody knows how it stands."""

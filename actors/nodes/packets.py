@@ -145,6 +145,21 @@ class TreeChanged:
 
 
 @attrs.frozen
+class DepthsWanted:
+    """How full are the mailboxes now?"""
+
+    tag: ClassVar[str] = "depths?"
+
+
+@attrs.frozen
+class DepthsShown:
+    """How many messages wait at each path of this process."""
+
+    tag: ClassVar[str] = "depths"
+    depths: dict[str, int]
+
+
+@attrs.frozen
 class Ready:
     """All that was registered before has been told."""
 
@@ -165,6 +180,8 @@ Packet = (
     | Registered
     | TreeShown
     | TreeChanged
+    | DepthsWanted
+    | DepthsShown
     | Ready
 )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import logging
 import weakref
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -34,6 +33,7 @@ from actors.errors import (
 )
 from actors.nodes import packets as p
 from actors.nodes.mirror import Mirror
+from actors.nodes.names import Exports, Names
 from actors.nodes.outbox import Outbox
 from actors.nodes.owed_reply import OwedReply
 from actors.nodes.parcels import Splitter, pieces
@@ -42,10 +42,9 @@ from actors.nodes.remote_place import RemotePlace
 from actors.nodes.vocabulary import Vocabulary
 from actors.nodes.waiting_line import WaitingLines
 from actors.place import Place
-from actors.ref import Ref
 from actors.reply import Reply
 from actors.system import System
-from actors.tree import Change, Gap, Node
+from actors.tree import Change, Gap, Node, mailbox_depths
 
 log = logging.getLogger("actors.nodes")
 
@@ -62,10 +61,6 @@ class Wire(Protocol):
     async def receive(self) -> bytes:
         """Return the next message."""
         ...
-
-
-Exports = Callable[[str, str], bool]
-"""Whether the other side is told of a name: its group, and the name."""
 
 
 class Peer:
@@ -93,21 +88,19 @@ class Peer:
         self.mirror = Mirror(root, system.views.tell)
         self._root = root
         self._words = vocabulary
-        self._exports = exports
         self._shows_tree = shows_tree
         self._when_cut = Unreachable if outlives_connection else ActorStopped
         self._outbox = Outbox()
         self._is_up = False
         self._end: str | None = None
+        self._filled = trio.Event()
         self._numbers = itertools.count(1)
         self._pending: dict[int, tuple[str, Reply[Any]]] = {}
         self._owed: dict[int, OwedReply] = {}
         self._lines = WaitingLines()
         self._places: weakref.WeakValueDictionary[str, RemotePlace] = weakref.WeakValueDictionary()
         self._monitored: dict[str, RemotePlace] = {}
-        self._named: set[str] = set()
-        self._unheard: set[str] = set()
-        self._addressed: set[str] = set()
+        self._names = Names(system, name, exports, self.place, self._post)
         self._watcher = PeerWatcher(f"@{root or 'above'}", self._post)
 
     # Its beginning and end.
@@ -115,10 +108,10 @@ class Peer:
     def begin(self) -> None:
         """Be the way to its places, and show its tree below the place that stands for it."""
         self.system.add_route(self._root, self)
-        self.system.registry.listeners.append(self)
-        self.system.on_forgotten.append(self._forgotten)
+        self._names.begin()
         if self._root:
             self.system.grafts[self._root] = self.mirror.nodes
+            self.system.refreshers[self._root] = self.refresh
 
     def end(self, why: str, *, crashed: bool) -> None:
         """The other process has ended, with all that was there; ``why`` is told to who waits."""
@@ -127,16 +120,14 @@ class Peer:
         self._end = why
         self._disconnect(NodeDied if crashed else ActorStopped)
         self.system.remove_route(self._root, self)
-        self.system.registry.listeners.remove(self)
-        self.system.on_forgotten.remove(self._forgotten)
-        for path in list(self._named):
-            self._lose_names(path)
+        self._names.end()
         for place in list(self._places.values()):
             place.lost(why, crashed=crashed)
         self._monitored.clear()
         self.mirror.gone()
         if self.system.grafts.get(self._root) == self.mirror.nodes:
             del self.system.grafts[self._root]
+            del self.system.refreshers[self._root]
 
     def cut(self) -> None:
         """There is no connection for now."""
@@ -153,8 +144,7 @@ class Peer:
         why = ""
         self._outbox.clear()
         self._is_up = True
-        self._unheard = set(self._named)
-        self._say_names()
+        self._say_all()
         if is_ready:
             self.say_ready()
         try:
@@ -170,9 +160,8 @@ class Peer:
             self._is_up = False
         return why
 
-    def _say_names(self) -> None:
-        for group, name, ref in self.system.registry.entries():
-            self.registered(group, name, ref)
+    def _say_all(self) -> None:
+        self._names.tell_all()
         for path in self._monitored:
             self._post(p.Monitored(path))
 
@@ -182,6 +171,7 @@ class Peer:
 
     def _disconnect(self, error: type[AskError]) -> None:
         self._is_up = False
+        self._filled.set()
         self._outbox.clear()
         pending, self._pending = self._pending, {}
         for path, reply in pending.values():
@@ -190,7 +180,7 @@ class Peer:
         for each in owed.values():
             each.abandon()
         self._watcher.forget_all()
-        self._addressed.clear()
+        self._names.cut()
 
     def _failure(self, error: type[AskError], path: str) -> AskError:
         if self._end is not None:
@@ -198,6 +188,13 @@ class Peer:
         if error is ActorStopped:
             return error(f"{path} goes down with {self.name}", path=path)
         return error(f"{self.name} cannot be reached: {path} may go on there", path=path)
+
+    async def refresh(self) -> None:
+        """Learn how full the mailboxes of its tree are now; it waits for that while connected."""
+        if self._is_up:
+            self._filled = trio.Event()
+            self._post(p.DepthsWanted())
+            await self._filled.wait()
 
     # Its places.
 
@@ -276,20 +273,6 @@ class Peer:
 
     # What is told to it of this process.
 
-    def registered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """An actor has this name."""
-        if self._exports(group, name) and self.system.cell(ref.path) is not None:
-            self._addressed.add(ref.path)
-            self._post(p.Registered(group, name, ref.path))
-
-    def unregistered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """It has it no more: it is gone, which is told on its own."""
-
-    def _forgotten(self, path: str) -> None:
-        if path in self._addressed:
-            self._addressed.remove(path)
-            self._post(p.Gone(path))
-
     def answer(self, number: int, result: outcome.Outcome[Any]) -> None:
         """Carry the answer to request ``number`` of the other side."""
         if self._owed.pop(number, None) is None:
@@ -357,21 +340,27 @@ class Peer:
             case p.Stopped(path):
                 self._stop_here(path)
             case p.Gone(path):
-                self._heard_gone(path)
+                self._names.heard_gone(path)
             case p.Registered(group, name, path):
-                self._heard_name(group, name, path)
+                self._names.heard(group, name, path)
             case p.TreeShown(tree):
                 self.mirror.show(tree)
             case p.TreeChanged(change):
                 self.mirror.change(change)
+            case p.DepthsWanted():
+                self._post(p.DepthsShown(mailbox_depths(self.system.tree())))
+            case p.DepthsShown(depths):
+                self.mirror.fill(depths)
+                self._filled.set()
             case p.Ready():
-                self._heard_all_names()
+                self._names.heard_all()
+                self.ready.set()
 
     def _here(self, path: str) -> Place:
         """The place at ``path``; perhaps in a third process. Raises ``ActorStopped``."""
         place = self.system.place(path)
         if isinstance(place, Cell):
-            self._addressed.add(path)
+            self._names.addressed(path)
         return place
 
     def _was_told(self, path: str, body: p.Body) -> None:
@@ -422,28 +411,3 @@ class Peer:
             self._monitored.pop(down.path, None)
         if place is not None:
             place.fell(down)
-
-    def _heard_gone(self, path: str) -> None:
-        place = self._places.get(path)
-        if place is not None:
-            place.is_final = True
-        self._lose_names(path)
-
-    def _heard_all_names(self) -> None:
-        for path in self._unheard:  # they went while there was no connection
-            self._heard_gone(path)
-        self._unheard.clear()
-        self.ready.set()
-
-    def _lose_names(self, path: str) -> None:
-        if path in self._named:
-            self._named.remove(path)
-            self.system.registry.remove(self.place(path).ref)
-
-    def _heard_name(self, group: str, name: str, path: str) -> None:
-        try:
-            self.system.registry.add(group, name, self.place(path).ref)
-            self._named.add(path)
-            self._unheard.discard(path)
-        except MisuseError as error:
-            log.warning("a name of %s is taken already: %s", self.name, error)

@@ -9,9 +9,11 @@ import attrs
 import trio
 
 from actors.actor import Actor
+from actors.cell import State
 from actors.errors import WorkerDied
 from actors.messages import Request
-from actors.nodes.peer import Exports, Peer
+from actors.nodes.names import Exports
+from actors.nodes.peer import Peer
 from actors.nodes.runtime import NodeRuntime
 from actors.nodes.vocabulary import Vocabulary
 from actors.nodes.worker import Worker, WorkerSpec
@@ -71,7 +73,13 @@ class WorkerNode(Actor[DescribeWorker]):
         self._is_stopping = True
         self._worker.stop()
         await self._worker.ended.wait()
-        self._peer.end("it was stopped", crashed=False)
+        is_asked = self._state is State.STOPPING
+        self._peer.end("it was stopped" if is_asked else "it failed", crashed=not is_asked)
+
+    @property
+    def _state(self) -> State:
+        cell = self.context.system.cell(self.context.path)
+        return State.STOPPED if cell is None else cell.state
 
     async def _run(self) -> None:
         end = await self._worker.run()

@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
+from actors.nodes.compat.loading import load
 from actors.nodes.key import NodeKey
 from actors.nodes.peer import Peer
 from aegis.journal.disk import OsDisk
@@ -32,6 +33,7 @@ from aegis.lifetime import (
 )
 from aegis.node_key import read_node_key
 from aegis.nodes.identity import open_identity
+from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
 from aegis.process import (
@@ -63,8 +65,10 @@ def run_node(settings: JoinSettings) -> int:
     it is said, and tried again. Nothing here ever serves clients of its own.
     """
     configure_logs(settings.log_level)
+    tell_of_nodes()
     forget_launcher()
     keep_what_is_there()
+    load()  # while nobody waits for it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
     with hold_root(state):

@@ -14,6 +14,7 @@ from actors.nodes.worker_node import WorkerNode
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
 from aegis.nodes.keeper import NodeKeeper
+from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
 from aegis.nodes.worker import WorkerSettings, worker_spec
 from aegis.root import State
@@ -40,6 +41,11 @@ class NodePlan:
     debug: bool
     inboxes: str = "root/inbox-router"
     directory: str = "root/terminal-directory"
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where hosts may join, if anywhere."""
+        return self.runtime.address if self.takes_hosts else None
 
     def supervisor_of_workers(self) -> SupervisorSpec:
         """The workers: up before who places terminals there, and stopped after it."""
@@ -97,6 +103,7 @@ async def open_plan(
 
     Without an address for hosts nothing is reached from outside, and the key is of this life only.
     """
+    tell_of_nodes()
     address = settings.nodes_address
     if address is None:
         opened = open_runtime("root")

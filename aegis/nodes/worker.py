@@ -14,6 +14,7 @@ from actors.nodes import Link, WorkerSpec
 from actors.nodes.hosted_system import hosted_system
 from aegis.journal.flusher import Flusher
 from aegis.lifetime import faults_armed, log_life, log_slow_step
+from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
 from aegis.process import (
     configure_logs,
@@ -56,6 +57,7 @@ async def have_terminals(link: Link, argument: bytes) -> None:
     """Be a worker until cancelled. Called in its process, with a ``WorkerSettings``."""
     settings = structure(WorkerSettings, json.loads(argument))
     configure_logs(settings.log_level)
+    tell_of_nodes()
     shell_file_limit = raise_descriptor_limit()
     let_shells_heed_signals()
     keep_what_is_there()

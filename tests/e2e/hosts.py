@@ -43,6 +43,8 @@ class HostProcess:
         self.address = address
         self._log = directory / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self.key_file: Path | None = None
+        """The key that it has; None: that of the daemon."""
 
     @property
     def log(self) -> str:
@@ -50,7 +52,12 @@ class HostProcess:
 
     def start(self) -> None:
         """Start it, and wait until the daemon knows what it has."""
-        key = self._daemon.cli("node", "key").stdout.strip()
+        self.launch()
+        self.wait_state("up")
+
+    def launch(self) -> None:
+        """Start it, and do not wait."""
+        key = str(self.key_file or self._daemon.cli("node", "key").stdout.strip())
         where = [self.address, "--name", self.name, "--root", str(self.root), "--key-file", key]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -62,7 +69,6 @@ class HostProcess:
                 stderr=log,
                 process_group=0,
             )
-        self.wait_state("up")
 
     def wait_state(self, state: str) -> None:
         """Wait until the daemon says so."""

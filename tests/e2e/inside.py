@@ -103,7 +103,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
     tree = app.daemon_tree(settings, state, keyring, stop, 1024)
     async with open_system(tree, observer=events.append) as system:
-        app._announce(settings, state, keyring)
+        app._announce(settings, state, keyring, None)
         inside = DaemonInside(root, home, state, system, address, events)
         yield inside
         with inside.on_stop():

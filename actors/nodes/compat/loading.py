@@ -162,7 +162,7 @@ def _settle() -> None:
 
 def use_our_messages(ipc: Any) -> None:
     """Let tractor's module of connections use ours, with bounds; ``NodeError`` if it cannot."""
-    if not hasattr(ipc, "MsgpackTCPStream"):
+    if not hasattr(ipc, "MsgpackTCPStream") or not hasattr(ipc, "Channel"):
         raise NodeError(
             "This tractor does not read its messages in a way that can be bounded: install the one"
             f" that is pinned, `{HOW_TO_INSTALL}`."

@@ -148,6 +148,7 @@ async def test_the_outcome_comes_after_all_messages_and_ends_both_sides(
         await trio.sleep(1)
         assert [ended for ended, _ in ends.ended.values()] == [done, done]
         assert not ends.worker.is_lost
+        assert all(link.is_done and link.over.is_set() for link in (ends.worker, ends.parent))
         assert [await ends.parent.receive() for _ in range(10)] == [b"%d" % n for n in range(10)]
         with pytest.raises(LinkLost):
             await ends.parent.receive()
@@ -218,5 +219,7 @@ async def test_a_link_that_is_cancelled_lets_go_whoever_waits(autojump_clock: Mo
     with trio.move_on_after(1):
         await link.run()
     assert link.is_lost
+    assert link.over.is_set()
+    assert not link.is_done
     with pytest.raises(LinkLost):
         await link.receive()

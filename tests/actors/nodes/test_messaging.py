@@ -64,6 +64,18 @@ async def test_messages_go_both_ways_in_order_and_each_end_knows_both_addresses(
             assert not end.connected()
 
 
+async def test_nothing_more_is_read_from_a_connection_that_was_closed_here() -> None:
+    async with two() as (here, there):
+        for number in range(3):
+            await there.send(number)
+        assert await here.recv() == 0
+        here.stream.socket.close()
+        with pytest.raises(Closed, match="on this side"):
+            await here.recv()
+        assert here.ended.is_set()
+        await there.stream.aclose()
+
+
 async def test_the_end_of_a_connection_is_the_error_that_tractor_expects_and_an_event() -> None:
     async with two() as (here, there):
         await here.send("last")

@@ -25,6 +25,7 @@ from actors import (
     Refusal,
     Restart,
     WrongMessage,
+    mailbox_depths,
 )
 from actors.errors import RemoteFailure, Unreachable
 from actors.nodes import outbox
@@ -220,6 +221,18 @@ async def test_names_that_were_lost_while_there_was_no_connection_are_lost_after
         assert pair.above.registry.find("worked", "y") is not None
 
 
+async def test_a_monitor_hears_after_a_cut_of_who_has_stopped_for_good() -> None:
+    seen: list[Down] = []
+    async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
+        await pair.cut()
+        pair.below.ref("root/w/x").stop()
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == []
+        await pair.connect()
+        await trio.testing.wait_all_tasks_blocked()
+        assert [(down.path, down.final) for down in seen] == [("root/w/x", True)]
+
+
 async def test_the_end_of_a_process_is_the_end_of_all_that_was_there() -> None:
     seen: list[Down] = []
     async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
@@ -299,7 +312,7 @@ async def test_addresses_that_nobody_keeps_are_not_remembered() -> None:
                 await pair.above.ref(f"root/w/{number}").ask(Sum())
         gc.collect()
         assert len(pair.to_below._places) < 100  # tracebacks hold some
-        assert len(pair.to_above._addressed) <= 3
+        assert len(pair.to_above._names._known_there) <= 3
 
 
 async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address() -> None:
@@ -310,3 +323,19 @@ async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address()
             await x.ask(Do("crash"))
         await trio.testing.wait_all_tasks_blocked()
         assert x.is_stopped
+
+
+async def test_how_full_mailboxes_there_are_is_asked_for() -> None:
+    async with open_pair(above=children("a", "w")) as pair:
+        x = pair.above.ref("root/w/x")
+        x.tell(Do("hang"))
+        for _ in range(3):
+            x.tell(Add(1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert depth_of(await pair.above.fresh_tree(1), "root/w/x") == 3
+        await pair.cut()
+        assert depth_of(await pair.above.fresh_tree(1), "root/w/x") == 3
+
+
+def depth_of(tree: Node, path: str) -> int:
+    return mailbox_depths(tree)[path]

@@ -126,6 +126,12 @@ def test_a_tractor_whose_messages_cannot_be_bounded_is_refused() -> None:
         loading.use_our_messages(SimpleNamespace())
 
 
+def test_a_channel_of_tractor_reads_our_messages_itself() -> None:
+    channel = loading.load().api.Channel(("nobody", 0))
+    channel.msgstream = stream = object()
+    assert channel.__aiter__() is stream
+
+
 def test_tractor_is_loaded_once_and_leaves_no_trace_outside_of_itself() -> None:
     before = trio.open_nursery
     tractor = loading.load()

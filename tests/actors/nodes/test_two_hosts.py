@@ -65,7 +65,7 @@ async def test_a_node_on_another_host_joins_and_both_see_where_the_other_is(
         assert await both.root.line("echoed") == "gpu1"
 
 
-@pytest.mark.parametrize("beat", [QUICK, pytest.param(DEFAULT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("beat", [QUICK, pytest.param(DEFAULT, marks=pytest.mark.alone)])
 async def test_a_cut_that_nobody_tells_of_is_noticed_on_both_sides_in_time(
     hosts: Hosts, key_file: Path, beat: Beat
 ) -> None:

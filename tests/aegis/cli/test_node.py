@@ -78,7 +78,7 @@ def test_a_key_that_cannot_be_used_is_one_line(invoke: Invoke, key: Path) -> Non
     key.write_text("rubbish")
     result = invoke("node", "key")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("aegis-actors: A key of nodes is written as 64")
+    assert result.stderr.startswith(f"aegis-actors: {key} holds no key: ")
 
 
 def test_forget_says_which_names_are_free(server: LineServer, invoke: Invoke) -> None:

@@ -1,0 +1,54 @@
+"""What the runtime of nodes has to tell becomes lines of our log, few enough for any disk.
+
+It logs each connection that it refuses, and anybody may connect: a line for each would let them
+fill the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import structlog
+
+LOGGER = "actors.nodes"
+
+AT_ONCE = 20
+PERIOD_S = 10.0
+"""So many lines within this time; the next line that is told says how many were not."""
+
+log = structlog.get_logger("aegis.nodes")
+
+
+class NodeLog(logging.Handler):
+    """Hands on what comes, at most ``AT_ONCE`` lines in ``PERIOD_S``."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(logging.WARNING)
+        self._clock = clock
+        self._until = 0.0
+        self._left = 0
+        self._untold = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell of one."""
+        now = self._clock()
+        if now >= self._until:
+            self._until, self._left = now + PERIOD_S, AT_ONCE
+        if self._left == 0:
+            self._untold += 1
+            return
+        self._left -= 1
+        more = {"untold": self._untold} if self._untold else {}
+        self._untold = 0
+        log.warning("nodes", why=record.getMessage(), **more)
+
+
+def tell_of_nodes() -> None:
+    """From now on; a second time it changes nothing."""
+    logger = logging.getLogger(LOGGER)
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
+    if not any(isinstance(each, NodeLog) for each in logger.handlers):
+        logger.addHandler(NodeLog())
