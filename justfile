@@ -52,6 +52,12 @@ crash kills="12" random="120" *arguments:
         tests/crash tests/e2e tests/aegis/journal \
         --kills {{ kills }} --random-kills {{ random }} "${@:3}"
 
+# Cut the wire between two hosts (network namespaces: as root) under load, CUTS times, and kill workers
+# as often; the hosts are killed now and then. Another SEED is another load. Ends in figures each time.
+cuts cuts="10" seed="1":
+    AEGIS_CUTS={{ cuts }} AEGIS_CUTS_SEED={{ seed }} {{ run }} pytest -q -s -k promises \
+        tests/e2e/test_two_hosts.py tests/e2e/test_killed_workers.py
+
 # Let everything go wrong once at each place of the durable paths, on a simulated disk; SEEDS orders of
 # tasks are tried. Further arguments go to pytest: -k SCENARIO.
 ring1 seeds="1" *arguments:

@@ -57,14 +57,24 @@ class Hosts:
     a: Host
     b: Host
     _between: Host
+    _silent: list[tuple[Host, str]] = attrs.field(factory=list)
 
     def cut(self) -> None:
         """Lose all that either sends from now on."""
         self._between.run("ip", "link", "set", "to-b", "nomaster")
 
+    def silence(self, host: Host) -> None:
+        """Lose all that this one sends from now on; it still hears the other."""
+        other = self.b if host is self.a else self.a
+        host.run("ip", "route", "add", "blackhole", other.address)
+        self._silent.append((host, other.address))
+
     def heal(self) -> None:
         """Connect them again."""
         self._between.run("ip", "link", "set", "to-b", "master", "bridge")
+        while self._silent:
+            host, address = self._silent.pop()
+            host.run("ip", "route", "del", "blackhole", address)
 
 
 @contextmanager

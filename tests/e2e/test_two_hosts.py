@@ -27,7 +27,7 @@ from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
 from tests.e2e.node_load import NodeLoad, Place
 from tests.e2e.nodes import PORT, DaemonOn, JoinedNode
 from tests.e2e.window import DETACH, window
-from tests.netns import Hosts, needs_hosts, two_hosts
+from tests.netns import Host, Hosts, needs_hosts, two_hosts
 
 pytestmark = [
     pytest.mark.real,
@@ -233,11 +233,17 @@ class Harm:
         self.far = far.terminals
         self.shown_s: list[float] = []
 
-    def cut(self, seconds: float) -> None:
-        """Cut the wire for so long, and until that is shown if it is long enough."""
+    def cut(self, seconds: float, silent: Host | None = None) -> None:
+        """Cut the wire for so long, and until that is shown if it is long enough.
+
+        With ``silent`` what this one sends is lost, and it hears the other.
+        """
         with self.load.trouble(self.far):
             began = time.monotonic()
-            self.hosts.cut()
+            if silent is None:
+                self.hosts.cut()
+            else:
+                self.hosts.silence(silent)
             if seconds > LOST_S:
                 self.root.wait_listed("unreachable", *self.far)
                 self.shown_s.append(round(time.monotonic() - began, 1))
@@ -279,7 +285,7 @@ class Harm:
 
     def do(self, number: int, seconds: float) -> None:
         """The cut of this number, and what else comes with it."""
-        self.cut(seconds)
+        self.cut(seconds, (None, None, self.hosts.a, self.hosts.b)[number % 4])
         if number % 2 == 0:
             self.kill_root(is_cut=number % 4 == 2)
         if number % 5 in (0, 3):

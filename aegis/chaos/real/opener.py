@@ -107,8 +107,8 @@ class Opener:
             found = _newest_record(client, name)
             if opened.standing == "purged" and found is not None:
                 yield f"{name} was purged and still has {found}"
-            elif opened.standing != "purged" and found != (opened.record or found):
-                yield f"{name} was told {opened.record}, and has {found}"
+            elif opened.standing != "purged" and opened.record not in (None, found):
+                yield f"of {name} was told {_apart(opened.record, found)}"
 
 
 def _newest_record(client: LineClient, name: str) -> Record | None:
@@ -117,3 +117,14 @@ def _newest_record(client: LineClient, name: str) -> Record | None:
     except CommandFailed:
         return None
     return records[0] if records else None
+
+
+def _apart(told: Record | None, found: Record | None) -> str:
+    """What of the one is not so in the other."""
+    if told is None or found is None:
+        return f"{told}, and there is {found}"
+    return ", ".join(
+        f"{name} {told[name]!r}, and it is {found.get(name)!r}"
+        for name in told
+        if told[name] != found.get(name)
+    )
