@@ -67,7 +67,7 @@ class Peer:
     """The process whose places are below the path ``root``; empty: all that are not here.
 
     ``name`` is what it is called in sentences. ``shows_tree``: it is told the tree of this process.
-    ``outlives_connection``: when one is cut there will be another; else what is there has stopped.
+    ``outlives_connection``: when one is cut there will be another; else it ends with the first.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Peer:
         self._root = root
         self._words = vocabulary
         self._shows_tree = shows_tree
-        self._when_cut = Unreachable if outlives_connection else ActorStopped
+        self._outlives_connection = outlives_connection
         self._outbox = Outbox()
         self._is_up = False
         self._end: str | None = None
@@ -157,7 +157,8 @@ class Peer:
         except* NodeError as group:
             why = str(root_cause(group))
         finally:
-            self._is_up = False
+            # Else the end of the process is about to be told: what is asked until then, fails then.
+            self._is_up = not self._outlives_connection
         return why
 
     def _say_all(self) -> None:
@@ -185,8 +186,6 @@ class Peer:
     def _failure(self, error: type[AskError], path: str) -> AskError:
         if self._end is not None:
             return error(f"{path} went down with {self.name}: {self._end}", path=path)
-        if error is ActorStopped:
-            return error(f"{path} goes down with {self.name}", path=path)
         return error(f"{self.name} cannot be reached: {path} may go on there", path=path)
 
     async def refresh(self) -> None:
@@ -233,7 +232,7 @@ class Peer:
     def ask(self, path: str, envelope: Envelope) -> None:
         """Carry a request; its reply is settled when the answer comes, or the connection ends."""
         if not self._is_up:
-            raise self._failure(ActorStopped if self._end is not None else self._when_cut, path)
+            raise self._failure(ActorStopped if self._end is not None else Unreachable, path)
         if envelope.reply is None:
             self.tell(path, envelope.message)
             return

@@ -103,6 +103,9 @@ VERBS: dict[str, list[str]] = {
 
 SHOWS_NOTHING_OF_OTHERS = {
     "up",
+    "join",
+    "node key",
+    "node forget",
     "down",
     "chaos",
     "completion",

@@ -217,7 +217,7 @@ async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_th
             assert any("made room" in line for line in lines)
             for stream in slow:
                 await stream.aclose()
-            await until(lambda: descriptors() == before)
+            await until(lambda: descriptors() <= before)
             assert len(lines) == many
 
 

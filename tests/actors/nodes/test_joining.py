@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
@@ -338,6 +339,7 @@ async def test_hundreds_of_joins_from_one_process_leave_nothing_on_either_side(
                     return state
 
         there = [await once(number) for number in range(20)][-1]
+        gc.collect()
         here = descriptors(), tasks()
         resident = resident_kib()
         for number in range(200):
