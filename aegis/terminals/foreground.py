@@ -5,6 +5,8 @@ Rules:
 - Only the process group in front is looked at: its leader first, which costs some 50 µs, and the
   others of the group only where the leader does not explain the terminal's state.
 - A process that may not be traced (another user's, such as sudo) tells its name and nothing more.
+- A look takes some calls, between which a command may end and the shell begin to read its next one.
+  So the tty is asked before and after, and if it has changed nothing was seen.
 - Nothing here is certain for longer than a moment: the answer is for a person or an agent.
 """
 
@@ -15,7 +17,7 @@ import platform
 from collections.abc import Sequence
 
 from aegis.terminals.process_groups import GroupScan
-from aegis.terminals.process_host import Program, ProgramImage, ShellProcess
+from aegis.terminals.process_host import LineDiscipline, Program, ProgramImage, ShellProcess
 from aegis.terminals.process_table import arguments_place
 from aegis.terminals.syscalls import is_terminal, may_read_terminal, reads_descriptor
 from aegis.terminals.waiting import Foreground
@@ -29,11 +31,21 @@ _MACHINE = platform.machine()
 
 
 async def look_in_front(process: ShellProcess, groups: GroupScan) -> Foreground | None:
-    """Who is in front of the terminal of ``process`` now; None if nobody is."""
+    """Who is in front of the terminal of ``process`` now; None if nobody is, or it changes."""
     tty = process.line_discipline()
     group = None if tty is None else process.foreground_pgrp()
     if tty is None or group is None:
         return None
+    front = await _look_at(group, tty, groups)
+    now = process.line_discipline()
+    is_settled = now is not None and (now.is_canonical, now.echoes) == (
+        tty.is_canonical,
+        tty.echoes,
+    )
+    return front if is_settled and process.foreground_pgrp() == group else None
+
+
+async def _look_at(group: int, tty: LineDiscipline, groups: GroupScan) -> Foreground:
     look = groups.host.program_of
     leader = look(group, tty.name)
     reader = leader if leader is not None and leader.reads else None

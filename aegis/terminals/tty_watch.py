@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import trio
+
 from actors import Context
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
@@ -18,6 +20,9 @@ from aegis.terminals.process_host import ShellProcess
 from aegis.terminals.rearming import Rearming
 from aegis.terminals.shell_timers import LookAtTty
 from aegis.terminals.waiting import needs_input, next_look_after
+
+TURNS_TO_READ = 2
+"""After so many turns of the loop all is read that was printed before a look, such as a prompt."""
 
 
 class TtyWatch:
@@ -88,6 +93,8 @@ class TtyWatch:
 
     async def _look(self) -> None:
         front = await look_in_front(self._process, self._groups)
+        for _ in range(TURNS_TO_READ):
+            await trio.lowlevel.checkpoint()
         if self._was_stirred or not self._tracker.is_at_work:
             self._found(None)
         elif self.rearming.look(front):

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+import attrs
 import pytest
 import trio
 
@@ -134,6 +135,20 @@ async def test_who_does_not_read_the_terminal_waits_for_nothing(
         assert front is not None
         assert needs_input(front, 60.0) is None
         await trio.sleep(0.01)
+
+
+async def test_a_shell_that_reads_its_next_command_by_the_time_it_is_looked_at_is_not_seen_to_wait(
+    open_pty: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await open_pty("bash", "--norc", "-i")
+    await look_until(process, lambda front: front.edits_line, "no prompt came")
+    at_prompt = process.line_discipline()
+    assert at_prompt is not None
+    during_command = attrs.evolve(at_prompt, is_canonical=True, echoes=True)
+    answers = iter([during_command])
+    monkeypatch.setattr(process, "line_discipline", lambda: next(answers, at_prompt))
+    assert await look_in_front(process, GroupScan(OsProcessHost())) is None
+    assert await look_in_front(process, GroupScan(OsProcessHost())) is not None
 
 
 async def test_a_reader_in_the_background_does_not_count(open_pty: Open) -> None:
