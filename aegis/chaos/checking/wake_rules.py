@@ -154,9 +154,12 @@ def _fits(message: Message, record: Record) -> bool:
 def _out_of_order(case: Case) -> Iterator[str]:
     """The messages of one terminal come in the order of its records.
 
-    Except where an inbox failed in the midst of several.
+    Except where an inbox failed in the midst of several: not a terminal.
     """
-    if any(each.kind in ("crash", "disk fault") for each in case.evidence.disturbances):
+    if any(
+        each.kind in ("crash", "disk fault") and each.terminal is None
+        for each in case.evidence.disturbances
+    ):
         return
     for handle in case.evidence.answers:
         last: dict[tuple[str, str], int] = {}

@@ -343,6 +343,13 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "out of order",
         with_messages(4, NEWS, WAKES[5], WAKES[4]),
     ),
+    "wakes in another order, of a terminal that crashed": (
+        "out of order",
+        attrs.evolve(
+            with_messages(4, NEWS, WAKES[5], WAKES[4]),
+            disturbances=(*RICH.disturbances, CRASH),
+        ),
+    ),
     # Inboxes.
     "shown, not acknowledged, and not shown again": (
         "not shown",
