@@ -14,11 +14,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import trio
 
 from actors import ActorError, Ref
@@ -31,8 +32,8 @@ from tests.e2e.harness import DaemonProcess
 
 RUNS = 300
 WARM_UP = 40
-FLOOD_MB = 60
 FLOOD_ROUNDS = 3
+BESIDE = 20
 MESSAGES = 20_000
 ASKS = 2_000
 KILLS = 5
@@ -41,10 +42,11 @@ LIBRARIES = "import trio, attrs, cattrs, structlog"
 
 
 @contextmanager
-def daemon(*options: str) -> Iterator[DaemonProcess]:
-    """A daemon with these options."""
+def daemon(*options: str, variables: Mapping[str, str] | None = None) -> Iterator[DaemonProcess]:
+    """A daemon with these options, and more variables in its environment."""
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
         process = DaemonProcess(Path(directory))
+        process.variables.update(variables or {})
         process.start("--port", "0", "--log-level", "error", *options)
         try:
             yield process
@@ -80,54 +82,103 @@ def hop(process: DaemonProcess) -> list[Row]:
     ]
 
 
-def flood(process: DaemonProcess, during: Callable[[], object]) -> float:
-    """Megabytes a second of two terminals that print a file at once; ``during`` goes on beside."""
-    cmd = f"cat {process.root}/flood"
-    begin = time.perf_counter()
-    pending = [
-        process.send("term_run", name=name, cmd=cmd, timeout=TIMEOUT_S) for name in ("f1", "f2")
-    ]
-    during()
-    for each in pending:
-        assert each.result()["exit"] == 0
-    return 2 * FLOOD_MB / (time.perf_counter() - begin)
+@attrs.frozen
+class Flood:
+    """What two terminals print at once: ``megabytes`` each, by a ``cmd`` that names the file."""
+
+    what: str
+    cmd: str
+    megabytes: int
+    note: str
+
+    def run(self, process: DaemonProcess, during: Callable[[], object]) -> float:
+        """Megabytes a second of both; ``during`` goes on beside."""
+        cmd = self.cmd.format(file=process.root / "flood")
+        begin = time.perf_counter()
+        pending = [
+            process.send("term_run", name=name, cmd=cmd, timeout=TIMEOUT_S) for name in ("f1", "f2")
+        ]
+        during()
+        for each in pending:
+            assert each.result()["exit"] == 0
+        return 2 * self.megabytes / (time.perf_counter() - begin)
+
+    def prepare(self, process: DaemonProcess) -> None:
+        """Two terminals that can flood, each where there is room, and one that is quiet."""
+        line = b"a" * 79 + b"\n"
+        (process.root / "flood").write_bytes(line * (self.megabytes * 1_000_000 // len(line)))
+        for name in ("f1", "f2", "quiet"):
+            process.call("term_spawn", name=name, shell="/bin/bash")
 
 
-def open_floods(process: DaemonProcess) -> None:
-    """Two terminals that can flood, each where there is room, and one that is quiet."""
-    line = b"a" * 79 + b"\n"
-    (process.root / "flood").write_bytes(line * (FLOOD_MB * 1_000_000 // len(line)))
-    for name in ("f1", "f2", "quiet"):
-        process.call("term_spawn", name=name, shell="/bin/bash")
+FULL_SCREEN = r"printf '\033[?1049h'; cat {file}; printf '\033[?1049l'"
+
+FLOODS = {
+    "pyavt": (
+        Flood("two floods", "cat {file}", 60, "the kernel's part is the larger one"),
+        Flood("two full-screen floods", FULL_SCREEN, 20, "pyavt draws them"),
+    ),
+    "pyte": (Flood("two full-screen floods, pyte", FULL_SCREEN, 2, "pyte draws them"),),
+}
+"""By what draws screens. Who has no extra has pyte."""
 
 
-def floods(one: DaemonProcess, two: DaemonProcess) -> list[Row]:
-    """Two floods in one process and on two workers, in turn; then `true` beside them."""
-    rates: dict[str, list[float]] = {"one": [], "two": []}
-    beside: dict[str, list[float]] = {"one": [], "two": []}
+def floods(flood: Flood, one: DaemonProcess, two: DaemonProcess) -> list[Row]:
+    """Two floods in one process and on two workers, in turn; and `true` beside them."""
     daemons = {"one": one, "two": two}
+    rates: dict[str, list[float]] = {name: [] for name in daemons}
+    beside: dict[str, list[float]] = {name: [] for name in daemons}
     for process in daemons.values():
-        open_floods(process)
+        flood.prepare(process)
     for _ in range(FLOOD_ROUNDS):
         for name, process in daemons.items():
-            rates[name].append(flood(process, lambda: None))
+            rates[name].append(flood.run(process, lambda: None))
             with process.connect() as client:
-                taken = beside[name]
-                flood(process, lambda: taken.extend(run_ms(client, "quiet") for _ in range(20)))  # noqa: B023
+                beside[name] += runs_beside(flood, process, client)
+    for process in daemons.values():
+        for name in ("f1", "f2", "quiet"):
+            process.call("term_close", name=name, purge=True)
     alone, spread = statistics.median(rates["one"]), statistics.median(rates["two"])
-    latency = [statistics.median(beside[name]) for name in ("one", "two")]
+    latency = [statistics.median(beside[name]) for name in daemons]
+    what = flood.what
     return [
-        ("two floods on two workers / in one process", spread / alone, "ratio, goal ≥ 1.6"),
-        ("  on two workers, MB/s", spread, "both together"),
+        (f"{what} on two workers / in one process", spread / alone, "ratio, goal ≥ 1.6"),
+        ("  on two workers, MB/s", spread, f"both together; {flood.note}"),
         ("  in one process, MB/s", alone, "both together"),
-        (
-            "run('true') beside two floods: on workers / in one process",
-            latency[1] / latency[0],
-            "ratio, goal ≤ 1",
-        ),
+        (f"run('true') beside {what}: on workers / in one", latency[1] / latency[0], "ratio"),
         ("  on workers, ms", latency[1], "median"),
         ("  in one process, ms", latency[0], "median"),
     ]
+
+
+def runs_beside(flood: Flood, process: DaemonProcess, client: LineClient) -> list[float]:
+    """Milliseconds of each of a few commands on the quiet terminal, in a flood."""
+    taken: list[float] = []
+    flood.run(process, lambda: taken.extend(run_ms(client, "quiet") for _ in range(BESIDE)))
+    return taken
+
+
+def all_floods() -> list[Row]:
+    """By either library that draws screens."""
+    rows = []
+    for library, kinds in FLOODS.items():
+        with (
+            variables_for(library) as variables,
+            daemon("--workers", "2", variables=variables) as two,
+            daemon(variables=variables) as one,
+        ):
+            for flood in kinds:
+                rows += floods(flood, one, two)
+    return rows
+
+
+@contextmanager
+def variables_for(library: str) -> Iterator[dict[str, str]]:
+    """With which a daemon finds only this one to draw screens."""
+    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as hidden:
+        if library == "pyte":
+            (Path(hidden) / "avt.py").write_text("raise ImportError\n")
+        yield {"PYTHONPATH": hidden}
 
 
 def restarts(process: DaemonProcess) -> list[Row]:
@@ -231,12 +282,10 @@ def actors() -> list[Row]:
 def measure() -> list[Row]:
     """All of it; takes about a minute."""
     rows = actors()
-    with daemon("--workers", "2") as two:
-        rows += hop(two)
-        with daemon() as one:
-            rows += floods(one, two)
-        rows += restarts(two)
-    return rows
+    with daemon("--workers", "2") as process:
+        rows += hop(process)
+        rows += restarts(process)
+    return rows + all_floods()
 
 
 if __name__ == "__main__":
