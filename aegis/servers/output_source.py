@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import attrs
 import trio
 
 from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
+from actors.errors import Unreachable
 from aegis.errors import NotFound, Unavailable
 from aegis.protocol.feeds import (
     DrawScreen,
@@ -21,6 +23,7 @@ from aegis.protocol.feeds import (
     View,
 )
 from aegis.protocol.naming import name_key
+from aegis.protocol.nodes import unreachable
 from aegis.protocol.streams import (
     OutputStart,
     ResizedItem,
@@ -30,11 +33,15 @@ from aegis.protocol.streams import (
     WindowSize,
 )
 from aegis.servers.outlet import StreamOut
+from aegis.servers.unanswered import node_of
 
 T = TypeVar("T")
 
 AGAIN_S = 0.05
 """Seconds before a terminal that ended as soon as it had come back is asked for again."""
+
+AWAY_S = 0.5
+"""Seconds before a host that could not be reached is asked again."""
 
 STOPPING = "the daemon is starting or stopping; try again"
 
@@ -62,7 +69,10 @@ class _Follower:
     async def begin(self) -> None:
         """Open the stream, and draw the screen if that was asked for."""
         first = FollowOutput(name=self._name, cursor=self._command.cursor, max_bytes=0)
-        begun = await self._ask(self._front(), first)
+        try:
+            begun = await self._ask(self._front(), first)
+        except Unreachable as error:
+            raise self._away(error) from error
         self._source = self._system.ref(begun.source)
         self._cursor, self._view = begun.cursor, begun.view
         self._out.takes_keys(self._type)
@@ -96,6 +106,10 @@ class _Follower:
                 news = await self._ask(self._source, self._request(size))
             except ActorStopped:
                 break
+            except Unreachable:
+                await self._send_view(attrs.evolve(self._view, state="unreachable"))
+                await trio.sleep(AWAY_S)
+                continue
             await self._send_bytes(news)
             if news.is_over and self._cursor == news.cursor + len(news.data):
                 break
@@ -176,7 +190,13 @@ class _Follower:
         """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
         handle = self._command.from_handle
         request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
-        return self._front().send_request(request)
+        try:
+            return self._front().send_request(request)
+        except Unreachable as error:
+            raise self._away(error) from error
+
+    def _away(self, error: Unreachable) -> Unavailable:
+        return Unavailable(unreachable(self._name, node_of(error.path) or "local"))
 
     def _front(self) -> Ref[Any]:
         registry = self._system.registry

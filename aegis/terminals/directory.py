@@ -347,7 +347,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     # Terminals without a front.
 
     def _answer_without_front(self, message: Any) -> None:
-        there = self._elsewhere.way_to(message.name)
+        is_kept = isinstance(message, ReadKept)
+        there = self._elsewhere.way_to(message.name, by_front=not is_kept)
         if there is not None:
             self.pass_on(message, there)
             return
@@ -356,7 +357,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         move = self._lives.mover.under_way.get(name_key(message.name))
         if move is not None and isinstance(message, _WAIT_FOR_MOVE):
             self.context.start_soon(self._read_when_back, move, message, self.defer(message))
-        elif front is not None and not isinstance(message, ReadKept):
+        elif front is not None and not is_kept:
             self.pass_on(message, front)
         elif isinstance(message, _READS) and self._lives.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)

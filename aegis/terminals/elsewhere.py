@@ -214,17 +214,18 @@ class Elsewhere:
             return None
         return None if not holder.is_open and self._here.has_history(name) else holder.node
 
-    def way_to(self, name: str) -> Ref[Any] | None:
+    def way_to(self, name: str, *, by_front: bool = True) -> Ref[Any] | None:
         """Who answers for the terminal of a host: its front if it has one, else its directory.
 
-        None as ``node_of`` says. Raises ``Unavailable`` while the host cannot be reached.
+        Where not ``by_front``, its directory. None as ``node_of`` says. Raises ``Unavailable``
+        while the host cannot be reached.
         """
         node = self.node_of(name)
         if node is None:
             return None
         directory = self._directory_of(node, unreachable(name, node, self._since(node)))
         front = self._system.registry.find("terminal", name_key(name))
-        return directory if front is None or front.is_stopped else front
+        return front if by_front and front is not None and not front.is_stopped else directory
 
     def _directory_of(self, node: str, sentence: str) -> Ref[Any]:
         link = self._link(node)

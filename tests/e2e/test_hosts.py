@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.hosts import HostProcess, start_with_nodes, until
+from tests.e2e.streams import Refused, stream_client
 
 pytestmark = pytest.mark.real
 
@@ -156,3 +158,26 @@ def test_a_host_that_is_killed_has_its_terminals_again_when_it_joins_again(
     assert train.run("echo again")["stdout"] == "again\n"
     assert "again" in wakes.next()["body"]
     assert wakes.unread() == []
+
+
+async def test_a_watcher_waits_for_a_host_that_cannot_be_reached_and_goes_on_at_its_byte(
+    own_daemon: DaemonProcess, join: Join
+) -> None:
+    host = await trio.to_thread.run_sync(join)
+    train = spawn(own_daemon, "train")
+    async with stream_client(own_daemon) as client:
+        stream = await client.open("terminal_output", name="train")
+        await stream.type(b"echo be''fore; until test -e go; do sleep 0.05; done; echo af''ter\r")
+        await stream.bytes_until(b"before")
+        host.pause()
+        await stream.item_where(lambda item: item.get("state") == "unreachable")
+        with pytest.raises(Refused) as refused:
+            await client.open("terminal_output", name="train")
+        assert "is on node 'gpu1', which is unreachable" in str(refused.value)
+        host.resume()
+        await stream.item_where(lambda item: item.get("state") == "running")
+        (host.root / "go").touch()
+        await stream.bytes_until(b"after")
+        train.close()
+        _, frame = await stream.all_bytes()
+        assert frame["code"] == "closed"

@@ -212,6 +212,10 @@ class Attachment:
                 self._draw_anew()
             case StateItem(state="starting"):
                 await self._notice(f"the shell has ended, a fresh one starts; {self._hint}")
+            case StateItem(state="unreachable"):
+                await self._notice(
+                    f"its host cannot be reached; the terminal goes on there; {self._hint}"
+                )
             case StateItem(state="failed"):
                 await self._notice(
                     f"the terminal has failed: see aegis-actors term list; {self._hint}"
