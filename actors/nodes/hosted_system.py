@@ -35,15 +35,7 @@ async def hosted_system(
 
     def prepare(system: System) -> None:
         # Carried from the start: what is set up may have something to tell the parent's actors.
-        peer = Peer(
-            system,
-            name="the parent",
-            root="",
-            vocabulary=vocabulary,
-            exports=exports,
-            shows_tree=True,
-        )
-        peer.begin()
+        peer = begin_peer_above(system, "the parent", vocabulary, exports)
         peers.append(peer)
         nursery.start_soon(partial(peer.carry, wire, is_ready=False))
 
@@ -52,3 +44,13 @@ async def hosted_system(
             peers[0].say_ready()
             yield system
         nursery.cancel_scope.cancel()
+
+
+def begin_peer_above(system: System, name: str, vocabulary: Vocabulary, exports: Exports) -> Peer:
+    """The process that has all that is not in ``system``, and is told the tree of this one.
+
+    ``name`` is what it is called in sentences.
+    """
+    peer = Peer(system, name=name, root="", vocabulary=vocabulary, exports=exports, shows_tree=True)
+    peer.begin()
+    return peer

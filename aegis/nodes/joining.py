@@ -15,6 +15,7 @@ import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
 from actors.nodes.compat.loading import load
+from actors.nodes.hosted_system import begin_peer_above
 from actors.nodes.key import NodeKey
 from actors.nodes.peer import Peer
 from aegis.journal.disk import OsDisk
@@ -125,16 +126,7 @@ async def _serve(
     peers: list[Peer] = []
 
     def prepare(system: System) -> None:
-        peer = Peer(
-            system,
-            name="the root",
-            root="",
-            vocabulary=VOCABULARY,
-            exports=told_to_daemon,
-            shows_tree=True,
-        )
-        peer.begin()
-        peers.append(peer)
+        peers.append(begin_peer_above(system, "the root", VOCABULARY, told_to_daemon))
 
     link = ChildSpec(
         name="link",

@@ -11,6 +11,7 @@ import trio.testing
 
 from actors import Actor, ChildSpec, Request, SupervisorSpec, System, open_system
 from actors.errors import LinkLost, Refusal
+from actors.nodes.hosted_system import begin_peer_above
 from actors.nodes.peer import Peer
 from actors.nodes.vocabulary import Vocabulary
 
@@ -175,16 +176,7 @@ async def open_pair(
     peers: list[Peer] = []
 
     def prepare_below(system: System) -> None:
-        peer = Peer(
-            system,
-            name="the parent",
-            root="",
-            vocabulary=VOCABULARY,
-            exports=lambda _group, _name: True,
-            shows_tree=True,
-        )
-        peer.begin()
-        peers.append(peer)
+        peers.append(begin_peer_above(system, "the parent", VOCABULARY, lambda *_: True))
 
     def prepare_above(system: System) -> None:
         peer = Peer(
