@@ -9,7 +9,7 @@ from pathlib import Path
 
 from actors.nodes.key import NodeKey, new_key, read_key, write_key
 from aegis.errors import StartupError
-from aegis.journal.disk import OsDisk, sync_directory
+from aegis.journal.disk import OsDisk, sync_directory, sync_file
 from aegis.process import keep_out_of_repositories
 from aegis.root import State, make_directory
 
@@ -50,17 +50,9 @@ def _make(path: Path) -> None:
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     write_key(fresh, new_key())
     try:
-        _sync(disk, fresh)
+        sync_file(disk, fresh)
         with contextlib.suppress(FileExistsError):  # somebody else was faster
             path.hardlink_to(fresh)
     finally:
         fresh.unlink()
     sync_directory(disk, path.parent)
-
-
-def _sync(disk: OsDisk, path: Path) -> None:
-    descriptor = disk.open(path, os.O_RDONLY)
-    try:
-        disk.fsync(descriptor)
-    finally:
-        disk.close(descriptor)

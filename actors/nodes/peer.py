@@ -197,11 +197,6 @@ class Peer:
 
     # Its places.
 
-    @property
-    def is_up(self) -> bool:
-        """Whether there is a connection."""
-        return self._is_up
-
     def place(self, path: str) -> RemotePlace:
         """The place at ``path``, whether or not anybody is there."""
         place = self._places.get(path)

@@ -247,6 +247,21 @@ def sync_directory(disk: Disk, directory: Path) -> None:
         disk.close(fd)
 
 
+def sync_file(disk: Disk, path: Path) -> None:
+    """Wait until the file's content is on the medium, whoever wrote it."""
+    fd = disk.open(path, os.O_RDONLY)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)
+
+
+def sync_found(disk: Disk, path: Path) -> None:
+    """Let a file that was found survive: its writer may have been killed before its own sync."""
+    sync_file(disk, path)
+    sync_directory(disk, path.parent)
+
+
 def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
     """Put a new content in the file's place in one step: a reader sees the old one or the new.
 

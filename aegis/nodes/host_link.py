@@ -116,10 +116,9 @@ class HostLink(Actor[DescribeHost]):
     async def _carry(self, link: Link) -> str:
         why = ""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(run_link, link)
             nursery.start_soon(self._tell_when_ready)
             nursery.start_soon(self._end_when_joined_anew, nursery.cancel_scope)
-            why = await self._peer.carry(link)
+            why = await carry_over(self._peer, link)
             nursery.cancel_scope.cancel()
         return why or "it joined anew"
 
@@ -135,9 +134,17 @@ class HostLink(Actor[DescribeHost]):
         scope.cancel()
 
 
-async def run_link(link: Link) -> None:
-    """Carry what goes over ``link`` until it is over; who uses it hears why."""
+async def carry_over(peer: Peer, link: Link) -> str:
+    """Carry what there is for ``peer`` over ``link`` until that is lost; gives why it is."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_run, link)
+        why = await peer.carry(link)
+        nursery.cancel_scope.cancel()
+    return why
+
+
+async def _run(link: Link) -> None:
     try:
         await link.run()
-    except LinkLost as error:
+    except LinkLost as error:  # whoever carries something over it hears of it
         log.debug("link lost", why=str(error))

@@ -16,7 +16,7 @@ from actors.nodes.link import Link
 from actors.nodes.peer import Peer
 from aegis import __version__
 from aegis.nodes.hello import Hello, encode_hello
-from aegis.nodes.host_link import run_link
+from aegis.nodes.host_link import carry_over
 from aegis.settings import JoinSettings
 
 log = structlog.get_logger("aegis.nodes")
@@ -69,11 +69,7 @@ class NodeLink(Actor[None]):
 
     async def _carry(self, link: Link) -> str:
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(run_link, link)
-                why = await self._peer.carry(link)
-                nursery.cancel_scope.cancel()
-            return why
+            return await carry_over(self._peer, link)
         finally:
             self._peer.cut()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from aegis.journal.disk import (
     read_file,
     replace_file,
     storage_error,
-    sync_directory,
+    sync_found,
 )
 from aegis.journal.flusher import Flusher
 from aegis.names import shorten
@@ -93,7 +92,7 @@ def _load(disk: Disk, path: Path) -> NodeMap:
         except DamagedNodes as damage:
             set_aside(disk, path, data, str(damage))
             return NodeMap()
-        _sync(disk, path)
+        sync_found(disk, path)
     except NewerNodes as newer:
         raise StartupError(
             f"{path} is of version {shorten(str(newer), 20)}, made by a newer aegis-actors: "
@@ -105,16 +104,6 @@ def _load(disk: Disk, path: Path) -> NodeMap:
             "right, or move it away to start without them"
         ) from error
     return nodes
-
-
-def _sync(disk: Disk, path: Path) -> None:
-    """What is shown from now on survives: its writer may have been killed before its own sync."""
-    fd = disk.open(path, os.O_RDONLY)
-    try:
-        disk.fsync(fd)
-    finally:
-        disk.close(fd)
-    sync_directory(disk, path.parent)
 
 
 def _store(disk: Disk, path: Path, content: bytes) -> None:

@@ -12,7 +12,6 @@ being written share the next one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from aegis.journal.disk import (
     read_file,
     replace_file,
     storage_error,
-    sync_directory,
+    sync_found,
 )
 from aegis.journal.flusher import Flusher
 from aegis.names import shorten
@@ -160,7 +159,7 @@ def _load(disk: Disk, path: Path) -> list[str]:
         data = read_file(disk, path, max_bytes=MAX_WORKSPACE_BYTES)
         if data is None:
             return []
-        _sync(disk, path)
+        sync_found(disk, path)
         try:
             return decode_workspace(data)
         except DamagedWorkspace as damage:
@@ -176,16 +175,6 @@ def _load(disk: Disk, path: Path) -> list[str]:
             f"cannot read {path}: {error.strerror}; it names the terminals to start: put it right, "
             "or move it away to start with none"
         ) from error
-
-
-def _sync(disk: Disk, path: Path) -> None:
-    """What is shown from now on survives: its writer may have been killed before its own sync."""
-    fd = disk.open(path, os.O_RDONLY)
-    try:
-        disk.fsync(fd)
-    finally:
-        disk.close(fd)
-    sync_directory(disk, path.parent)
 
 
 def _store(disk: Disk, path: Path, names: Iterable[str]) -> None:
