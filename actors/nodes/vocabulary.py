@@ -50,17 +50,24 @@ class Vocabulary:
         return structure(cls, body.document)
 
     def failure_of(self, error: Exception) -> tuple[str, str, str]:
-        """How ``error`` travels: the nearest class that is known, its text, and its path."""
+        """How ``error`` travels: the nearest class that is known, its text, and its path.
+
+        What of the text UTF-8 cannot carry is replaced: it may name a file that is called so.
+        """
         path = error.path if isinstance(error, AskError) else ""
         for cls in type(error).__mro__:
             if self._errors.get(cls.__name__) is cls:
-                return cls.__name__, str(error), path
-        return RemoteFailure.__name__, f"{type(error).__name__}: {error}", path
+                return cls.__name__, _sendable(str(error)), path
+        return RemoteFailure.__name__, _sendable(f"{type(error).__name__}: {error}"), path
 
     def error_of(self, kind: str, text: str, path: str) -> Exception:
         """The error that travelled as these."""
         cls: type[Exception] = self._errors.get(kind, RemoteFailure)
         return cls(text, path=path) if issubclass(cls, AskError) else cls(text)
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _runtime_errors() -> list[type[Exception]]:

@@ -87,6 +87,8 @@ class Worked(Actor[Add | Sum | Echo | Do | Chain]):
             raise ValueError("told to")
         if how == "refuse":
             raise Refusal("not today")
+        if how == "refuse a name":
+            raise Refusal("no file \udcff")
         if how == "raise":
             self.defer(message).fail(Odd("very"))
         if how == "hang":

@@ -58,6 +58,7 @@ async def test_large_messages_come_whole_and_in_order_with_small_ones() -> None:
     ("how", "error", "text"),
     [
         ("refuse", Refusal, "not today"),
+        ("refuse a name", Refusal, r"no file \?"),
         ("crash", ActorCrashed, "root/w/x crashed: ValueError: told to"),
         ("silent", NoReply, "ended Do without a reply"),
         ("raise", RemoteFailure, "Odd: very"),
