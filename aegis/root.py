@@ -13,12 +13,41 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aegis.registry import (
+    ID_FILE,
+    Entry,
+    ForeignState,
+    Registry,
+    RegistryError,
+    find_entry,
+    is_empty,
+    new_state_id,
+    seals_of,
+)
+from aegis.sealing import Seals, document_fits, sealed_document
+from aegis.state_files import UnsafeFile, check_directory, read_safely, write_safely
+
 CONFIG_NAME = ".aegis.yaml"
 ENDPOINT_VERSION = 1
 
 
 class BadEndpoint(Exception):
     """The endpoint file is there but cannot be used; the sentence says why and what to do."""
+
+
+class UntrustedState(Exception):
+    """The state of a root is not this user's own; the sentence says how that shows and what to do.
+
+    ``why`` is the first half of the sentence.
+    """
+
+    def __init__(self, directory: Path, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"{directory} is not used: {why}. Nothing of it was run or changed. If you trust what "
+            "it holds (programs to start, keys), take it over with: aegis-actors up --trust; "
+            "if not, move the directory away"
+        )
 
 
 class State(NamedTuple):
@@ -131,11 +160,73 @@ def make_directory(state: State) -> None:
         state.directory.parent.mkdir(mode=0o755)
     with contextlib.suppress(FileExistsError):
         state.directory.mkdir(mode=0o700)
+    check_directories(state)
 
 
-def write_endpoint(state: State, endpoint: Endpoint) -> None:
-    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile."""
-    text = json.dumps({"version": endpoint.version, **endpoint._asdict()}, indent=1)
+def check_directories(state: State) -> None:
+    """Raise ``UnsafeFile`` unless the state's directory, if there is one, is safe to use.
+
+    It and the one above it must be directories of this user, no links, that nobody else may write
+    to. The root itself may be anything that leads there: its path was resolved before.
+    """
+    for directory in (state.directory.parent, state.directory):
+        try:
+            check_directory(str(directory), os.lstat(directory))
+        except FileNotFoundError:
+            return
+
+
+def open_seals(state: State) -> Seals:
+    """Return the seals of a state that this user's daemons made in this root.
+
+    Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    """
+    check_directories(state)
+    directory, registry = str(state.directory), Registry.of_user()
+    try:
+        state_id, _ = find_entry(registry, str(state.root), directory)
+    except ForeignState as foreign:
+        raise UntrustedState(state.directory, str(foreign)) from None
+    return seals_of(registry, state_id, directory)
+
+
+def claim(state: State) -> Seals:
+    """Return the seals of the state; one that is empty or missing becomes this user's own.
+
+    The registry has its id, synced, before the first file of the state is written. Raises
+    ``UntrustedState``, ``RegistryError``, ``OSError``.
+    """
+    check_directories(state)
+    if not is_empty(str(state.directory)):
+        return open_seals(state)
+    make_directory(state)
+    return found(state, new_state_id())
+
+
+def found(state: State, state_id: str, configuration: str | None = None) -> Seals:
+    """Enter a state as this user's own, then write its id into it.
+
+    Raises ``RegistryError``, ``OSError``.
+    """
+    directory, registry = str(state.directory), Registry.of_user()
+    key = registry.make_key()
+    inode = os.stat(directory).st_ino  # noqa: PTH116
+    registry.enter(state_id, Entry(str(state.root), inode, configuration))
+    write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
+    registry.forget_others(state_id, str(state.root))
+    return Seals(key, state_id, directory)
+
+
+def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None) -> None:
+    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile.
+
+    Without ``seals`` an empty or missing state becomes this user's own. Raises ``OSError``,
+    ``UntrustedState``, ``RegistryError``.
+    """
+    seals = claim(state) if seals is None else seals
+    document = {"version": endpoint.version, **endpoint._asdict()}
+    seal = seals.of(str(state.endpoint))
+    text = json.dumps(sealed_document(document, seal), indent=1)
     write_whole(state.endpoint, text + "\n")
 
 
@@ -145,18 +236,7 @@ def write_whole(path: Path, text: str) -> None:
     A process that is killed meanwhile leaves the old content, and beside it a file of the suffix
     ``.new``, which the next one replaces. Nothing is synced.
     """
-    fresh = path.with_name(f"{path.name}.new")
-    with contextlib.suppress(FileNotFoundError):
-        fresh.unlink()
-    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(opened, "w") as file:
-            file.write(text)
-        fresh.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        raise
+    write_safely(str(path), text.encode("utf-8", "surrogateescape"), durable=False)
 
 
 def remove_endpoint(state: State) -> None:
@@ -169,22 +249,27 @@ def read_endpoint(state: State) -> Endpoint | None:
     """What the endpoint file says; None if there is none.
 
     Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
-    or belongs to somebody else: whoever wrote it would be sent all that is typed.
+    or was not written by a daemon of this user in this root: its author would be sent all that is
+    typed.
     """
     try:
-        with state.endpoint.open(encoding="utf-8") as file:
-            owner = os.fstat(file.fileno()).st_uid
-            text = file.read(65_536)
-    except FileNotFoundError:
-        return None
+        check_directories(state)
+        data = read_safely(str(state.endpoint), 65_536)
+        if data is None:
+            return None
+        text = data.decode("utf-8")
+    except UnsafeFile as error:
+        raise BadEndpoint(
+            f"{error.filename} is not used: {error.strerror}; run this as the user whose daemon it "
+            "is, or remove it"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadEndpoint(f"{state.endpoint} cannot be read: {error}") from None
-    if os.geteuid() not in (owner, 0):
-        raise BadEndpoint(f"{state.endpoint} belongs to user {owner}, so it is not used")
-    return _parsed(state.endpoint, text)
+    return _parsed(state, text)
 
 
-def _parsed(path: Path, text: str) -> Endpoint:
+def _parsed(state: State, text: str) -> Endpoint:
+    path = state.endpoint
     try:
         document: Any = json.loads(text)
         endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
@@ -199,7 +284,28 @@ def _parsed(path: Path, text: str) -> Endpoint:
         raise _no_endpoint(path)
     if any(type(text) is not str for text in texts):
         raise _no_endpoint(path)
+    _check_author(state, document)
     return endpoint
+
+
+def _check_author(state: State, document: object) -> None:
+    try:
+        seal = open_seals(state).of(str(state.endpoint))
+    except UntrustedState as untrusted:
+        raise BadEndpoint(
+            f"{state.endpoint} is not used: of its directory, {untrusted.why}. If a daemon of "
+            "yours runs there, use the HOME and XDG_STATE_HOME that it has, or restart it with: "
+            "aegis-actors up --trust"
+        ) from None
+    except RegistryError as error:
+        raise BadEndpoint(str(error)) from None
+    except OSError as error:
+        raise BadEndpoint(f"{state.endpoint} cannot be checked: {error}") from None
+    if not document_fits(document, seal):
+        raise BadEndpoint(
+            f"{state.endpoint} is not used: no daemon of yours wrote it. Remove it, and restart "
+            "the daemon if one runs"
+        )
 
 
 def _no_endpoint(path: Path) -> BadEndpoint:

@@ -265,9 +265,8 @@ class Inbox(Actor[InboxMessage]):
         """Where the line ends, and where it begins."""
         if self._appender.failed:
             await self._appender.recover()
-        line = encode_line(fields)
-        position = self._appender.append(line)
-        return position, position.end - len(line)
+        position = self._appender.append(encode_line(fields))
+        return position, position.start
 
     def _enqueue(self, write: _Arrival | _Acknowledgement) -> None:
         self._writes.append(write)

@@ -3,6 +3,7 @@
 <name>, below root/nodes of the daemon's tree (one_for_one)
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
 ├─ terminal-directory  spawns, lists and closes terminals
+├─ root-watch          stops this process when its state directory or its lock is gone
 └─ link                joins the daemon, and joins it again when the connection is lost
 """
 
@@ -18,7 +19,6 @@ from actors.nodes.compat.loading import load
 from actors.nodes.hosted_system import begin_peer_above
 from actors.nodes.key import NodeKey
 from actors.nodes.peer import Peer
-from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.launching import forget_launcher
@@ -32,12 +32,13 @@ from aegis.lifetime import (
     stop_on_signals,
     sync_state,
 )
-from aegis.node_key import read_node_key
+from aegis.node_key import read_node_key, read_own_key
 from aegis.nodes.identity import open_identity
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
 from aegis.process import (
+    HeldRoot,
     LastingStream,
     configure_logs,
     hold_root,
@@ -46,6 +47,7 @@ from aegis.process import (
     raise_descriptor_limit,
 )
 from aegis.root import State
+from aegis.root_watch import root_watch
 from aegis.settings import JoinSettings
 from aegis.terminals.directory import TerminalDirectory
 from aegis.terminals.os_processes import OsProcessHost
@@ -72,13 +74,16 @@ def run_node(settings: JoinSettings) -> int:
     load()  # while nobody waits for it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
-    with hold_root(state):
-        sync_state(OsDisk(), state)
-        identity = open_identity(state)
+    with hold_root(state, trust=settings.trust) as held:
+        disk = held.disk()
+        sync_state(disk, state)
+        if settings.key_file == state.node_key:
+            key = _own_key(held)
+        identity = open_identity(state, disk)
         shell_file_limit = raise_descriptor_limit()
         try:
             with faults_armed():
-                trio.run(_serve, settings, state, key, identity, shell_file_limit)
+                trio.run(_serve, settings, held, key, identity, shell_file_limit)
         except StartFailed as error:
             raise startup_error(error) from error
         finally:
@@ -86,10 +91,16 @@ def run_node(settings: JoinSettings) -> int:
     return 0
 
 
+def _own_key(held: HeldRoot) -> NodeKey:
+    """The key that lies in this state must have been put there by this user: by ``--trust``."""
+    return read_own_key(held.state, held.seals.of(str(held.state.node_key)))
+
+
 def node_tree(
-    settings: JoinSettings, state: State, shell_file_limit: int, link: ChildSpec
+    settings: JoinSettings, held: HeldRoot, stop: trio.Event, shell_file_limit: int, link: ChildSpec
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above."""
+    state = held.state
     path = f"root/nodes/{settings.name}"
     return SupervisorSpec(
         name=settings.name,
@@ -105,20 +116,21 @@ def node_tree(
                     "restore": True,
                     "supervisor": f"{path}/terminals",
                     "inboxes": "root/inbox-router",
-                    "flusher": Flusher(),
+                    "flusher": Flusher(held.disk()),
                     "shell_file_limit": shell_file_limit,
                     "raw_log_bytes": LIMIT_BYTES,
                     "host": OsProcessHost(),
                     "node": settings.name,
                 },
             ),
+            root_watch(held, stop),
             link,
         ),
     )
 
 
 async def _serve(
-    settings: JoinSettings, state: State, key: NodeKey, identity: str, shell_file_limit: int
+    settings: JoinSettings, held: HeldRoot, key: NodeKey, identity: str, shell_file_limit: int
 ) -> None:
     stop = trio.Event()
     let_shells_heed_signals()
@@ -133,7 +145,7 @@ async def _serve(
         actor=NodeLink,
         arguments={"settings": settings, "key": key, "identity": identity, "peers": peers},
     )
-    tree = node_tree(settings, state, shell_file_limit, link)
+    tree = node_tree(settings, held, stop, shell_file_limit, link)
     async with open_system(
         tree,
         above="root/nodes",

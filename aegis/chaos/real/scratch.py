@@ -107,6 +107,10 @@ class ScratchDaemon:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
+            # Its registry is that of this process, which is a client of it.
+            "XDG_STATE_HOME": os.environ.get(
+                "XDG_STATE_HOME", str(Path("~/.local/state").expanduser())
+            ),
             **self.variables,
         }
 
