@@ -48,15 +48,14 @@ METHODS = {
 
 TAKE_A_DISK = ("History", "LedgerReader", "RawLog.open")
 KNOW_THE_REAL_ONE = {
-    "aegis/app.py",
     "aegis/doctor/ledgers.py",
     "aegis/journal/disk.py",
     "aegis/journal/flusher.py",
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
-    "aegis/node_key.py",
-    "aegis/nodes/identity.py",
-    "aegis/nodes/joining.py",
+    "aegis/nodes/worker.py",
+    "aegis/process.py",
+    "aegis/trust.py",
 }
 
 

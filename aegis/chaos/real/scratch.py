@@ -17,6 +17,7 @@ from typing import Any
 from aegis.chaos.checking.outcome_rules import PROMPT
 from aegis.client.line import LineClient, connect
 from aegis.faults import VARIABLE
+from aegis.registry import Registry
 from aegis.root import Endpoint, State, read_endpoint
 
 GUARD_S = 60.0
@@ -108,9 +109,7 @@ class ScratchDaemon:
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
             # Its registry is that of this process, which is a client of it.
-            "XDG_STATE_HOME": os.environ.get(
-                "XDG_STATE_HOME", str(Path("~/.local/state").expanduser())
-            ),
+            "XDG_STATE_HOME": os.path.dirname(Registry.of_user().directory),  # noqa: PTH120
             **self.variables,
         }
 
