@@ -56,8 +56,8 @@ def read_own_key(state: State, seal: Seal) -> NodeKey:
     key = read_key(state.node_key)
     if opened_text(read_safely(str(state.node_key), MAX_FILE_BYTES) or b"", seal) is None:
         raise StartupError(
-            f"{state.node_key} is not used: no aegis-actors of this user wrote it here, so somebody "
-            "else may have the key. Remove it to get a new one, or take the state over with: "
+            f"{state.node_key} is not used: no aegis-actors of this user wrote it here, so another "
+            "user may have the key. Remove it to get a new one, or take the state over with: "
             "aegis-actors up --trust"
         )
     return key

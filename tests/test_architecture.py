@@ -52,6 +52,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     (
         "aegis.node_key",
         (
+            "actors.errors",
             "actors.nodes.key",
             "aegis.errors",
             "aegis.process",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
 from aegis.journal.opening import open_ledger
 from aegis.root import State
+from aegis.state_files import open_safely
 
 CHUNK_BYTES = 1 << 20
 LEDGER = "ledger.jsonl"
@@ -57,7 +59,7 @@ def survey_of(path: Path) -> Survey:
     """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``."""
     survey = Survey()
     rest, base = b"", 0
-    with path.open("rb") as file:
+    with open(open_safely(str(path), os.O_RDONLY), "rb") as file:  # noqa: PTH123
         while chunk := file.read(CHUNK_BYTES):
             data = rest + chunk
             found = scan(data, base=base)
