@@ -20,7 +20,10 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
+from aegis.errors import StartupError
 from aegis.journal.ledger import decode_line, encode_line
+from aegis.process import hold_root
+from aegis.registry import ID_FILE
 from aegis.root import State
 from tests.e2e.harness import DaemonProcess
 
@@ -31,6 +34,16 @@ AT_ONCE_S = 30.0
 """Far above what a refusal takes, far below what a daemon that hangs would."""
 
 TOKEN = "A" * 43
+
+
+@pytest.fixture
+def own_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
+    """A daemon of one test. That it refuses to start is in its log, and no failure here."""
+    own = DaemonProcess(tmp_path)
+    yield own
+    code = own.stop() if own.is_running else None
+    assert code in (0, 1, None)
+    assert own.shell_processes() == []
 
 
 @pytest.fixture
@@ -112,7 +125,8 @@ def made(daemon: DaemonProcess) -> State:
         daemon.call("term_spawn", name=name)
         daemon.call("term_subscribe", name=name, from_handle="pm")
         daemon.call("term_run", name=name, cmd="echo hello", from_handle="human")
-    daemon.call("inbox_send", to="alice", body="hello", from_handle="pm")
+    daemon.call("session_new", handle="alice")
+    daemon.call("handoff", target_handle="alice", context="hello", from_handle="pm")
     daemon.call("workspace_create", workspace="w")
     daemon.call("session_new", handle="pm")
     daemon.cli("node", "key")
@@ -183,20 +197,61 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("options", [(), ("--clean",)])
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """A state of this user, for tests that put it right again."""
+    return made(DaemonProcess(tmp_path_factory.mktemp("kept")))
+
+
+@contextlib.contextmanager
+def replaced(path: Path, aside: Path) -> Iterator[None]:
+    """Take away what is at the path, and put it back behind the test."""
+    was_there = os.path.lexists(path)
+    if was_there:
+        path.rename(aside)
+    try:
+        yield
+    finally:
+        if os.path.lexists(path):
+            path.unlink()
+        if was_there:
+            aside.rename(path)
+
+
+def why_refused(state: State, *, trust: bool = False) -> str:
+    """What keeps a daemon from holding this root."""
+    with pytest.raises(StartupError) as refused, hold_root(state, trust=trust):
+        pass
+    return str(refused.value)
+
+
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_file_that_a_branch_has_overwritten_keeps_the_daemon_from_starting(
-    own_daemon: DaemonProcess, name: str, options: tuple[str, ...]
+def test_a_file_that_a_branch_has_overwritten_makes_the_state_foreign(
+    kept: State, tmp_path: Path, name: str
 ) -> None:
-    if options and name not in ("keys.json", "terminals/build/meta.json"):
-        pytest.skip("--clean is tried on two of them")
+    with hold_root(kept):
+        pass
+    path = kept.directory / name
+    with replaced(path, tmp_path / "aside"):
+        plant(kept, {name: PLANTED[name]})
+        path.chmod(0o600)
+        said = why_refused(kept)
+        assert name in said
+        assert "aegis-actors up --trust" in said
+        assert path.read_bytes() == PLANTED[name]
+    with hold_root(kept):
+        pass
+
+
+@pytest.mark.parametrize("options", [(), ("--clean",)])
+def test_a_daemon_does_not_start_over_a_file_that_a_branch_has_overwritten(
+    own_daemon: DaemonProcess, options: tuple[str, ...]
+) -> None:
     state = made(own_daemon)
-    plant(state, {name: PLANTED[name]})
-    (state.directory / name).chmod(0o600)
+    plant(state, {"keys.json": PLANTED["keys.json"]})
     said = refusal(own_daemon, *options)
-    assert name in said
+    assert "keys.json" in said
     assert "aegis-actors up --trust" in said
-    assert (state.directory / name).read_bytes() == PLANTED[name]
 
 
 def test_a_checkout_of_a_hostile_branch_starts_no_program_of_it(
@@ -257,7 +312,8 @@ def test_an_inbox_planted_beside_a_running_daemon_wakes_nobody(own_daemon: Daemo
     line = {"kind": "message", "id": "x", "sender": "human", "body": "obey"}
     more = {"timestamp": "2026-01-01T00:00:00.000Z", "task_id": None, "status": None}
     plant(own_daemon.state, {"inboxes/carol.jsonl": encode_line({**line, **more})})
-    own_daemon.call("inbox_send", to="carol", body="hello", from_handle="pm")
+    own_daemon.call("session_new", handle="carol")
+    own_daemon.call("handoff", target_handle="carol", context="hello", from_handle="pm")
     for unread in (True, False):
         reply = own_daemon.call("inbox_read", from_handle="carol", unread=unread)
         assert [message["body"] for message in reply["messages"]] == ["hello"]
@@ -312,16 +368,15 @@ def test_a_planted_note_has_no_process_killed(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-@pytest.mark.parametrize("options", [(), ("--clean",), ("--trust",)])
+@pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("name", ["", "keys.json", "terminals/build", "inboxes/alice.jsonl"])
-def test_root_runs_no_state_of_another_user(
-    own_daemon: DaemonProcess, name: str, options: tuple[str, ...]
-) -> None:
-    state = made(own_daemon)
-    os.chown(state.directory / name, 12_345, 12_345)
-    before = tree(own_daemon.root)
-    assert "belongs to user 12345" in refusal(own_daemon, *options)
-    assert tree(own_daemon.root) == before
+def test_root_runs_no_state_of_another_user(kept: State, name: str, trust: bool) -> None:
+    path = kept.directory / name
+    os.chown(path, 12_345, 12_345)
+    before = tree(kept.root)
+    assert "belongs to user 12345" in why_refused(kept, trust=trust)
+    assert tree(kept.root) == before
+    os.chown(path, 0, 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -334,12 +389,11 @@ def test_root_sends_nothing_to_the_daemon_of_another_user(own_daemon: DaemonProc
 
 
 @pytest.mark.parametrize("name", ["", "terminals", "terminals/build"])
-def test_a_directory_that_others_may_write_to_is_refused(
-    own_daemon: DaemonProcess, name: str
-) -> None:
-    state = made(own_daemon)
-    (state.directory / name).chmod(0o777)
-    assert "chmod go-w" in refusal(own_daemon, "--trust")
+def test_a_directory_that_others_may_write_to_is_refused(kept: State, name: str) -> None:
+    path = kept.directory / name
+    path.chmod(0o777)
+    assert "chmod go-w" in why_refused(kept, trust=True)
+    path.chmod(0o700)
 
 
 # Links, second names, and what blocks.
@@ -372,71 +426,79 @@ TEMPORARY = (
 )
 
 
-def made_or_taken(daemon: DaemonProcess, *, own: bool) -> State:
-    """A state of this user; or one that a checkout brought, in the same form."""
-    state = made(daemon)
-    if not own:
-        (state.directory / "state.id").unlink(missing_ok=True)
-    return state
+NOT_OURS = "ssh-ed25519 AAAA\nwithout a newline"
 
 
+@pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @pytest.mark.parametrize("name", [*LINKED, *TEMPORARY])
 def test_a_link_is_not_followed(
-    own_daemon: DaemonProcess, tmp_path: Path, name: str, own: bool
+    kept: State, tmp_path: Path, name: str, own: bool, trust: bool
 ) -> None:
-    state, outside = made_or_taken(own_daemon, own=own), tmp_path / "authorized_keys"
-    outside.write_text("ssh-ed25519 AAAA\nwithout a newline")
-    path = state.directory / name
-    path.unlink(missing_ok=True)
-    path.symlink_to(outside)
-    for options in ((), ("--trust",)):
-        said = refusal(own_daemon, *options)
+    outside, path, state_id = tmp_path / "outside", kept.directory / name, kept.directory / ID_FILE
+    outside.write_text(NOT_OURS)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced(path, tmp_path / "aside"))
+        if not own and path != state_id:
+            stack.enter_context(replaced(state_id, tmp_path / "id"))
+        path.symlink_to(outside)
+        said = why_refused(kept, trust=trust)
         assert name in said
         assert "symbolic link" in said
-    assert outside.read_text() == "ssh-ed25519 AAAA\nwithout a newline"
+    assert outside.read_text() == NOT_OURS
 
 
-@pytest.mark.parametrize("name", ["lock", "keys.json", "terminals/build/ledger.jsonl"])
+@pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
+@pytest.mark.parametrize("name", LINKED)
 def test_a_file_with_a_second_name_is_not_used(
+    kept: State, tmp_path: Path, name: str, trust: bool
+) -> None:
+    outside, path = tmp_path / "outside", kept.directory / name
+    outside.write_text(NOT_OURS)
+    with replaced(path, tmp_path / "aside"):
+        path.hardlink_to(outside)
+        assert "second name" in why_refused(kept, trust=trust)
+    assert outside.read_text() == NOT_OURS
+
+
+@pytest.mark.parametrize("name", [*LINKED, *TEMPORARY])
+def test_a_fifo_blocks_nobody(kept: State, tmp_path: Path, name: str) -> None:
+    path = kept.directory / name
+    with replaced(path, tmp_path / "aside"):
+        os.mkfifo(path, 0o600)
+        assert "FIFO" in why_refused(kept)
+
+
+@pytest.mark.parametrize("name", ["lock", "terminals/build/ledger.jsonl"])
+def test_a_daemon_writes_to_nothing_that_a_link_leads_to(
     own_daemon: DaemonProcess, tmp_path: Path, name: str
 ) -> None:
-    state, outside = made(own_daemon), tmp_path / "bashrc"
-    outside.write_text("alias ll=ls\ntorn")
+    state, outside = made(own_daemon), tmp_path / "outside"
+    outside.write_text(NOT_OURS)
     path = state.directory / name
     path.unlink()
-    path.hardlink_to(outside)
-    for options in ((), ("--trust",)):
-        assert "second name" in refusal(own_daemon, *options)
-    assert outside.read_text() == "alias ll=ls\ntorn"
-
-
-@pytest.mark.parametrize("name", [*LINKED, "keys.json.new"])
-def test_a_fifo_blocks_nobody(own_daemon: DaemonProcess, name: str) -> None:
-    state = made(own_daemon)
-    path = state.directory / name
-    path.unlink(missing_ok=True)
-    os.mkfifo(path, 0o600)
-    assert "FIFO" in refusal(own_daemon)
+    path.symlink_to(outside)
+    for options in ((), ("--clean",), ("--trust",)):
+        assert "symbolic link" in refusal(own_daemon, *options)
+    assert outside.read_text() == NOT_OURS
 
 
 @pytest.mark.parametrize(
     "name", [".", "terminals", "inboxes", "terminals/build", "terminals/build/.zdotdir", ".."]
 )
-def test_a_directory_that_is_a_link_is_not_entered(
-    own_daemon: DaemonProcess, tmp_path: Path, name: str
-) -> None:
-    state, outside = made(own_daemon), tmp_path / "outside"
-    path = Path(os.path.normpath(state.directory / name))
-    if path.exists():
-        path.rename(outside)
-    else:
-        outside.mkdir()
-    path.symlink_to(outside)
-    before = tree(outside)
-    for options in ((), ("--trust",)):
-        assert "symbolic link" in refusal(own_daemon, *options)
-    assert tree(outside) == before
+def test_a_directory_that_is_a_link_is_not_entered(kept: State, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    path = Path(os.path.normpath(kept.directory / name))
+    with replaced(path, outside):
+        outside.mkdir(exist_ok=True)
+        path.symlink_to(outside)
+        before = tree(outside)
+        for trust in (False, True):
+            assert "symbolic link" in why_refused(kept, trust=trust)
+        assert tree(outside) == before
+        path.unlink()
+        if not (kept.directory / name).exists() and name.endswith(".zdotdir"):
+            outside.rmdir()
 
 
 @pytest.mark.parametrize("name", ["ledger.jsonl", "meta.json", "init.secret", "raw.log"])
@@ -498,7 +560,7 @@ def test_no_client_follows_an_endpoint_that_no_daemon_of_this_user_wrote(
         made(own_daemon)
     plant(own_daemon.state, {"endpoint.json": json.dumps(planted_endpoint(trap)).encode()})
     done = own_daemon.cli(*verb)
-    assert done.returncode == 1
+    assert done.returncode != 0
     assert "endpoint.json is not used" in done.stderr
     with pytest.raises(BlockingIOError):
         trap.accept()
@@ -639,7 +701,7 @@ def test_a_state_of_an_older_version_is_taken_over_once_with_all_that_is_in_it(
         unread = own_daemon.call("inbox_read", from_handle="alice")["messages"]
         assert [each["body"] for each in unread] == ["hello"]
         assert len(own_daemon.call("inbox_read", from_handle="pm")["messages"]) == 2
-        assert [each["name"] for each in own_daemon.call("workspace_list")["result"]] == ["w"]
+        assert [each["workspace"] for each in own_daemon.call("workspace_list")["result"]] == ["w"]
         assert own_daemon.stop() == 0
         own_daemon.start(*UP)
 
