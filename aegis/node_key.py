@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from actors.errors import BadNodeKey
 from actors.nodes.key import NodeKey, new_key, read_key
 from aegis.errors import StartupError
 from aegis.process import keep_out_of_repositories
@@ -34,7 +33,9 @@ def open_node_key(state: State) -> NodeKey:
     except (UntrustedState, RegistryError) as error:
         raise StartupError(str(error)) from error
     except UnsafeFile as error:
-        raise BadNodeKey(f"{error.filename} is not used: {error.strerror}.") from None
+        raise StartupError(
+            f"cannot use {state.node_key}: of {error.filename}, {error.strerror}"
+        ) from error
     except OSError as error:
         raise StartupError(
             f"cannot use {state.node_key}: {error.strerror}; the key of nodes is kept there"

@@ -40,8 +40,11 @@ MAX_ENTRY_BYTES = 65_536
 _ID = re.compile(r"[0-9a-f]{32}\Z")
 _KEY = re.compile(rb"[0-9a-f]{64}\n?\Z")
 
-HARMLESS = frozenset({"lock", "lock.new", ".gitignore", ".gitignore.new", f"{ID_FILE}.new"})
-"""What a directory may hold that counts as an empty state: a start that was killed leaves these."""
+HARMLESS = frozenset({"lock", ".gitignore"})
+"""What a directory may hold that counts as an empty state, beside what ends in ``.new``.
+
+A start that was killed leaves these. Nothing is ever read from a file that ends in ``.new``.
+"""
 
 
 class RegistryError(Exception):
@@ -70,6 +73,7 @@ class Registry:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._key_path = f"{directory}/key"
+        self._is_locked = False
         self._states = f"{directory}/states"
 
     @classmethod
@@ -97,7 +101,7 @@ class Registry:
 
     def make_key(self) -> bytes:
         """Return the key, created and synced if there is none yet. Raises ``RegistryError``."""
-        with self._explained("write"), self.locked():
+        with self.locked(), self._explained("write"):
             known = self.key()
             if known is not None:
                 return known
@@ -117,7 +121,7 @@ class Registry:
         """Put an entry in the place of the one before, synced. Raises ``RegistryError``."""
         document = {"version": ENTRY_VERSION, **entry._asdict()}
         content = json.dumps(document, indent=1).encode() + b"\n"
-        with self._explained("write"), self.locked():
+        with self.locked(), self._explained("write"):
             write_safely(f"{self._states}/{state_id}.json", content, durable=True)
 
     def forget_others(self, state_id: str, root: str) -> None:
@@ -142,14 +146,23 @@ class Registry:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the directories if need be, and keep other processes from writing."""
-        _make_directory(self._states)
-        self._check_directories()
-        fd = open_directory(self.directory)
+        """Keep other processes and threads from writing; the directories are made if need be.
+
+        Raises ``RegistryError``.
+        """
+        if self._is_locked:
+            yield
+            return
+        with self._explained("write"):
+            _make_directory(self._states)
+            self._check_directories()
+            fd = open_directory(self.directory)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
+            self._is_locked = True
             yield
         finally:
+            self._is_locked = False
             os.close(fd)
 
     @contextlib.contextmanager
@@ -200,9 +213,10 @@ def read_state_id(directory: str) -> str | None:
 def is_empty(directory: str) -> bool:
     """Return whether there is no state in the directory, or no directory. Raises ``OSError``."""
     try:
-        return HARMLESS.issuperset(os.listdir(directory))  # noqa: PTH208
+        names = os.listdir(directory)  # noqa: PTH208
     except FileNotFoundError:
         return True
+    return all(name in HARMLESS or name.endswith(".new") for name in names)
 
 
 def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entry]:

@@ -193,22 +193,25 @@ def open_seals(state: State) -> Seals:
 def claim(state: State) -> Seals:
     """Return the seals of the state; one that is empty or missing becomes this user's own.
 
-    The registry has its id, synced, before the first file of the state is written. Raises
-    ``UntrustedState``, ``RegistryError``, ``OSError``.
+    Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
     check_directories(state)
-    if not is_empty(str(state.directory)):
-        return open_seals(state)
-    make_directory(state)
-    return found(state, new_state_id())
+    registry = Registry.of_user()
+    if is_empty(str(state.directory)):
+        make_directory(state)
+        with registry.locked():
+            if is_empty(str(state.directory)):  # else another process was faster
+                return found(state, registry)
+    return open_seals(state)
 
 
-def found(state: State, state_id: str, configuration: str | None = None) -> Seals:
-    """Enter a state as this user's own, then write its id into it.
+def found(state: State, registry: Registry, configuration: str | None = None) -> Seals:
+    """Make the state this user's own, by a new id.
 
-    Raises ``RegistryError``, ``OSError``.
+    The registry has the id, synced, before it is written into the state: a kill leaves a state that
+    is still empty, or one that is known. Raises ``RegistryError``, ``OSError``.
     """
-    directory, registry = str(state.directory), Registry.of_user()
+    directory, state_id = str(state.directory), new_state_id()
     key = registry.make_key()
     inode = os.stat(directory).st_ino  # noqa: PTH116
     registry.enter(state_id, Entry(str(state.root), inode, configuration))
@@ -260,8 +263,8 @@ def read_endpoint(state: State) -> Endpoint | None:
         text = data.decode("utf-8")
     except UnsafeFile as error:
         raise BadEndpoint(
-            f"{error.filename} is not used: {error.strerror}; run this as the user whose daemon it "
-            "is, or remove it"
+            f"{error.filename} cannot be read: {error.strerror}; run this as the user whose daemon "
+            "it is, or remove it"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadEndpoint(f"{state.endpoint} cannot be read: {error}") from None

@@ -30,10 +30,9 @@ from aegis.registry import (
     find_entry,
     is_empty,
     is_same,
-    new_state_id,
     seals_of,
 )
-from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories, found
+from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories, claim, found
 from aegis.sealing import Seal, Seals, document_fits, opened_text, sealed_document, sealed_text
 from aegis.state_files import (
     check_directory,
@@ -106,8 +105,10 @@ def own(state: State, state_id: str | None, *, trust: bool, programs: NamedProgr
     """
     registry = Registry.of_user()
     digest = programs.digest if programs.sentences else None
-    if state_id is None:
-        seals = found(state, new_state_id(), digest)
+    if state_id is None and trust:
+        seals = found(state, registry, digest)
+    elif state_id is None:
+        seals = claim(state)
     else:
         seals = seals_of(registry, state_id, str(state.directory))
         _remember(registry, state, state_id, digest if trust else None)

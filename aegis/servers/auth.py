@@ -24,7 +24,7 @@ from aegis.names import check_handle, shorten
 from aegis.protocol.naming import is_name, name_key
 from aegis.sealing import Seal, Seals, document_fits, sealed_document
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.state_files import FILE_MODE, UnsafeFile, open_safely, write_safely
+from aegis.state_files import FILE_MODE, open_safely, write_safely
 
 KEYS_FILE = "keys.json"
 KEYS_VERSION = 1
@@ -219,8 +219,6 @@ def open_keys(state_dir: Path, seals: Seals | None = None) -> Keys:
         if held is None:
             held = Secrets()
             replace_file(path, encode(held, seal))
-    except UnsafeFile as error:
-        raise StartupError(f"{path} is not used: {error.strerror}") from error
     except OSError as error:
         raise StartupError(f"cannot use {path}: {error.strerror}") from error
     except ValueError as error:
