@@ -25,6 +25,7 @@ from aegis.sealing import KEY_BYTES, Seals
 from aegis.state_files import (
     UnsafeFile,
     check_directory,
+    every_entry,
     open_directory,
     read_safely,
     sync_names,
@@ -41,7 +42,7 @@ _ID = re.compile(r"[0-9a-f]{32}\Z")
 _KEY = re.compile(rb"[0-9a-f]{64}\n?\Z")
 
 HARMLESS = frozenset({"lock", ".gitignore"})
-"""What a directory may hold that counts as an empty state, beside what ends in ``.new``.
+"""Files in a state that counts as empty, beside those that end in ``.new``.
 
 A start that was killed leaves these. Nothing is ever read from a file that ends in ``.new``.
 """
@@ -212,11 +213,12 @@ def read_state_id(directory: str) -> str | None:
 
 def is_empty(directory: str) -> bool:
     """Return whether there is no state in the directory, or no directory. Raises ``OSError``."""
-    try:
-        names = os.listdir(directory)  # noqa: PTH208
-    except FileNotFoundError:
-        return True
-    return all(name in HARMLESS or name.endswith(".new") for name in names)
+    return all(
+        entry.is_dir(follow_symlinks=False)
+        or entry.name in HARMLESS
+        or entry.name.endswith(".new")
+        for entry in every_entry(directory)
+    )
 
 
 def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entry]:

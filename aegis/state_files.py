@@ -108,7 +108,12 @@ def sync_names(directory: str) -> None:
 
 
 def check_file(path: str, found: os.stat_result) -> None:
-    """Raise ``UnsafeFile`` unless it is a regular file of this user with one name."""
+    """Raise ``UnsafeFile`` unless it is a regular file of this user with one name.
+
+    Raises ``IsADirectoryError`` for a directory.
+    """
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(found.st_mode):
         raise UnsafeFile(path, f"it is {_kind(found.st_mode)}, not a regular file")
     _check_owner(path, found)

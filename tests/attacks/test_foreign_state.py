@@ -138,7 +138,7 @@ def made(daemon: DaemonProcess) -> State:
 
 
 @pytest.mark.parametrize("options", [(), ("--clean",)])
-def test_a_checkout_that_brings_a_terminal_has_nothing_of_it_run_or_written(
+def test_trap_40_a_checkout_that_brings_a_terminal_has_nothing_of_it_run_or_written(
     own_daemon: DaemonProcess, script: Path, evidence: Path, options: tuple[str, ...]
 ) -> None:
     plant(
@@ -370,7 +370,7 @@ def test_a_planted_note_has_no_process_killed(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("name", ["", "keys.json", "terminals/build", "inboxes/alice.jsonl"])
-def test_root_runs_no_state_of_another_user(kept: State, name: str, trust: bool) -> None:
+def test_trap_40_root_runs_no_state_of_another_user(kept: State, name: str, trust: bool) -> None:
     path = kept.directory / name
     os.chown(path, 12_345, 12_345)
     before = tree(kept.root)
@@ -432,7 +432,7 @@ NOT_OURS = "ssh-ed25519 AAAA\nwithout a newline"
 @pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @pytest.mark.parametrize("name", [*LINKED, *TEMPORARY])
-def test_a_link_is_not_followed(
+def test_trap_40_a_link_is_not_followed(
     kept: State, tmp_path: Path, name: str, own: bool, trust: bool
 ) -> None:
     outside, path, state_id = tmp_path / "outside", kept.directory / name, kept.directory / ID_FILE

@@ -135,8 +135,6 @@ def test_an_examination_changes_nothing(state: State, monkeypatch: pytest.Monkey
 
 
 def test_a_repair_is_refused_while_a_daemon_holds_the_root(state: State) -> None:
-    with hold_root(state):
-        pass
     left = write(state.directory / "x.new", mode=0o644)
     with hold_root(state):
         [refused] = repair(state)
