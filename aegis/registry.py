@@ -79,10 +79,18 @@ class Registry:
 
     @classmethod
     def of_user(cls) -> Registry:
-        """Return the registry that the environment says; it is not created here."""
+        """Return the registry that the environment says; it is not created here.
+
+        Raises ``RegistryError`` where there is no home directory.
+        """
         base = os.environ.get("XDG_STATE_HOME", "")
         if not os.path.isabs(base):  # noqa: PTH117 -- so the XDG specification: else it is ignored
             base = os.path.expanduser("~/.local/state")  # noqa: PTH111
+        if not os.path.isabs(base):  # noqa: PTH117
+            raise RegistryError(
+                "this user has no home directory: set HOME, or XDG_STATE_HOME, to a directory for "
+                "the key that signs state"
+            )
         return cls(os.path.join(os.path.realpath(base), NAME))  # noqa: PTH118
 
     def key(self) -> bytes | None:
@@ -155,6 +163,7 @@ class Registry:
             yield
             return
         with self._explained("write"):
+            _check_parent(self._states)
             _make_directory(self._states)
             self._check_directories()
             fd = open_directory(self.directory)
@@ -196,6 +205,18 @@ def _make_directory(path: str) -> None:
     sync_names(os.path.dirname(path))  # noqa: PTH120
 
 
+def _check_parent(path: str) -> None:
+    """Raise ``UnsafeFile`` where root would make a directory in the home of another user.
+
+    That user could not use it any more: ``sudo`` may leave HOME as it was.
+    """
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)  # noqa: PTH120
+    owner = os.stat(path).st_uid  # noqa: PTH116
+    if os.geteuid() == 0 != owner:
+        raise UnsafeFile(path, f"it belongs to user {owner}, and this is root")
+
+
 def new_state_id() -> str:
     """Return an id that no state has."""
     return os.urandom(16).hex()
@@ -214,9 +235,7 @@ def read_state_id(directory: str) -> str | None:
 def is_empty(directory: str) -> bool:
     """Return whether there is no state in the directory, or no directory. Raises ``OSError``."""
     return all(
-        entry.is_dir(follow_symlinks=False)
-        or entry.name in HARMLESS
-        or entry.name.endswith(".new")
+        entry.is_dir(follow_symlinks=False) or entry.name in HARMLESS or entry.name.endswith(".new")
         for entry in every_entry(directory)
     )
 

@@ -297,6 +297,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.process",
             "aegis.registry",
             "aegis.root",
+            "aegis.sealing",
             "aegis.servers.auth",
             "aegis.state_files",
             "aegis.trust",

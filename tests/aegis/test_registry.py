@@ -150,6 +150,22 @@ def test_a_registry_that_cannot_be_written_is_told(
         hold(State(tmp_path / "root"))
 
 
+def test_a_user_without_a_home_is_told(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(RegistryError, match="no home directory: set HOME, or XDG_STATE_HOME"):
+        claim(state)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_root_makes_no_registry_in_the_home_of_another_user(state: State, home: Path) -> None:
+    home.parent.mkdir()
+    os.chown(home.parent, 12_345, 12_345)
+    with pytest.raises(RegistryError, match="belongs to user 12345, and this is root"):
+        claim(state)
+    assert not home.exists()
+
+
 def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(state: State, home: Path) -> None:
     for _ in range(3):
         claim(state)
