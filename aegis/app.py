@@ -8,7 +8,6 @@ root (one_for_one)
 ├─ terminal-directory  spawns, lists and closes terminals
 ├─ nodes, node-keeper  where wanted: hosts that have joined; who lets them
 ├─ workspaces          named directories, their shells, commands without a terminal
-├─ root-watch          stops the daemon when its state directory or its lock is gone
 ├─ connections         one actor per client, dynamic
 ├─ daemon              status, tree, sessions, the end
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
@@ -50,6 +49,7 @@ from aegis.lifetime import (
     startup_error,
     stop_on_signals,
     sync_state,
+    wait_stop,
 )
 from aegis.process import (
     HeldRoot,
@@ -64,7 +64,6 @@ from aegis.process import (
     remembered_port,
 )
 from aegis.root import State, remove_endpoint, write_endpoint
-from aegis.root_watch import root_watch
 from aegis.servers.admission import is_loopback
 from aegis.servers.auth import Keys, open_keys
 from aegis.servers.crowd import Crowd
@@ -174,7 +173,7 @@ def daemon_tree(
     """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
 
     Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
-    neither workers nor hosts; without ``held`` no file is signed, and nobody looks after the root.
+    neither workers nor hosts; without ``held`` no file is signed.
     """
     configuration = Configuration() if configuration is None else configuration
     flusher = Flusher(None if held is None else held.disk())
@@ -223,7 +222,6 @@ def daemon_tree(
                     "host": host,
                 },
             ),
-            *(() if held is None else (root_watch(held, stop),)),
             SupervisorSpec(name="connections", dynamic=True),
             ChildSpec(
                 name="daemon",
@@ -285,7 +283,7 @@ async def _serve(
         ) as system:
             _announce(settings, state, keyring, nodes)
             try:
-                await stop.wait()
+                await wait_stop(held, stop)
             finally:
                 _withdraw(held)
             keep_what_is_there()  # its end is near: there is no time to look for garbage

@@ -122,7 +122,12 @@ def check_file(path: str, found: os.stat_result) -> None:
 
 
 def check_directory(path: str, found: os.stat_result) -> None:
-    """Raise ``UnsafeFile`` unless it is a directory of this user that nobody else may write to."""
+    """Raise ``UnsafeFile`` unless it is a directory of this user that nobody else may write to.
+
+    Raises ``NotADirectoryError`` for a regular file.
+    """
+    if stat.S_ISREG(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     if not stat.S_ISDIR(found.st_mode):
         raise UnsafeFile(path, f"it is {_kind(found.st_mode)}, not a directory")
     _check_owner(path, found)

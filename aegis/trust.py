@@ -49,7 +49,13 @@ MAX_DAMAGED = 100
 
 MAX_SHOWN = 3
 
-_DOCUMENTS = ("keys.json", "workspace.json", "nodes.json")
+VERSION = 1
+"""Of all documents: those of another version are refused where they are read."""
+
+_DOCUMENTS = {"keys.json": "operator", "workspace.json": "terminals", "nodes.json": "nodes"}
+"""The JSON documents, and what each must have: without it nothing is taken from the file."""
+
+_SHELL = {"shell.json": "sid"}
 _TEXTS = ("node.key", "node.id")
 _NOTES = ("workspaces.json",)
 _OF_TERMINALS = {
@@ -188,21 +194,27 @@ def shown(files: list[str]) -> str:
 
 
 def _signed_files(state: State) -> Iterator[tuple[str, str]]:
-    """Each file that carries a code, and its kind."""
+    """Each file that carries a code, and its kind; a directory in place of one is passed over."""
+    for path, kind in _places(state):
+        if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112
+            yield path, kind
+
+
+def _places(state: State) -> Iterator[tuple[str, str]]:
     for names, kind in ((_DOCUMENTS, "document"), (_TEXTS, "text"), (_NOTES, "note")):
-        yield from _existing(str(state.directory), dict.fromkeys(names, kind))
+        yield from _below(str(state.directory), dict.fromkeys(names, kind))
     for path in _entries(str(state.terminals)):
         if not os.path.basename(path).startswith("."):  # noqa: PTH119
-            yield from _existing(path, _OF_TERMINALS)
+            yield from _below(path, _OF_TERMINALS)
     yield from ((path, "lines") for path in _entries(str(state.inboxes)) if path.endswith(".jsonl"))
 
 
-def _existing(directory: str, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _below(directory: str, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
     for name, kind in kinds.items():
         path = f"{directory}/{name}"
-        for each in (path, path + _NEXT) if kind == "note" else (path,):
-            if os.path.lexists(each):
-                yield each, kind
+        yield path, kind
+        if kind == "note":
+            yield path + _NEXT, kind
 
 
 def _entries(directory: str) -> list[str]:
@@ -226,8 +238,12 @@ def _is_forged(path: str, kind: str, seal: Seal) -> bool:
     data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
     if kind == "text":
         return bool(data.strip(b"\0\n ")) and opened_text(data, seal) is None
-    document = _parsed(data)
-    return document is not None and not document_fits(document, seal)
+    document, needed = _parsed(data), {**_DOCUMENTS, **_SHELL}[os.path.basename(path)]  # noqa: PTH119
+    if not isinstance(document, dict) or needed not in document:
+        return False
+    if document.get("version", VERSION) != VERSION:
+        return False  # that is refused with a sentence of its own
+    return not document_fits(document, seal)
 
 
 def _note_is_forged(path: str, seal: Seal) -> bool:

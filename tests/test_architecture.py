@@ -47,7 +47,6 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.state_files",
         ),
     ),
-    ("aegis.root_watch", ("actors", "aegis.process")),
     ("aegis.settings", ()),
     (
         "aegis.node_key",
@@ -95,6 +94,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.faults",
             "aegis.inboxes.faults",
             "aegis.journal",
+            "aegis.process",
             "aegis.root",
             "aegis.servers.faults",
             "aegis.terminals",
@@ -118,7 +118,6 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.protocol",
             "aegis.registry",
             "aegis.root",
-            "aegis.root_watch",
             "aegis.sealing",
             "aegis.settings",
             "aegis.state_files",

@@ -3,7 +3,6 @@
 <name>, below root/nodes of the daemon's tree (one_for_one)
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
 ├─ terminal-directory  spawns, lists and closes terminals
-├─ root-watch          stops this process when its state directory or its lock is gone
 └─ link                joins the daemon, and joins it again when the connection is lost
 """
 
@@ -31,6 +30,7 @@ from aegis.lifetime import (
     startup_error,
     stop_on_signals,
     sync_state,
+    wait_stop,
 )
 from aegis.node_key import read_node_key, read_own_key
 from aegis.nodes.identity import open_identity
@@ -47,7 +47,6 @@ from aegis.process import (
     raise_descriptor_limit,
 )
 from aegis.root import State
-from aegis.root_watch import root_watch
 from aegis.settings import JoinSettings
 from aegis.terminals.directory import TerminalDirectory
 from aegis.terminals.os_processes import OsProcessHost
@@ -97,7 +96,7 @@ def _own_key(held: HeldRoot) -> NodeKey:
 
 
 def node_tree(
-    settings: JoinSettings, held: HeldRoot, stop: trio.Event, shell_file_limit: int, link: ChildSpec
+    settings: JoinSettings, held: HeldRoot, shell_file_limit: int, link: ChildSpec
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above."""
     state = held.state
@@ -123,7 +122,6 @@ def node_tree(
                     "node": settings.name,
                 },
             ),
-            root_watch(held, stop),
             link,
         ),
     )
@@ -145,7 +143,7 @@ async def _serve(
         actor=NodeLink,
         arguments={"settings": settings, "key": key, "identity": identity, "peers": peers},
     )
-    tree = node_tree(settings, held, stop, shell_file_limit, link)
+    tree = node_tree(settings, held, shell_file_limit, link)
     async with open_system(
         tree,
         above="root/nodes",
@@ -154,7 +152,7 @@ async def _serve(
         on_slow_step=log_slow_step,
     ) as system:
         _announce(settings)
-        await stop.wait()
+        await wait_stop(held, stop)
         keep_what_is_there()
         await end_terminals(system)
     log.info("stopped")
