@@ -73,7 +73,7 @@ def faults_armed() -> Iterator[None]:
 
 
 async def wait_stop(held: HeldRoot, stop: trio.Event) -> None:
-    """Return when ``stop`` is set; set it when the lock or the state directory is not ours any more.
+    """Return when ``stop`` is set; set it when the lock or the state directory is lost.
 
     Another daemon may then start in this root, and both would write the same files. PostgreSQL has
     the same rule for ``postmaster.pid``.

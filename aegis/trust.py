@@ -111,7 +111,7 @@ def own(state: State, state_id: str | None, *, trust: bool, programs: NamedProgr
     """
     registry = Registry.of_user()
     digest = programs.digest if programs.sentences else None
-    if state_id is None and trust:
+    if trust and (state_id is None or registry.key() is None):
         seals = found(state, registry, digest)
     elif state_id is None:
         seals = claim(state)

@@ -178,6 +178,11 @@ def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:
     (home / "key").unlink()
     with pytest.raises(RegistryError, match="has lost its key"):
         open_seals(state)
+    with pytest.raises(StartupError, match="aegis-actors up --trust"):
+        hold(state)
+    with hold_root(state, trust=True):
+        pass
+    hold(state)
 
 
 def test_a_state_is_known_by_any_path_to_it(state: State, tmp_path: Path) -> None:
