@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from aegis.cli.addresses import where_nodes_come_in
+from aegis.cli.clicked import DIRECTORY, here, root_before
 from aegis.cli.config import refuse
-from aegis.cli.verb import DIRECTORY, globals_now, here
 from aegis.root import CONFIG_NAME, find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 
@@ -49,7 +49,7 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
-    given = root or globals_now().root
+    given = root or root_before()
     directory = given.resolve() if given else find_root(here())
     level = "debug" if options["debug"] else log_level
     # Imported last: they bring the whole system, which no other verb needs.
