@@ -126,10 +126,8 @@ def _parameter(each: Parameter) -> click.Parameter:
         spelled = "/".join((each.options[0], each.negation)) if each.negation else None
         words = [spelled] if spelled else list(each.options)
         return click.Option([*words, each.name], is_flag=True, default=each.default, help=each.help)
-    default = {} if each.default is None else {"default": each.default}  # None would be one
-    return click.Option(
+    made = click.Option(
         [*each.options, each.name],
-        **default,
         type=_type(each),
         metavar=each.metavar,
         show_default=each.show_default,
@@ -137,6 +135,9 @@ def _parameter(each: Parameter) -> click.Parameter:
         multiple=each.many,
         help=each.help,
     )
+    if each.default is not None:  # click takes a None that is given for a default
+        made.default = each.default
+    return made
 
 
 def _type(each: Parameter) -> click.ParamType[Any]:

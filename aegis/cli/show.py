@@ -80,11 +80,8 @@ def print_error(sentence: str, code: str) -> None:
 
 
 def say(text: str) -> None:
-    """One line for people on stderr, if anybody can have it."""
-    try:  # noqa: SIM105 -- contextlib is not loaded here
-        sys.stderr.write(f"{escaped_line(text)}\n")
-    except OSError:
-        pass  # nothing depends on it
+    """One line for people on stderr."""
+    sys.stderr.write(f"{escaped_line(text)}\n")
 
 
 def duration(seconds: float) -> str:

@@ -18,32 +18,44 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+STANDARD_ERROR = 2
+
+
 class OutputLost(OSError):
-    """Standard output or standard error could not be written; ``errno`` says why."""
+    """Standard output could not be written; ``errno`` says why."""
 
 
 class _Descriptor(io.FileIO):
     """A descriptor for writing whose failures are ``OutputLost``.
+
+    Those of standard error are none: what is written there is for people, and that nobody can have
+    it must not change what a verb does or exits with.
 
     Where another process made it non-blocking (the flag belongs to the open file, not to the
     process), a write waits until there is room, instead of failing.
     """
 
     def write(self, data: Any) -> int:
+        """Write all of ``data``."""
         view = memoryview(data).cast("B")
         written = 0
         while written < len(view):
             try:
                 count = super().write(view[written:])
             except OSError as error:
+                if self.fileno() == STANDARD_ERROR:
+                    break
                 raise OutputLost(error.errno, os.strerror(error.errno or 0)) from None
             if count is None:
-                poll = select.poll()
-                poll.register(self.fileno(), select.POLLOUT)
-                poll.poll()
+                self._wait_for_room()
             else:
                 written += count
-        return written
+        return len(view)
+
+    def _wait_for_room(self) -> None:
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLOUT)
+        poll.poll()
 
 
 def prepare() -> None:
@@ -75,7 +87,7 @@ def _writer(descriptor: int, before: Any) -> io.TextIOWrapper:
         io.BufferedWriter(raw),
         encoding=getattr(before, "encoding", None),
         errors="backslashreplace",
-        line_buffering=descriptor == 2 or raw.isatty(),
+        line_buffering=descriptor == STANDARD_ERROR or raw.isatty(),
         write_through=getattr(before, "write_through", False),
     )
 
@@ -87,13 +99,9 @@ def flush() -> None:
 
 
 def discard() -> None:
-    """Send what is still buffered, and what follows, nowhere: writing it has failed."""
+    """Send what standard output still holds, and what follows, nowhere: writing it has failed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            os.dup2(nowhere, stream.fileno())
+    os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
