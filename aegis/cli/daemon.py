@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 
-from aegis.cli.importing import many_imports
 from aegis.cli.show import cell, duration, print_lines, table, tree_rows
 from aegis.cli.verb import Daemon, flag, verb
 from aegis.client.line import ClientError, NoDaemon
@@ -89,6 +88,8 @@ def tree(daemon: Daemon, watch: bool) -> int:
     """
     if watch:
         # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        from aegis.cli.importing import many_imports
+
         with many_imports():
             from aegis.cli.live.tree_watching import watch_tree
 

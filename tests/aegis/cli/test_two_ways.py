@@ -58,7 +58,7 @@ EVERYDAY = [
 
 HEAVY = {
     *("click", "pathlib", "importlib.metadata", "typing", "dataclasses", "inspect", "asyncio"),
-    *("contextlib", "shlex", "urllib", "attrs", "cattrs", "trio", "argparse", "gettext", "locale"),
+    *("contextlib", "urllib", "attrs", "cattrs", "trio", "argparse", "gettext", "locale"),
 }
 """Modules that an everyday verb does without: each costs as much as its call of the daemon."""
 
@@ -84,7 +84,7 @@ def answering(server: LineServer, record: Make, info: Make) -> LineServer:
         "term_screen": SCREEN,
         "term_output": {**chunks("")(), "running": False},
         "term_wait": {"reason": "ended", "match": None, "cursor": 7, "record": record(exit=1)},
-        "term_close": {"ok": True, "leftover": [17]},
+        "term_close": {"ok": True, "leftover": ["dd (pid 17)"]},
         "inbox_read": messages,
         "inbox_wait": messages,
         "handoff": {"id": "m7", "status": "queued", "position": 2},
