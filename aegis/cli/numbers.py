@@ -25,7 +25,8 @@ def whole_number(text: str) -> int:
 
 def decimal(text: str) -> float:
     """``text`` as a float. Raises ``ValueError`` with what is wrong, also for ``nan``."""
-    if re.fullmatch(_DECIMAL, text) is None:
+    # 1e400 is written as a number, and is none that a float can hold.
+    if re.fullmatch(_DECIMAL, text) is None or abs(float(text)) == float("inf"):
         raise ValueError(f"{text!r} is not a valid float: give a number such as 10 or 0.5")
     return float(text)
 
