@@ -20,7 +20,7 @@ MAX_TRIES = 3
 
 
 def checked_patience(patience_s: float) -> float:
-    """``patience_s``, if it is a time: 0 or more seconds, or ``math.inf``. Raises ``ValueError``."""
+    """Return ``patience_s`` if it is 0 or more seconds, or infinite; else raise ``ValueError``."""
     if not patience_s >= 0:  # false for nan too, with which a wait would never end
         raise ValueError(f"patience_s must be 0 or more seconds, or math.inf, not {patience_s!r}")
     return patience_s
