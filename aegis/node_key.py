@@ -11,8 +11,9 @@ from pathlib import Path
 from actors.nodes.key import NodeKey, new_key, read_key
 from aegis.errors import StartupError
 from aegis.process import keep_out_of_repositories
-from aegis.registry import Registry, RegistryError
-from aegis.root import State, UntrustedState, claim
+from aegis.registering import WritableRegistry, claim
+from aegis.registry import RegistryError
+from aegis.root import State, UntrustedState
 from aegis.sealing import Seal, opened_text, sealed_text
 from aegis.state_files import UnsafeFile, read_safely, write_safely
 
@@ -46,7 +47,7 @@ def _make_if_missing(path: str, seal: Seal) -> None:
     """Not by a link to a finished file, as is usual: a kill would leave it with two names."""
     if os.path.lexists(path):
         return
-    with Registry.of_user().locked():
+    with WritableRegistry.of_user().locked():
         if not os.path.lexists(path):  # else another process was faster
             text = new_key().secret.hex().encode() + b"\n"
             write_safely(path, sealed_text(text, seal), durable=True)

@@ -6,29 +6,28 @@ state's files are part of the contract; see ``docs/operations.md``.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shlex
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections import namedtuple
 
-from aegis.registry import (
-    ID_FILE,
-    Entry,
-    ForeignState,
-    Registry,
-    RegistryError,
-    find_entry,
-    is_empty,
-    new_state_id,
-    seals_of,
-)
+from aegis.registry import ForeignState, Registry, RegistryError, find_entry, seals_of
 from aegis.sealing import Seals, document_fits, sealed_document
 from aegis.state_files import UnsafeFile, check_directory, read_safely, write_safely
 
+# A type checker takes this for true. To import typing and pathlib would cost an everyday command
+# more than all else here.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
 CONFIG_NAME = ".aegis.yaml"
 ENDPOINT_VERSION = 1
+
+_ENDPOINT = ".aegis/state/endpoint.json"
+_MARKS = (CONFIG_NAME, _ENDPOINT)
+"""What makes a directory a root."""
 
 
 class BadEndpoint(Exception):
@@ -41,7 +40,7 @@ class UntrustedState(Exception):
     ``why`` is the first half of the sentence.
     """
 
-    def __init__(self, directory: Path, why: str) -> None:
+    def __init__(self, directory: str, why: str) -> None:
         self.why = why
         super().__init__(
             f"{directory} is not used: {why}. Nothing of it was run or changed. If you trust what "
@@ -50,15 +49,17 @@ class UntrustedState(Exception):
         )
 
 
-class State(NamedTuple):
+# Named tuples without typing: the fields have no types, so the annotations are at the uses.
+class State(namedtuple("State", ("root",))):
     """The paths below a root where its daemon keeps what must outlive it."""
 
-    root: Path
+    __slots__ = ()
 
     @property
     def directory(self) -> Path:
         """All of the state; mode 0700."""
-        return self.root / ".aegis" / "state"
+        directory: Path = self.root / ".aegis" / "state"
+        return directory
 
     @property
     def endpoint(self) -> Path:
@@ -106,21 +107,22 @@ class State(NamedTuple):
         return self.directory / "inboxes"
 
 
-class Endpoint(NamedTuple):
-    """Where a daemon is reached, and the operator's token for it."""
+class Endpoint(
+    namedtuple(
+        "Endpoint",
+        ("pid", "url", "mcp", "ws", "socket", "token", "version"),
+        defaults=(ENDPOINT_VERSION,),
+    )
+):
+    """Where a daemon is reached, and the operator's token for it: texts, ``pid`` is an int."""
 
-    pid: int
-    url: str
-    mcp: str
-    ws: str
-    socket: str
-    token: str
-    version: int = ENDPOINT_VERSION
+    __slots__ = ()
 
     @property
     def socket_path(self) -> bytes:
         """The path of the Unix socket, as the kernel knows it, whatever the locale here."""
-        return self.socket.encode("utf-8", "surrogateescape")
+        path: bytes = self.socket.encode("utf-8", "surrogateescape")
+        return path
 
     def __repr__(self) -> str:
         return f"Endpoint(pid={self.pid}, url={self.url!r}, socket={self.socket!r})"
@@ -131,23 +133,32 @@ def find_root(start: Path) -> Path:
 
     A root holds a configuration (``.aegis.yaml``) or the endpoint of a daemon.
     """
-    start = start.resolve()
-    for directory in (start, *start.parents):
-        marks = (directory / CONFIG_NAME, State(directory).endpoint)
+    return type(start)(nearest_root(os.fspath(start)))
+
+
+def nearest_root(start: str) -> str:
+    """As ``find_root``, for paths that are text."""
+    start = directory = os.path.realpath(start)
+    while True:
         # Not Path.exists: it raises where a directory may not be searched.
-        if any(os.path.exists(mark) for mark in marks):  # noqa: PTH110
+        if any(os.path.exists(f"{directory}/{mark}") for mark in _MARKS):  # noqa: PTH110
             return directory
-    return start
+        directory, below = os.path.dirname(directory), directory  # noqa: PTH120
+        if directory == below:
+            return start
 
 
-def how_to_start(root: Path) -> str:
+def how_to_start(root: Path | str) -> str:
     """What to do where ``root`` has no daemon: the words that start one, as typed here."""
     try:
-        is_here = find_root(Path.cwd()) == root
+        is_here = nearest_root(os.getcwd()) == str(root)  # noqa: PTH109
     except OSError:
         is_here = False
-    where = "" if is_here else f" --root {shlex.quote(str(root))}"
-    return f"start one with: aegis-actors up{where}"
+    if is_here:
+        return "start one with: aegis-actors up"
+    import shlex
+
+    return f"start one with: aegis-actors up --root {shlex.quote(str(root))}"
 
 
 def make_directory(state: State) -> None:
@@ -156,68 +167,40 @@ def make_directory(state: State) -> None:
     The one above it is nobody else's to write to either, whatever the umask: who could, would put
     a state of their own in the place of this one.
     """
-    with contextlib.suppress(FileExistsError):
-        state.directory.parent.mkdir(mode=0o755)
-    with contextlib.suppress(FileExistsError):
-        state.directory.mkdir(mode=0o700)
-    check_directories(state)
+    for directory, mode in ((state.directory.parent, 0o755), (state.directory, 0o700)):
+        try:
+            directory.mkdir(mode=mode)
+        except FileExistsError:
+            continue
+    check_directories(str(state.root))
 
 
-def check_directories(state: State) -> None:
+def check_directories(root: str) -> None:
     """Raise ``UnsafeFile`` unless the state's directory, if there is one, is safe to use.
 
     It and the one above it must be directories of this user, no links, that nobody else may write
     to. The root itself may be anything that leads there: its path was resolved before.
     """
-    for directory in (state.directory.parent, state.directory):
+    above = f"{root.rstrip('/')}/.aegis"
+    for directory in (above, f"{above}/state"):
         try:
-            check_directory(str(directory), os.lstat(directory))
+            check_directory(directory, os.lstat(directory))
         except FileNotFoundError:
             return
 
 
-def open_seals(state: State) -> Seals:
-    """Return the seals of a state that this user's daemons made in this root.
+def open_seals(root: str) -> Seals:
+    """Return the seals of the state of ``root``, which this user's daemons made there.
 
     Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
-    check_directories(state)
-    directory, registry = str(state.directory), Registry.of_user()
+    check_directories(root)
+    directory, registry = f"{root.rstrip('/')}/.aegis/state", Registry.of_user()
     try:
-        state_id, _ = find_entry(registry, str(state.root), directory)
+        state_id, _ = find_entry(registry, root, directory)
     except ForeignState as foreign:
-        raise UntrustedState(state.directory, str(foreign)) from None
+        raise UntrustedState(directory, str(foreign)) from None
     return seals_of(registry, state_id, directory)
-
-
-def claim(state: State) -> Seals:
-    """Return the seals of the state; one that is empty or missing becomes this user's own.
-
-    Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
-    """
-    check_directories(state)
-    registry = Registry.of_user()
-    if is_empty(str(state.directory)):
-        make_directory(state)
-        with registry.locked():
-            if is_empty(str(state.directory)):  # else another process was faster
-                return found(state, registry)
-    return open_seals(state)
-
-
-def found(state: State, registry: Registry, configuration: str | None = None) -> Seals:
-    """Make the state this user's own, by a new id.
-
-    The registry has the id, synced, before it is written into the state: a kill leaves a state that
-    is still empty, or one that is known. Raises ``RegistryError``, ``OSError``.
-    """
-    directory, state_id = str(state.directory), new_state_id()
-    key = registry.make_key()
-    inode = os.stat(directory).st_ino  # noqa: PTH116
-    registry.enter(state_id, Entry(str(state.root), inode, configuration))
-    write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
-    registry.forget_others(state_id, str(state.root))
-    return Seals(key, state_id, directory)
 
 
 def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None) -> None:
@@ -226,7 +209,10 @@ def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None)
     Without ``seals`` an empty or missing state becomes this user's own. Raises ``OSError``,
     ``UntrustedState``, ``RegistryError``.
     """
-    seals = claim(state) if seals is None else seals
+    if seals is None:
+        from aegis.registering import claim  # no client needs it
+
+        seals = claim(state)
     document = {"version": endpoint.version, **endpoint._asdict()}
     seal = seals.of(str(state.endpoint))
     text = json.dumps(sealed_document(document, seal), indent=1)
@@ -244,20 +230,25 @@ def write_whole(path: Path, text: str) -> None:
 
 def remove_endpoint(state: State) -> None:
     """Remove the endpoint file if it is there."""
-    with contextlib.suppress(FileNotFoundError):
-        state.endpoint.unlink()
+    state.endpoint.unlink(missing_ok=True)
 
 
 def read_endpoint(state: State) -> Endpoint | None:
-    """What the endpoint file says; None if there is none.
+    """As ``endpoint_of``, for the root's state."""
+    return endpoint_of(str(state.root))
+
+
+def endpoint_of(root: str) -> Endpoint | None:
+    """What the endpoint file of ``root`` says; None if there is none.
 
     Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
     or was not written by a daemon of this user in this root: its author would be sent all that is
     typed.
     """
+    path = f"{root.rstrip('/')}/{_ENDPOINT}"
     try:
-        check_directories(state)
-        data = read_safely(str(state.endpoint), 65_536)
+        check_directories(root)
+        data = read_safely(path, 65_536)
         if data is None:
             return None
         text = data.decode("utf-8")
@@ -267,12 +258,11 @@ def read_endpoint(state: State) -> Endpoint | None:
             "it is, or remove it"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadEndpoint(f"{state.endpoint} cannot be read: {error}") from None
-    return _parsed(state, text)
+        raise BadEndpoint(f"{path} cannot be read: {error}") from None
+    return _parsed(root, path, text)
 
 
-def _parsed(state: State, text: str) -> Endpoint:
-    path = state.endpoint
+def _parsed(root: str, path: str, text: str) -> Endpoint:
     try:
         document: Any = json.loads(text)
         endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
@@ -287,31 +277,31 @@ def _parsed(state: State, text: str) -> Endpoint:
         raise _no_endpoint(path)
     if any(type(text) is not str for text in texts):
         raise _no_endpoint(path)
-    _check_author(state, document)
+    _check_author(root, path, document)
     return endpoint
 
 
-def _check_author(state: State, document: object) -> None:
+def _check_author(root: str, path: str, document: object) -> None:
     try:
-        seal = open_seals(state).of(str(state.endpoint))
+        seal = open_seals(root).of(path)
     except UntrustedState as untrusted:
         raise BadEndpoint(
-            f"{state.endpoint} is not used: of its directory, {untrusted.why}. If a daemon of "
-            "yours runs there, use the HOME and XDG_STATE_HOME that it has, or restart it with: "
+            f"{path} is not used: of its directory, {untrusted.why}. If a daemon of yours runs "
+            "there, use the HOME and XDG_STATE_HOME that it has, or restart it with: "
             "aegis-actors up --trust"
         ) from None
     except RegistryError as error:
         raise BadEndpoint(str(error)) from None
     except OSError as error:
-        raise BadEndpoint(f"{state.endpoint} cannot be checked: {error}") from None
+        raise BadEndpoint(f"{path} cannot be checked: {error}") from None
     if not document_fits(document, seal):
         raise BadEndpoint(
-            f"{state.endpoint} is not used: no daemon of yours wrote it. Remove it, and restart "
-            "the daemon if one runs"
+            f"{path} is not used: no daemon of yours wrote it. Remove it, and restart the daemon "
+            "if one runs"
         )
 
 
-def _no_endpoint(path: Path) -> BadEndpoint:
+def _no_endpoint(path: str) -> BadEndpoint:
     return BadEndpoint(
         f"{path} does not hold the address of a daemon: remove it and start one with: "
         "aegis-actors up"

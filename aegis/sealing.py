@@ -15,7 +15,11 @@ import json
 # Not hashlib: it loads OpenSSL, which takes a one-shot command longer than all of its checks.
 from _blake2 import blake2b
 from _operator import _compare_digest
-from typing import Any, NamedTuple
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 KEY_BYTES = 32
 MAC_CHARS = 32
@@ -51,12 +55,14 @@ class Seal:
         return mac.isascii() and _compare_digest(self.mac(content), mac)
 
 
-class Seals(NamedTuple):
-    """The seals of a state: ``directory`` is its absolute path, ``state_id`` its id."""
+class Seals(namedtuple("Seals", ("key", "state_id", "directory"))):
+    """The seals of a state.
 
-    key: bytes
-    state_id: str
-    directory: str
+    ``key`` (bytes) is the user's, ``state_id`` (text) the state's id, ``directory`` (text) its
+    absolute path.
+    """
+
+    __slots__ = ()
 
     def of(self, path: str) -> Seal:
         """Return the seal of the file at ``path``, which is below the directory."""

@@ -8,12 +8,14 @@ or cut off. Standard library only: one-shot commands load this file.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -80,8 +82,7 @@ def write_safely(path: str, content: bytes, *, durable: bool) -> None:
     which the next one replaces. Raises ``OSError``.
     """
     fresh = f"{path}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(fresh)  # noqa: PTH108 -- also a link is removed, not what it leads to
+    _remove(fresh)
     fd = open_safely(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with open(fd, "wb") as file:  # noqa: PTH123
@@ -91,11 +92,18 @@ def write_safely(path: str, content: bytes, *, durable: bool) -> None:
                 os.fsync(fd)
         os.replace(fresh, path)  # noqa: PTH105
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)  # noqa: PTH108
+        _remove(fresh)
         raise
     if durable:
         sync_names(os.path.dirname(path))  # noqa: PTH120
+
+
+def _remove(path: str) -> None:
+    """Remove the file if it can be; of a link the link, not what it leads to."""
+    try:  # noqa: SIM105 -- contextlib is not loaded by one-shot commands
+        os.unlink(path)  # noqa: PTH108
+    except OSError:
+        pass
 
 
 def sync_names(directory: str) -> None:
@@ -135,12 +143,10 @@ def check_directory(path: str, found: os.stat_result) -> None:
         raise UnsafeFile(path, "other users may write to it: chmod go-w")
 
 
-class Guard(NamedTuple):
-    """The state directory that a daemon holds, by its path and as the kernel knows it."""
+class Guard(namedtuple("Guard", ("directory", "device", "inode"))):
+    """The state directory that a daemon holds, by its path (text) and as the kernel knows it."""
 
-    directory: str
-    device: int
-    inode: int
+    __slots__ = ()
 
     def check(self, path: str) -> None:
         """Raise ``UnsafeFile`` unless all directories between this one and ``path`` are safe.
@@ -166,8 +172,12 @@ def every_entry(directory: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     """
     if depth > MAX_DEPTH:
         raise UnsafeFile(directory, "it is nested too deep for a directory of a state")
-    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as found:
-        for entry in found:
+    try:
+        entries = os.scandir(directory)
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in entries:
             yield entry
             if entry.is_dir(follow_symlinks=False):
                 yield from every_entry(entry.path, depth + 1)

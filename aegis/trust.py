@@ -23,16 +23,15 @@ from aegis.journal.ledger import (
     seal_line,
 )
 from aegis.journal.note import resealed_note
+from aegis.registering import WritableRegistry, claim, found, is_empty
 from aegis.registry import (
     Entry,
     ForeignState,
-    Registry,
     find_entry,
-    is_empty,
     is_same,
     seals_of,
 )
-from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories, claim, found
+from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories
 from aegis.sealing import Seal, Seals, document_fits, opened_text, sealed_document, sealed_text
 from aegis.state_files import (
     check_directory,
@@ -87,12 +86,12 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
     """
     directory = str(state.directory)
     try:
-        check_directories(state)
+        check_directories(str(state.root))
         check_owners(state)
-        state_id, entry = find_entry(Registry.of_user(), str(state.root), directory)
+        state_id, entry = find_entry(WritableRegistry.of_user(), str(state.root), directory)
     except ForeignState as foreign:
         if not trust and not is_empty(directory):
-            raise UntrustedState(state.directory, str(foreign)) from None
+            raise UntrustedState(directory, str(foreign)) from None
         state_id, entry = None, None
     known = None if entry is None else entry.configuration
     if programs.sentences and not trust and programs.digest != known:
@@ -109,7 +108,7 @@ def own(state: State, state_id: str | None, *, trust: bool, programs: NamedProgr
 
     The root is held. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
-    registry = Registry.of_user()
+    registry = WritableRegistry.of_user()
     digest = programs.digest if programs.sentences else None
     if trust and (state_id is None or registry.key() is None):
         seals = found(state, registry, digest)
@@ -123,12 +122,12 @@ def own(state: State, state_id: str | None, *, trust: bool, programs: NamedProgr
     forged = forged_files(state, seals)
     if forged:
         raise UntrustedState(
-            state.directory, f"a daemon of yours did not write {shown(forged)} as it is now"
+            str(state.directory), f"a daemon of yours did not write {shown(forged)} as it is now"
         )
     return seals
 
 
-def _remember(registry: Registry, state: State, state_id: str, digest: str | None) -> None:
+def _remember(registry: WritableRegistry, state: State, state_id: str, digest: str | None) -> None:
     """Write down where the root is now, and which configuration is trusted."""
     known = registry.entry(state_id)
     inode = state.directory.stat().st_ino

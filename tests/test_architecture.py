@@ -35,12 +35,20 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.sealing", ()),
     ("aegis.state_files", ()),
     ("aegis.registry", ("aegis.sealing", "aegis.state_files")),
-    ("aegis.root", ("aegis.registry", "aegis.sealing", "aegis.state_files")),
+    (
+        "aegis.root",
+        ("aegis.registering", "aegis.registry", "aegis.sealing", "aegis.state_files"),
+    ),
+    (
+        "aegis.registering",
+        ("aegis.registry", "aegis.root", "aegis.sealing", "aegis.state_files"),
+    ),
     (
         "aegis.trust",
         (
             "aegis.errors",
             "aegis.journal",
+            "aegis.registering",
             "aegis.registry",
             "aegis.root",
             "aegis.sealing",
@@ -55,6 +63,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "actors.nodes.key",
             "aegis.errors",
             "aegis.process",
+            "aegis.registering",
             "aegis.registry",
             "aegis.root",
             "aegis.sealing",

@@ -61,7 +61,7 @@ def ledgers(state: State) -> list[Path]:
 def _seals(state: State) -> Seals | None:
     """What signs the lines; None for a state that is not this user's own, which is told apart."""
     try:
-        return open_seals(state)
+        return open_seals(str(state.root))
     except (UntrustedState, RegistryError):
         return None
 

@@ -21,7 +21,7 @@ def examine_trust(state: State) -> Iterator[Finding]:
     """What keeps the daemon from using the state; nothing is changed. Raises ``OSError``."""
     try:
         state_id = examine(state, trust=False, programs=_programs(state))
-        forged = [] if state_id is None else forged_files(state, open_seals(state))
+        forged = [] if state_id is None else forged_files(state, open_seals(str(state.root)))
     except UntrustedState as error:
         yield problem(SUBJECT, f"the state is not used: {error.why}", TRUST)
     except UnsafeFile as error:

@@ -90,7 +90,7 @@ def _disk(state: State) -> OsDisk:
     found = state.directory.stat()
     guard = Guard(str(state.directory), found.st_dev, found.st_ino)
     try:
-        return OsDisk(open_seals(state), guard)
+        return OsDisk(open_seals(str(state.root)), guard)
     except (UntrustedState, RegistryError) as error:
         raise StartupError(str(error)) from error
 

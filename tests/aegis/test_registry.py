@@ -13,10 +13,16 @@ import pytest
 
 from aegis.errors import StartupError
 from aegis.process import hold_root
+from aegis.registering import claim
 from aegis.registry import NAME, Registry, RegistryError, find_entry
-from aegis.root import State, UntrustedState, claim, make_directory, open_seals
+from aegis.root import State, UntrustedState, make_directory
+from aegis.root import open_seals as open_seals_of
 from aegis.sealing import Seal, Seals, document_fits, opened_text, sealed_document, sealed_text
 from aegis.state_files import UnsafeFile
+
+
+def open_seals(state: State) -> Seals:
+    return open_seals_of(str(state.root))
 
 
 class Killed(BaseException):

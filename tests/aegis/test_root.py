@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from aegis.registering import claim
 from aegis.root import (
     BadEndpoint,
     Endpoint,
     State,
-    claim,
     find_root,
     make_directory,
     read_endpoint,

@@ -57,7 +57,7 @@ class DaemonProcess(ScratchDaemon):
 
     def sign(self, path: Path, document: dict[str, Any]) -> None:
         """Write a file of the state as the daemon would."""
-        seal = open_seals(self.state).of(str(path))
+        seal = open_seals(str(self.root)).of(str(path))
         path.write_text(json.dumps(sealed_document(document, seal)))
 
     def check_left_nothing(self) -> None:

@@ -18,7 +18,8 @@ from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_sys
 from aegis import app, lifetime
 from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
-from aegis.root import State, claim
+from aegis.registering import claim
+from aegis.root import State
 from aegis.servers.auth import open_keys
 from aegis.servers.crowd import Crowd
 from aegis.servers.serving import Address, limits_here
