@@ -165,9 +165,9 @@ def _take_locks(lock: int, directory: int, state: State) -> None:
         raise cannot_start("write", state.lock, error) from error
 
 
-def _locked(fd: int) -> bool:
+def _locked(lock: int) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
