@@ -26,8 +26,8 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from aegis.names import shorten
-from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.wire import to_plain
 from aegis.servers.calls import (
     Caller,
@@ -57,7 +57,7 @@ from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
 from aegis.servers.one_answer import OneAnswer
 from aegis.servers.presence import Presence
-from aegis.servers.resources import json_text
+from aegis.servers.resources import json_text, without_nulls
 from aegis.servers.wires import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -221,9 +221,9 @@ class McpFace:
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[_TOOLS[each.name] for each in visible(identity_of(ctx))]
-        )
+        identity = identity_of(ctx)
+        tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
+        return types.ListToolsResult(tools=[tools[each.name] for each in visible(identity)])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -294,30 +294,37 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
 
 
-def tool_of(entry: Entry) -> types.Tool:
-    """The tool that a command is to an MCP client."""
-    title = entry.name.replace("_", " ").capitalize()
-    command: type = entry.command
-    reply: type = entry.reply
+def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
+    """Return the tool that a command is to an MCP client.
+
+    ``is_bound``: to one whose session belongs to a handle.
+    """
     return types.Tool(
         name=entry.tool,
-        title=title,
         description=entry.doc,
-        input_schema=input_schema(command),
-        output_schema=output_schema(reply),
-        annotations=types.ToolAnnotations(
-            title=title,
-            read_only_hint=entry.read_only,
-            destructive_hint=entry.destructive,
-            idempotent_hint=entry.idempotent or entry.read_only,
-        ),
+        input_schema=tool_input_schema(entry, is_bound=is_bound),
+        output_schema=tool_output_schema(entry),
+        annotations=_annotations(entry),
+    )
+
+
+def _annotations(entry: Entry) -> types.ToolAnnotations:
+    """Return the hints; those of MCP's default value False are left out.
+
+    For a tool that only reads, the other hints mean nothing.
+    """
+    if entry.read_only:
+        return types.ToolAnnotations(read_only_hint=True)
+    return types.ToolAnnotations(
+        destructive_hint=entry.destructive, idempotent_hint=entry.idempotent or None
     )
 
 
 def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
-    """A success: the reply as structured content, and the same JSON as text."""
+    """Return a success: the reply as structured content, and its JSON, without nulls, as text."""
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json_text(plain))], structured_content=plain
+        content=[types.TextContent(type="text", text=json_text(without_nulls(plain)))],
+        structured_content=plain,
     )
 
 
@@ -333,10 +340,11 @@ def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
 def instructions(identity: Identity) -> str:
     """The primer, and who the client is."""
     if identity.handle is not None:
-        return f"{PRIMER}\n\nYour handle is {identity.handle}; `from_handle` can be left out."
+        return f"{PRIMER}\n\nYour handle is {identity.handle}."
     return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."
 
 
-_TOOLS = {entry.name: tool_of(entry) for entry in COMMANDS}
+_TOOLS = {entry.name: tool_of(entry, is_bound=False) for entry in COMMANDS}
+_BOUND_TOOLS = {entry.name: tool_of(entry, is_bound=True) for entry in COMMANDS}
 _REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
 _INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in _TOOLS.values()}

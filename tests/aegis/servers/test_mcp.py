@@ -30,6 +30,8 @@ pytestmark = [
 
 Connect = Callable[..., Any]
 ERAS = ["legacy", "auto"]
+MAX_TOOL_LIST_BYTES = 36_000
+"""The whole answer to ``tools/list``: a client puts it into the context of every conversation."""
 OPERATOR_TOOLS = {entry.tool for entry in COMMANDS if entry.operator}
 
 
@@ -89,7 +91,9 @@ async def test_a_tool_call_comes_back_as_structure_and_as_the_same_text(
         result = await client.call_tool("aegis_term_run", {"name": "build", "cmd": "echo hé"})
     assert not result.is_error
     assert result.structured_content["stdout"] == "echo hé"
-    assert json.loads(result.content[0].text) == result.structured_content
+    without_nulls = {k: v for k, v in result.structured_content.items() if v is not None}
+    assert without_nulls.keys() == result.structured_content.keys() - {"needs_input"}
+    assert json.loads(result.content[0].text) == without_nulls
     caller, command, arguments = daemon.port.calls[0]
     assert (caller.identity, caller.face, command) == (OPERATOR, "mcp", "term_run")
     assert arguments == {"name": "build", "cmd": "echo hé"}
@@ -116,20 +120,57 @@ async def test_the_operator_sees_all_tools_and_a_handle_its_own(
     assert seen == tools.keys() - OPERATOR_TOOLS
 
 
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("whose", ["operator", "alice"])
+async def test_the_list_of_all_tools_is_small(
+    daemon: Any, response: Any, mode: str, whose: str
+) -> None:
+    path, authorization = "/mcp", daemon.bearer
+    if whose != "operator":
+        path, authorization = daemon.session_url(whose).removeprefix(daemon.url), ""
+    stream = await daemon.connect()
+    if mode == "legacy":
+        session = await daemon.open_session(path, authorization=authorization)
+        routing = {"mcp_protocol_version": "2025-11-25", "mcp_session_id": session}
+        request = daemon.rpc("tools/list", {}, path, authorization=authorization, **routing)
+    else:
+        request = daemon.modern("tools/list", {}, path, authorization=authorization)
+    await stream.send_all(request)
+    _, _, body = await response(stream)
+    assert f'"name":"{COMMANDS[0].tool}"'.encode() in body
+    assert len(body) <= MAX_TOOL_LIST_BYTES
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_from_handle_is_shown_to_the_operator_only_and_accepted_from_its_handle(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    async with connect(mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "from_handle" in tools["aegis_term_run"].input_schema["properties"]
+    async with connect(mode, "alice") as client:
+        for tool in (await client.list_tools()).tools:
+            assert "from_handle" not in tool.input_schema["properties"]
+        arguments = {"name": "build", "cmd": "echo hi", "from_handle": "alice"}
+        assert not (await client.call_tool("aegis_term_run", arguments)).is_error
+    assert daemon.port.calls[-1][2] == arguments
+
+
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_each_tool_has_docs_schemas_and_hints(entry: Any) -> None:
-    tool = tool_of(entry)
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_each_tool_has_docs_schemas_and_hints(entry: Any, is_bound: bool) -> None:
+    tool = tool_of(entry, is_bound=is_bound)
     assert tool.description == entry.doc != ""
-    assert tool.title
     for schema in (tool.input_schema, tool.output_schema):
         assert schema is not None
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
     assert "from_handle" not in tool.input_schema.get("required", [])
     assert tool.annotations is not None
-    assert tool.annotations.read_only_hint is entry.read_only
-    assert tool.annotations.destructive_hint is entry.destructive
-    assert tool.annotations.idempotent_hint is (entry.idempotent or entry.read_only)
+    assert bool(tool.annotations.read_only_hint) is entry.read_only
+    if not entry.read_only:  # the other hints mean nothing for a tool that only reads
+        assert tool.annotations.destructive_hint is entry.destructive
+        assert bool(tool.annotations.idempotent_hint) is entry.idempotent
 
 
 @pytest.mark.parametrize("mode", ERAS)
