@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,10 +42,13 @@ from aegis.servers.calls import (
 )
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.mcp_answer import PostAnswer, Receive, Send
 from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
+    ANSWER,
     STOPPING,
     Context,
+    answer_of,
     caller_of,
     connection_of,
     identity_of,
@@ -120,6 +123,7 @@ class McpFace:
             session_idle_timeout=session_idle_s,
             max_sessions=MAX_SESSIONS,
             max_request_body_size=MAX_BODY_BYTES,
+            json_response=True,  # PostAnswer makes streams of them where it is needed
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -140,8 +144,8 @@ class McpFace:
         self,
         identity: Identity,
         scope: Any,
-        receive: Callable[[], Awaitable[Any]],
-        send: Callable[[Any], Awaitable[None]],
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Serve one HTTP request (ASGI) of somebody whose key was checked.
 
@@ -150,13 +154,44 @@ class McpFace:
         user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
         scope = {**scope, "user": user, "aegis": identity}
         answer = OneAnswer(send)
+        if scope["method"] == "POST":
+            await self._answer_post(scope, receive, answer)
+            return
         with self._resources.noticed(scope, answer) as noticing:
-            try:
-                await self._manager.handle_request(scope, receive, noticing)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                if not answer.is_whole:
-                    raise
-                # The session ended while what was said in it, and confirmed, was on its way.
+            await self._manage(scope, receive, noticing, answer)
+
+    async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
+        post = PostAnswer(scope["headers"], await receive(), answer)
+        scope[ANSWER] = post
+        async with trio.open_nursery() as nursery:
+
+            def abandon() -> None:
+                if not self._close_request(post):
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(post.watch, receive, abandon)
+            await self._manage(scope, post.receive, post.send, answer)
+            nursery.cancel_scope.cancel()
+
+    async def _manage(self, scope: Any, receive: Receive, send: Send, answer: OneAnswer) -> None:
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if not answer.is_whole:
+                raise
+            # The session ended while what was said in it, and confirmed, was on its way.
+
+    def _close_request(self, post: PostAnswer) -> bool:
+        """Stop waiting for the answer to a request of a session, whose client has gone.
+
+        The call itself continues until the session ends. Return whether there is a session.
+        """
+        if post.session is None:
+            return False
+        transport = self._manager._server_instances.get(post.session)
+        if transport is not None:
+            transport.close_sse_stream(str(post.request_id))
+        return True
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
         """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
@@ -195,6 +230,10 @@ class McpFace:
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: tell the port who comes and goes, and the client who it is."""
+        answer = answer_of(ctx)
+        if answer is not None and ctx.request_id is not None:
+            session = None if is_modern(ctx) else connection_of(ctx).session_id
+            answer.dispatched(ctx.request_id, session)
         if is_from_pipe(ctx):
             result = await call_next(ctx)
         elif is_modern(ctx):
@@ -250,9 +289,14 @@ class McpFace:
         self, ctx: Context, caller: Caller, entry: Entry, arguments: Mapping[str, object]
     ) -> None:
         numbers = itertools.count(1)
+        answer = answer_of(ctx)
+        token = (ctx.meta or {})["progress_token"]
 
         async def report(line: str) -> None:
-            await ctx.session.report_progress(next(numbers), message=line)
+            if answer is None:
+                await ctx.session.report_progress(next(numbers), message=line)
+            else:
+                await answer.notify_progress(token, next(numbers), line)
 
         try:
             await self._port.report_progress(caller, entry, arguments, report)

@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp import tool_error, tool_of
+from aegis.servers.mcp_answer import OPEN_AFTER_S
 
 pytestmark = [
     pytest.mark.real,
@@ -244,6 +245,131 @@ async def test_calls_of_one_client_run_side_by_side(
         await daemon.port.until(lambda: daemon.port.waiting == 1)
         assert not (await client.call_tool("aegis_term_list")).is_error
         daemon.port.release.set()
+
+
+@pytest.fixture
+def call(daemon: Any) -> Any:
+    """The bytes of a tool call of an era, in a session made for it; ``**headers`` as ``http``."""
+
+    async def made(mode: str, tool: str, arguments: dict[str, object], **headers: str) -> bytes:
+        if mode == "legacy":
+            session = await daemon.open_session()
+            request: bytes = daemon.legacy_call(session, tool, arguments, **headers)
+        else:
+            request = daemon.modern_call(tool, arguments, **headers)
+        return request
+
+    return made
+
+
+class Reader:
+    """What comes on a connection, in parts."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._data = b""
+
+    async def until(self, end: bytes) -> bytes:
+        while end not in self._data:
+            data = await self._stream.receive_some()
+            assert data, self._data
+            self._data += data
+        found, _, self._data = self._data.partition(end)
+        return found
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_call_that_ends_soon_is_answered_in_json(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_list", {}))
+    status, headers, body = await response(stream)
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert json.loads(body)["result"]["structuredContent"] == {"result": []}
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_call_that_takes_long_is_answered_on_a_stream_of_events(
+    daemon: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_run", {"name": "t", "cmd": "hold"}))
+    reader = Reader(stream)
+    head = await reader.until(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"content-type: text/event-stream" in head
+    assert (b"mcp-session-id: " in head) is (mode == "legacy")
+    assert daemon.port.waiting == 1
+    daemon.port.release.set()
+    await reader.until(b"event: message\r\ndata: ")
+    result = json.loads(await reader.until(b"\r\n"))["result"]
+    assert result["structuredContent"]["stdout"] == "hold"
+    await reader.until(b"\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_takes_no_stream_gets_json_after_any_time(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    arguments = {"name": "t", "cmd": "hold"}
+    request = await call(mode, "aegis_term_run", arguments, accept="application/json")
+    await stream.send_all(request)
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    await trio.sleep(2 * OPEN_AFTER_S)  # a stream would have been opened by now
+    daemon.port.release.set()
+    status, headers, body = await response(stream)
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert json.loads(body)["result"]["structuredContent"]["stdout"] == "hold"
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_takes_only_a_stream_is_refused(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_list", {}, accept="text/event-stream"))
+    assert (await response(stream))[0] == 406
+    assert daemon.port.calls == []
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_refusal_has_its_status_however_late_it_is(
+    daemon: Any, response: Any, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("aegis.servers.mcp_answer.OPEN_AFTER_S", 0.0)
+    stream = await daemon.connect()
+    if mode == "legacy":
+        await stream.send_all(daemon.legacy_call("0" * 32, "aegis_term_list", {}))
+    else:
+        await stream.send_all(daemon.modern("no/such", {}))
+    assert (await response(stream))[0] == 404
+
+
+async def test_the_session_of_a_client_that_vanished_during_a_long_call_is_left_idle(
+    start: Any,
+) -> None:
+    async with start(mcp={"session_idle_s": 0.3}) as daemon:
+        session = await daemon.open_session()
+        stream = await daemon.connect()
+        await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
+        await Reader(stream).until(b"text/event-stream")
+        stream.socket.close()
+        await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+        assert daemon.port.cancelled == 1
+
+
+async def test_a_session_that_ends_during_a_long_call_ends_its_stream(daemon: Any) -> None:
+    session = await daemon.open_session()
+    stream = await daemon.connect()
+    await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
+    reader = Reader(stream)
+    await reader.until(b"text/event-stream")
+    other = await daemon.connect()
+    await other.send_all(daemon.http(method="DELETE", mcp_session_id=session))
+    await reader.until(b"\r\n0\r\n\r\n")
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
 
 
 async def test_a_sessionless_client_that_vanishes_cancels_its_call(daemon: Any) -> None:
