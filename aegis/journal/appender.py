@@ -112,6 +112,12 @@ class Appender:
         return self._epoch.synced
 
     @property
+    def fd(self) -> int:
+        """The open file, for reading on the loop. Raises ``StorageError`` once it is closed."""
+        self._check_open()
+        return self._epoch.fd
+
+    @property
     def failed(self) -> bool:
         """Whether ``recover`` is needed before the next ``append``."""
         return self._epoch.error is not None

@@ -56,7 +56,7 @@ class HeldInbox:
     """What recovery finds: all messages in their order, and which are unread."""
 
     messages: tuple[Message, ...]
-    unread: tuple[Message, ...]
+    unread: tuple[str, ...]
 
 
 @attrs.frozen
@@ -118,9 +118,10 @@ class HandOver:
     def recover(self, disk: SimulatedDisk) -> HeldInbox:
         opened = open_ledger(disk, INBOX)
         disk.close(opened.fd)
-        state = load_state(disk, INBOX, opened.length)
+        state = load_state(disk, INBOX, opened.length).state
         messages = newest_messages(disk, INBOX, opened.length, 1000)
-        return HeldInbox(tuple(messages), tuple(state.unread(1000)))
+        unread = tuple(each.id for each in state.unread(1000))
+        return HeldInbox(tuple(messages), unread)
 
     def check(self, evidence: Evidence, found: HeldInbox, *, killed: bool) -> Iterator[str]:
         ids = [message.id for message in found.messages]
@@ -139,7 +140,7 @@ class HandOver:
         for message in found.messages:
             if message.body != f"body {message.id[-1]}":
                 yield f"message {message.id} has the body {message.body!r}"
-        yield from self._check_unread(evidence, ids, [message.id for message in found.unread])
+        yield from self._check_unread(evidence, ids, list(found.unread))
 
     def _check_unread(self, evidence: Evidence, ids: list[str], unread: list[str]) -> Iterator[str]:
         def reached(reads: list[object]) -> int:
