@@ -58,7 +58,13 @@ def wake_of(record: CommandRecord) -> Wake:
 
 
 def wake_delivery(
-    wake: Wake, terminal: str, life: str, handle: str, after: int | None = None
+    wake: Wake,
+    terminal: str,
+    life: str,
+    handle: str,
+    after: int | None = None,
+    *,
+    defer_sync: bool = False,
 ) -> Deliver:
     """The delivery of ``wake`` to the inbox of ``handle``; the same message at each try.
 
@@ -71,6 +77,7 @@ def wake_delivery(
         body=wake.body,
         timestamp=wake.timestamp,
         after=None if after is None else wake_id(terminal, life, after, handle),
+        defer_sync=defer_sync,
     )
 
 

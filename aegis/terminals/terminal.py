@@ -11,6 +11,7 @@ are gone was killed with them; what the present one still does, or did unheard, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import structlog
@@ -123,7 +124,9 @@ class Terminal(Front):
             self.context.system, self._standing, self._flight, self._wakes, self._info
         )
         self._shell.tell(msg.Introduce())
-        self._wakes.start(self.context.start_soon)
+        self._wakes.start(
+            self.context.start_soon, partial(self.context.system.registry.find, "inbox")
+        )
         announce(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
