@@ -218,9 +218,9 @@ class Courier:
         """Wait until what is deferred is confirmed, as a helper task."""
         with scope:
             while (watched := self._deferred) is not None:
-                seq, reply = watched
+                seq, newest = watched
                 try:
-                    await reply.wait()
+                    await newest.wait()
                 except (AskError, AegisError) as error:
                     if self._deferred is not None:
                         self._fail(str(error))
@@ -248,8 +248,9 @@ class Courier:
         self._reached, self._start = page.reached, page.next_start
 
     async def _is_told(self, wake: Wake) -> bool:
-        if not wake.is_for(self.handle):
-            return False
+        is_told = self._is_told_by_look(wake)
+        if is_told is not None:
+            return is_told
         for wanted in self._filters_of(wake.seq):
             if await _passes(wake, wanted):
                 return True

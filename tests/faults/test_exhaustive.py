@@ -23,6 +23,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
     Append("group commit", (5, 3)),
     HandOver(),
+    HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Subscriptions(),
     OpenTerminals(),
     NamedWorkspaces(),
