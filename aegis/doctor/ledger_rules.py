@@ -28,6 +28,11 @@ class Survey:
     _expected: int | None = None
     _excused: int = 0
 
+    @property
+    def highest(self) -> int:
+        """The highest number that a line has or may have had; -1 if there is none."""
+        return (-1 if self._expected is None else self._expected - 1) + self._excused
+
     def see(self, judged: Line | Damaged) -> None:
         """The next line."""
         if isinstance(judged, Damaged):

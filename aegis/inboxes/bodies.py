@@ -93,7 +93,7 @@ class Bodies:
         file = shown(self._appender.path)
         if unread.at not in self._reported and len(self._reported) < MAX_REPORTED:
             self._reported.add(unread.at)
-            log.error("message damaged", file=file, id=unread.id, where=f"{where}: {reason}")
+            log.warning("message damaged", file=file, id=unread.id, where=f"{where}: {reason}")
         stored = Message(
             id=unread.id,
             sender=SUBSTRATE,

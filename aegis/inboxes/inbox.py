@@ -356,7 +356,7 @@ class Inbox(Actor[InboxMessage]):
         """Log the lines that are damaged. They stay in the ledger."""
         if loaded.damaged_count:
             where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in loaded.damaged]
-            log.error(
+            log.warning(
                 "damaged lines skipped",
                 file=shown(self._path),
                 lines=loaded.damaged_count,

@@ -214,6 +214,15 @@ def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
         disk.close(fd)
 
 
+def is_there(disk: Disk, path: Path) -> bool:
+    """Whether a file of this name can be opened. Raises ``OSError``."""
+    try:
+        disk.close(disk.open(path, os.O_RDONLY))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None:
     """Make the directory and what is missing above it, mode 0700; durable: each entry synced."""
     try:

@@ -64,6 +64,11 @@ class Flight:
         noted = _commands(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
+        before = _given_before(fields)
+        if before - given > sum(each.seq > given for each in noted):
+            name = note.path.parent.name
+            log.warning("ledger lost records", terminal=name, ends=given, given=before)
+        highest = max(highest, before)
         flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
         flight._found = {each.seq: each for each in noted if each.seq > last_seq}
         flight._shown = set(flight._found)
@@ -360,7 +365,13 @@ class Flight:
         if command is not None:
             commands.append(command)
         self._owes_write = True
-        self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
+        self._note.write(
+            {
+                "commands": [each.note() for each in commands],
+                "cwd": self.cwd,
+                "next": self._next_seq,
+            }
+        )
         self._owes_write = False
 
 
@@ -381,6 +392,12 @@ def _begun(news: CommandStarted, seq: int) -> InFlight:
 
 def _is_submission(command: InFlight, number: int) -> bool:
     return command.began_at is None and command.call == number
+
+
+def _given_before(fields: Mapping[str, Any]) -> int:
+    """The highest number that was given, as the note says; -1 if it does not."""
+    following = fields.get("next")
+    return following - 1 if type(following) is int else -1
 
 
 def _commands(fields: Mapping[str, Any]) -> list[InFlight]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -48,6 +49,7 @@ class History:
         self._ledger = ledger
         self._reader = LedgerReader(ledger, disk=disk)
         self._told: dict[int, None] = {}  # an empty set takes 0.2 KiB
+        self._gaps: dict[int, None] = {}
         self.end: int | None = None
 
     def last(self) -> tuple[CommandRecord | None, int]:
@@ -117,7 +119,20 @@ class History:
                 found.append(structure(CommandRecord, fields))
             except CodecError:  # a sound line of another shape: some later version's
                 continue
+        if len(found) == len(reading.records) and not reading.damaged_count:
+            self._report_gaps(found)
         return found
+
+    def _report_gaps(self, records: Sequence[CommandRecord]) -> None:
+        """Log numbers that no record has, each gap once."""
+        for before, after in pairwise(records):
+            if after.seq == before.seq + 1 or len(self._gaps) >= MAX_TOLD:
+                continue
+            if after.seq not in self._gaps:
+                self._gaps[after.seq] = None
+                log.warning(
+                    "records missing", file=shown(self._ledger), after=before.seq, before=after.seq
+                )
 
     def _report(self, damaged: Sequence[Damaged]) -> None:
         """Say in the log which lines are passed over, each once; they stay in the ledger."""

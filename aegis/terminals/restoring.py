@@ -14,7 +14,8 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.spawning import default_settings
+from aegis.terminals.spawning import default_settings, new_life
+from aegis.terminals.subscriptions import NO_LIFE, stored_life
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -29,12 +30,33 @@ def restored_settings(
     """
     settings = load_settings(flusher.disk, files, root)
     if settings is None:
-        settings = default_settings(name, root)
+        life = life_without_meta(files, flusher)
+        settings = attrs.evolve(default_settings(name, root), life=life)
         log.warning("terminal restored without its settings", terminal=name, shell=settings.shell)
         save_settings(flusher.disk, files, settings)
     else:  # they are shown from now on, and who wrote them may have been killed before this
         sync_directory(flusher.disk, files.directory)
     return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
+
+
+def life_without_meta(files: TerminalFiles, flusher: Flusher) -> str:
+    """The life id of a terminal whose ``meta.json`` is lost or new; blocks.
+
+    It is that under which its subscribers were told of its records. Where that is lost too they are
+    owed none of those records any more: under a new id each would come a second time. Raises
+    ``StorageError``.
+    """
+    note = Note.open(files.subscribers, flusher)
+    try:
+        fields = note.load()
+        life = stored_life(fields)
+        if life is not None and life != NO_LIFE:
+            return life
+        if fields is not None:
+            note.write({**fields, "life": NO_LIFE})
+        return new_life()
+    finally:
+        note.close()
 
 
 def resaved_settings(

@@ -18,10 +18,10 @@ import trio
 from actors import Ref, Reply
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
+from aegis.terminals.aside import open_note
 from aegis.terminals.bell import Bell
 from aegis.terminals.courier import Courier, Inbox
 from aegis.terminals.history import History
@@ -100,15 +100,20 @@ class Wakes:
         synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if
         somebody was told of records that the ledger does not have any more.
         """
-        self._note = Note.open(self._files.subscribers, self._flusher)
+        self._note = open_note(self._files.subscribers, self._flusher)
         await self._note.confirm()
-        self._subscriptions, damaged = restored(self._note.load())
-        self._on_disk = self._subscriptions
+        self._on_disk, damaged = restored(self._note.load())
         if self._note.damaged or damaged:
-            log.error("subscribers damaged", terminal=self._name, kept=self._subscriptions.handles)
+            handles = self._on_disk.handles
+            log.warning("subscribers damaged", terminal=self._name, kept=handles)
+        self._subscriptions = self._on_disk.in_life(
+            self._life, max(last_seq, self._on_disk.highest)
+        )
+        if self._on_disk.life not in ("", self._life):
+            log.warning("terminal has another life id", terminal=self._name, life=self._life)
         told = self._subscriptions.highest
         if told > last_seq:
-            log.error("ledger lost records", terminal=self._name, ends=last_seq, told=told)
+            log.warning("ledger lost records", terminal=self._name, ends=last_seq, told=told)
         highest = max(last_seq, told)
         self._feed.begin(highest)
         return highest
