@@ -51,7 +51,8 @@ def _workspace(state: State) -> Iterator[Finding]:
 def _terminals(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     for directory in _directories(state):
         subject = f"terminal {directory.name}"
-        yield from _meta(subject, directory / META)
+        if (directory / LEDGER).exists():
+            yield from _meta(subject, directory / META)
         for path in (directory / IN_FLIGHT, directory / SUBSCRIBERS):
             note = _note(path)
             if note is not None and note.damaged and note.is_blank:
