@@ -1,6 +1,6 @@
 """A root: the directory that one daemon serves, its state, and where its daemon is reached.
 
-Standard library only, and little of it: one-shot commands start with this file. The names of the
+Little of the standard library only: one-shot commands start with this file. The names of the
 state's files are part of the contract; see ``docs/operations.md``.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from aegis.path_text import shell_word
 
 CONFIG_NAME = ".aegis.yaml"
 ENDPOINT_VERSION = 1
@@ -117,7 +118,7 @@ def how_to_start(root: Path) -> str:
         is_here = find_root(Path.cwd()) == root
     except OSError:
         is_here = False
-    where = "" if is_here else f" --root {shlex.quote(str(root))}"
+    where = "" if is_here else f" --root {shell_word(root)}"
     return f"start one with: aegis-actors up{where}"
 
 

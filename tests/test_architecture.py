@@ -32,7 +32,8 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("actors.codec*", ("actors.errors", "actors.codec")),
     ("actors*", ("actors",)),
     ("aegis", ("aegis.client",)),
-    ("aegis.root", ()),
+    ("aegis.path_text", ()),
+    ("aegis.root", ("aegis.path_text",)),
     ("aegis.settings", ()),
     (
         "aegis.node_key",
@@ -46,7 +47,10 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.launching", ()),
     ("aegis.process", ("aegis.errors", "aegis.root")),
-    ("aegis.daemon", ("actors", "aegis.protocol", "aegis.errors", "aegis.names")),
+    (
+        "aegis.daemon",
+        ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.path_text"),
+    ),
     (
         "aegis.keyring",
         ("aegis.errors", "aegis.journal.disk", "aegis.protocol", "aegis.root", "aegis.servers"),
@@ -78,6 +82,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.names",
             "aegis.node_key",
             "aegis.nodes",
+            "aegis.path_text",
             "aegis.process",
             "aegis.protocol",
             "aegis.root",
@@ -87,7 +92,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("aegis.clock", ()),
     ("aegis.faults", ("actors", "aegis.errors")),
-    ("aegis.directories", ("aegis.errors", "aegis.names")),
+    ("aegis.directories", ("aegis.errors", "aegis.names", "aegis.path_text")),
     ("aegis.announcing", ("actors", "aegis.protocol")),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
@@ -102,10 +107,21 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "actors.codec",
             "actors.errors",
             "aegis.errors",
+            "aegis.path_text",
             "aegis.protocol",
         ),
     ),
-    ("aegis.journal*", ("actors", "aegis.journal", "aegis.errors", "aegis.names", "aegis.clock")),
+    (
+        "aegis.journal*",
+        (
+            "actors",
+            "aegis.journal",
+            "aegis.errors",
+            "aegis.names",
+            "aegis.clock",
+            "aegis.path_text",
+        ),
+    ),
     *(
         (
             f"aegis.{primitive}*",
@@ -118,6 +134,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
                 "aegis.names",
                 "aegis.announcing",
                 "aegis.directories",
+                "aegis.path_text",
                 f"aegis.{primitive}",
             ),
         )
@@ -132,6 +149,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.directories",
             "aegis.errors",
             "aegis.names",
+            "aegis.path_text",
             "aegis.workspaces",
             # Not the terminals' actors: only what cleans output, and ends processes.
             "aegis.terminals.capture",
@@ -143,7 +161,14 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "aegis.servers*",
-        ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.servers"),
+        (
+            "actors",
+            "aegis.protocol",
+            "aegis.errors",
+            "aegis.names",
+            "aegis.path_text",
+            "aegis.servers",
+        ),
     ),
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.root")),
@@ -203,6 +228,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.cli",
             "aegis.client.line",
             "aegis.client.line_flow",
+            "aegis.path_text",
             "aegis.root",
             "aegis.protocol.naming",
         ),

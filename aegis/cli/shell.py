@@ -10,7 +10,7 @@ import click
 
 from aegis.cli.keys import keys_of
 from aegis.cli.show import cell, escaped, print_lines, say, table
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, as_text, verb
 
 _HEAD = ["shell", "workspace", "state", "size", "cwd"]
 
@@ -31,9 +31,13 @@ def shell() -> None:
 @click.option("--rows", type=int, help="Height in rows.")
 @click.argument("workspace")
 @verb
-def open_shell(daemon: Daemon, workspace: str, program: str | None, **options: Any) -> None:
+def open_shell(
+    daemon: Daemon, workspace: str, program: str | None, cwd: str | None, **options: Any
+) -> None:
     """Open a shell in WORKSPACE and print its id."""
-    reply = daemon.call("shell_open", workspace=workspace, shell=program, **options)
+    reply = daemon.call(
+        "shell_open", workspace=workspace, shell=as_text(program), cwd=as_text(cwd), **options
+    )
     daemon.show(reply, lambda: print_lines(_shown(reply)))
 
 

@@ -20,7 +20,7 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import Daemon, from_here, verb
+from aegis.cli.verb import Daemon, as_text, from_here, verb
 from aegis.protocol.naming import LOCAL_NODE
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
@@ -55,12 +55,15 @@ def spawn(
     daemon: Daemon,
     name: str,
     cwd: str | None,
+    shell: str | None,
     variables: Sequence[str],
     **options: str | int | None,
 ) -> None:
     """Start a terminal called NAME."""
     env = dict(_variable(given) for given in variables) or None
-    reply = daemon.call("term_spawn", name=name, cwd=from_here(cwd), env=env, **options)
+    reply = daemon.call(
+        "term_spawn", name=name, cwd=from_here(cwd), shell=as_text(shell), env=env, **options
+    )
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 

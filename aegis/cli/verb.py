@@ -13,6 +13,7 @@ from aegis.cli.show import print_json
 from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient, connect
 from aegis.client.line_flow import LineFlow, connect_flow
+from aegis.path_text import path_of_text, text_of_path
 from aegis.root import find_root
 
 
@@ -99,8 +100,19 @@ def globals_now() -> Globals:
 
 
 def from_here(path: str | None) -> str | None:
-    """A path as the daemon needs it: what is relative is so to the current directory."""
-    return path if path is None or Path(path).is_absolute() else str(here() / path)
+    """Return a path as the daemon needs it, relative to the current directory.
+
+    Bytes that are not UTF-8 are accepted as they are and in the notation of ``aegis.path_text``.
+    """
+    if path is None:
+        return None
+    given = Path(path_of_text(path))
+    return text_of_path(given if given.is_absolute() else here() / given)
+
+
+def as_text(path: str | None) -> str | None:
+    """Return a path of the command line as text for the daemon, which knows what it is below."""
+    return None if path is None else text_of_path(path_of_text(path))
 
 
 def here() -> Path:

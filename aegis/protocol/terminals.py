@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.command import (
     MAX_TIMEOUT_S,
     Command,
@@ -192,7 +193,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
     shell: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=configurable(
             "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
             "program is run as well as can be (integration: fallback).",
@@ -202,7 +203,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     )
     cwd: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=described("Directory to start in; default: the daemon's root."),
     )
     env: dict[str, str] = attrs.field(

@@ -22,6 +22,7 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
@@ -64,7 +65,7 @@ class Flight:
         noted = _commands(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
-        flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
+        flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
         flight._found = {each.seq: each for each in noted if each.seq > last_seq}
         flight._shown = set(flight._found)
         return flight

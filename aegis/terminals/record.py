@@ -9,6 +9,7 @@ import attrs
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
@@ -93,7 +94,7 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 seq=seq,
                 cmd=cmd,
                 writer=writer,
-                cwd=cwd,
+                cwd=None if cwd is None else text_of_path(cwd),
                 started_at=started_at,
                 moment_s=None,
                 raw_start=raw_start,
