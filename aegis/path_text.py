@@ -3,8 +3,9 @@
 Linux allows any byte but NUL in a path; UTF-8, and so JSON, does not carry all of them. Python
 keeps such bytes as lone surrogates (PEP 383), which no encoder accepts. Inside the program, in
 files and in replies such a path is text in the notation of shells for it, ``$'/srv/d\\xff'``: it
-can be pasted into bash, zsh or ksh as it is, and no absolute path begins so. Any other path is its
-own text. The conversion is made where a path comes from the system or goes to it.
+can be pasted into bash, zsh or ksh as it is, and no absolute path begins so (a relative one is
+written ``./$'…'``). Any other path is its own text. The conversion is made where a path comes from
+the system or goes to it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ _NAMED = {
 
 
 def text_of_path(path: str | PurePath) -> str:
-    """Return ``path``, as Python has it from the system, as text that UTF-8 can carry."""
+    """Return ``path``, as Python has it from the system, as text that UTF-8 can carry.
+
+    Text that this function made stays as it is.
+    """
     text = str(path)
-    if is_utf8(text) and not text.startswith("$'"):
+    if is_utf8(text):
         return text
     return f"$'{''.join(map(_escaped, text))}'"
 

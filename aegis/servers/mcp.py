@@ -42,6 +42,7 @@ from aegis.servers.calls import (
 )
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.json_text import json_text
 from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
     STOPPING,
@@ -57,7 +58,6 @@ from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
 from aegis.servers.one_answer import OneAnswer
 from aegis.servers.presence import Presence
-from aegis.servers.resources import json_text
 from aegis.servers.wires import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -315,7 +315,10 @@ def tool_of(entry: Entry) -> types.Tool:
 
 
 def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
-    """A success: the reply as structured content, and the same JSON as text."""
+    """A success: the reply as structured content, and the same JSON as text.
+
+    Raises ``UnsendableText``.
+    """
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json_text(plain))], structured_content=plain
     )

@@ -11,6 +11,7 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Inbox, Resource
 from aegis.protocol.table import BY_NAME, Entry
 from aegis.servers.calls import Identity
+from aegis.servers.json_text import json_text
 
 MAX_ITEMS = 1000
 MAX_BYTES = 1024 * 1024 - 8192
@@ -58,8 +59,3 @@ def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if room < 0:
             return items[:number]
     return items
-
-
-def json_text(plain: Mapping[str, Any]) -> str:
-    """``plain`` as JSON without blanks."""
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

@@ -134,7 +134,8 @@ def _check_program(program: str, cwd: str, env: Mapping[str, str]) -> None:
         found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found is None:
         raise InvalidRequest(
-            f"shell {text_of_path(program)!r} is not an executable file: give a path, or a name found in PATH"
+            f"shell {text_of_path(program)!r} is not an executable file: give a path, or a name "
+            "found in PATH"
         )
 
 
