@@ -166,6 +166,11 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
     records = reply["result"]
     silent = {"stdout": "", "stderr": ""} if brief else {}
     print_lines("\n\n".join(record_block({**record, **silent}) for record in records))
+    if reply.get("damaged"):
+        say(
+            f"warning: {reply['damaged']} lines of the ledger of {name} cannot be read and were "
+            "skipped: aegis-actors doctor says where"
+        )
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 

@@ -111,10 +111,14 @@ class TerminalList:
 
 @attrs.frozen(kw_only=True)
 class RecordList:
-    """``result`` holds records, oldest first; ``more`` that there were too many for a reply."""
+    """``result`` holds records, oldest first; ``more`` that there were too many for a reply.
+
+    ``damaged``: how many lines of the ledger were skipped on the way, because they cannot be read.
+    """
 
     result: list[CommandRecord]
     more: bool = False
+    damaged: int = 0
 
 
 @attrs.frozen(kw_only=True)

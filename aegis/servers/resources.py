@@ -48,7 +48,8 @@ def document_of(plain: Mapping[str, Any]) -> str:
         return json_text({"messages": kept, "next": kept[-1]["id"] if kept else None, **more})
     kept = _fitting(plain["result"][::-1])[::-1]
     more = {"more": True} if plain.get("more") or len(kept) < len(plain["result"]) else {}
-    return json_text({"result": kept, **more})
+    damaged = {"damaged": plain["damaged"]} if plain.get("damaged") else {}
+    return json_text({"result": kept, **more, **damaged})
 
 
 def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

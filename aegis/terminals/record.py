@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -174,6 +175,16 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
 def record_line(record: CommandRecord) -> bytes:
     """The line of a record in the ledger."""
     return encode_line(attrs.asdict(record, recurse=False))
+
+
+def record_in(fields: Mapping[str, Any]) -> CommandRecord:
+    """Return the record that a line of a ledger holds. Raises ``CodecError``.
+
+    An earlier version wrote a directory that is not UTF-8 as Python has it from the system.
+    """
+    cwd = fields.get("cwd")
+    given = {**fields, "cwd": text_of_path(cwd)} if isinstance(cwd, str) else fields
+    return structure(CommandRecord, given)
 
 
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
