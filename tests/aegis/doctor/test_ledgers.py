@@ -126,8 +126,8 @@ def test_a_ledger_reads_the_same_in_chunks_of_any_size(
 def test_what_is_longer_than_any_line_is_not_held(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK_BYTES", 64)
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 256)
+    monkeypatch.setattr(module, "CHUNK_BYTES", len(line(0)) // 2)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 2 * len(line(0)))
     path = terminal(state, line(0) + b"x" * 10_000 + b"\n" + line(2))
     survey = survey_of(path)
     assert (survey.lines, survey.damaged_count, survey.torn, survey.faults) == (2, 1, 0, [])
