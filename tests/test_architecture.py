@@ -171,12 +171,21 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
         ),
     ),
     ("aegis.client.errors", ()),
-    ("aegis.client.line", ("aegis.client.errors", "aegis.root")),
-    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line")),
+    ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.root")),
+    (
+        "aegis.client.line_flow",
+        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
+    ),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
-        ("aegis.client.errors", "aegis.client.line", "aegis.client.pending", "aegis.root"),
+        (
+            "aegis.client.errors",
+            "aegis.client.line",
+            "aegis.client.pending",
+            "aegis.path_text",
+            "aegis.root",
+        ),
     ),
     (
         "aegis.client*",
@@ -186,6 +195,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
             "aegis.protocol",
             "aegis.errors",
             "aegis.client",
+            "aegis.path_text",
             "aegis.root",
         ),
     ),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from aegis.client.errors import CommandFailed, ConnectionLost
 from aegis.client.line import MAX_LINE_BYTES, failure_in, open_connection, parsed, request_line
+from aegis.path_text import text_of_path
 
 CHUNK_BYTES = 262_144
 
@@ -120,7 +121,8 @@ class LineFlow:
         command = next(iter(self._commands.values()), "")
         during = f" during {command}" if command else ""
         return ConnectionLost(
-            f"the connection to the daemon of {self._root} was lost{during}: {reason}",
+            f"the connection to the daemon of {text_of_path(self._root)} was lost{during}: "
+            f"{reason}",
             command=command,
             reason=reason,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 import trio
 
+from actors.codec import resolved_fields
 from aegis.client.client import connect
+from aegis.protocol.streams import BY_STREAM
+from tests.attacks.raw import bearer, tcp
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 
@@ -102,7 +106,8 @@ def test_mcp_clients_of_both_eras_are_answered_there(
         assert not listed.is_error
         assert ran.structured_content["stdout"] == "over mcp\n"
         assert [each["cmd"] for each in read.structured_content["result"]][-1] == "echo over mcp"
-        assert json.loads(ledger.contents[0].text)["result"][0]["cmd"] == "cd d*"
+        text = getattr(ledger.contents[0], "text", "")
+        assert json.loads(text)["result"][0]["cmd"] == "cd d*"
 
     trio.run(main)
 
@@ -238,3 +243,79 @@ def test_a_daemon_serves_a_root_and_a_home_that_are_not_utf8(
     finally:
         assert daemon.stop() == 0
     daemon.check_left_nothing()
+
+
+ODD_TEXTS = [
+    "\x1b]0;t\x07\x9b31m\x7f",
+    "\u202eesrever\u202c\u2066\u200f\u061c",
+    "\ufeff\U0010ffff\u2028",
+]
+
+
+def test_commands_messages_and_wakes_with_odd_text_are_kept_exactly_through_a_kill(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start("--port", "0")
+    own_daemon.call("term_spawn", name="a")
+    own_daemon.call("term_subscribe", name="a", from_handle="bob")
+    own_daemon.call("inbox_read", from_handle="eve")
+    cmds = [f": '{text}'" for text in ODD_TEXTS]
+    for cmd in cmds:
+        own_daemon.call("term_run", name="a", cmd=cmd)
+        own_daemon.call("handoff", target_handle="eve", context=f"{cmd}\0\r")
+    own_daemon.kill()
+    own_daemon.start("--port", "0")
+    records = own_daemon.call("term_read", name="a", since_seq=-1)
+    assert [record["cmd"] for record in records["result"]] == cmds
+    assert "damaged" not in records
+    messages = own_daemon.call("inbox_read", from_handle="eve")["messages"]
+    assert all(any(f"{cmd}\0\r" in each["text"] for each in messages) for cmd in cmds)
+    assert own_daemon.call("inbox_wait", from_handle="bob", timeout=5)["messages"]
+    assert own_daemon.cli("doctor").returncode == 0
+    assert not own_daemon.failures()
+
+
+def test_a_title_and_output_that_are_not_utf8_are_shown(terminal: LiveTerminal) -> None:
+    done = terminal.run(r"printf '\033]0;a\377b\007out\377\n'")
+    assert done["stdout"] == "out\ufffd\n"
+    screen = terminal.daemon.call("term_screen", name=terminal.name)
+    screen["title"].encode()
+    assert screen["title"].startswith("a")
+
+
+def test_term_read_and_doctor_tell_of_lines_that_cannot_be_read(own_daemon: DaemonProcess) -> None:
+    own_daemon.start("--port", "0")
+    terminal = own_daemon.terminal("a")
+    for number in range(3):
+        terminal.run(f"echo {number}")
+    assert own_daemon.stop() == 0
+    ledger = terminal.directory / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(lines[0] + lines[1].replace(b"echo 1", b"echo X") + lines[2])
+    own_daemon.start("--port", "0")
+    assert own_daemon.call("term_read", name="a")["damaged"] == 1
+    done = own_daemon.cli("term", "read", "a")
+    assert done.returncode == 0
+    assert "1 lines of the ledger of a cannot be read" in done.stderr
+    assert "1 lines do not check" in own_daemon.cli("doctor").stdout
+    assert "damaged lines skipped" in own_daemon.log
+
+
+def test_every_argument_of_a_stream_is_taken_or_refused_and_the_connection_lives_on(
+    daemon: DaemonProcess,
+) -> None:
+    numbers = itertools.count(1)
+    with tcp(daemon) as raw:
+        assert raw.upgrade(**bearer(daemon)) == 101
+        for entry in BY_STREAM.values():
+            for field in resolved_fields(entry.arguments):
+                for text in ("\ud800", "a\udcff", *ODD_TEXTS, "a\0"):
+                    number = next(numbers)
+                    arguments = {"name": "nowhere", field.name: text}
+                    frame = {"type": "open", "id": number, "stream": entry.name}
+                    raw.send_frame({**frame, "arguments": arguments})
+                    answer = json.loads(raw.frame()[1])
+                    assert (answer["type"], answer["id"]) == ("error", number)
+                    assert answer["message"]
+        raw.send_frame({"type": "request", "id": 0, "command": "term_list"})
+        assert json.loads(raw.frame()[1])["type"] == "reply"

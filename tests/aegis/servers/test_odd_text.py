@@ -23,9 +23,12 @@ from actors.codec import resolved_fields
 from aegis.client.client import connect
 from aegis.client.errors import CommandFailed
 from aegis.client.line import LineClient
+from aegis.protocol.streams import Item
 from aegis.protocol.table import COMMANDS, Entry
 from aegis.protocol.wire import command_from, to_plain
 from aegis.root import Endpoint
+from aegis.servers.json_text import UnsendableText
+from aegis.servers.requests import stream_frame
 
 pytestmark = [pytest.mark.real]
 
@@ -352,3 +355,8 @@ async def test_an_argument_is_taken_exactly_or_refused_and_the_connection_lives_
                     outcome.sentence.encode()
         taken.clear()
         assert not isinstance(await ask(COMMANDS[1], {}), Refused)
+
+
+async def test_an_item_of_a_stream_that_utf8_cannot_carry_ends_it_with_an_error() -> None:
+    with pytest.raises(UnsendableText):
+        stream_frame(Item(id=1, item={"text": "\udcff"}))
