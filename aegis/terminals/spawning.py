@@ -88,10 +88,7 @@ def make_settings(
         life=new_life() if before is None else before.life,
         shell=shell,
         cwd=find_directory(
-            request.cwd,
-            text_of_path(root),
-            "aegis_term_spawn: cwd",
-            ", or leave it out for the root",
+            request.cwd, root, "aegis_term_spawn: cwd", ", or leave it out for the root"
         ),
         env=dict(request.env),
         cols=request.cols,
