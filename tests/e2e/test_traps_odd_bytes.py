@@ -55,7 +55,7 @@ def inside(new_terminal: NewTerminal, tmp_path: Path, odd: Path) -> LiveTerminal
     return terminal
 
 
-def test_a_directory_that_is_not_utf8_is_shown_in_a_notation_by_every_command(
+def test_trap_38_a_directory_that_is_not_utf8_is_shown_in_a_notation_by_every_command(
     daemon: DaemonProcess, inside: LiveTerminal, tmp_path: Path
 ) -> None:
     assert inside.described()["cwd"] == shown(tmp_path)
