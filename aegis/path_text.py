@@ -10,12 +10,18 @@ the system or goes to it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import sys
 from pathlib import PurePath
 
 MAX_PATH_CHARS = 4 * 4096 + 3
 """The text of the longest path that Linux takes (PATH_MAX), each byte of it escaped."""
+
+_ENCODING = "ascii" if sys.getfilesystemencoding() == "ascii" else "utf-8"
+"""How Python decodes paths: in the locale C, where nothing makes it UTF-8, every other byte of one
+is a lone surrogate."""
 
 _NOTATION = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
@@ -40,7 +46,9 @@ def text_of_path(path: str | PurePath) -> str:
     text = str(path)
     if is_utf8(text):
         return text
-    return f"$'{''.join(map(_escaped, text))}'"
+    with contextlib.suppress(UnicodeError):  # in the locale C each letter is lone surrogates
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    return text if is_utf8(text) else f"$'{''.join(map(_escaped, text))}'"
 
 
 def path_of_text(text: str) -> str:
@@ -50,10 +58,13 @@ def path_of_text(text: str) -> str:
     knows is understood, octal ones too.
     """
     found = _NOTATION.fullmatch(text)
-    if found is None:
+    if found is None and (text.isascii() or _ENCODING != "ascii"):
         return text
-    data = _ESCAPE.sub(_unescaped, found[1].encode("utf-8", "surrogateescape"))
-    return data.decode("utf-8", "surrogateescape")
+    if found is None:
+        data = text.encode("utf-8", "surrogateescape")
+    else:
+        data = _ESCAPE.sub(_unescaped, found[1].encode("utf-8", "surrogateescape"))
+    return data.decode(_ENCODING, "surrogateescape")
 
 
 def shell_word(path: str | PurePath) -> str:

@@ -319,3 +319,21 @@ def test_every_argument_of_a_stream_is_taken_or_refused_and_the_connection_lives
                     assert answer["message"]
         raw.send_frame({"type": "request", "id": 0, "command": "term_list"})
         assert json.loads(raw.frame()[1])["type"] == "reply"
+
+
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_directories_are_shown_and_found_in_a_locale_without_their_letters(
+    own_daemon: DaemonProcess, tmp_path: Path, odd: Path
+) -> None:
+    own_daemon.variables = dict(C_LOCALE)
+    own_daemon.start("--port", "0")
+    plain = tmp_path / "größer"
+    plain.mkdir()
+    for number, (path, text) in enumerate(((plain, str(plain)), (odd, shown(tmp_path)))):
+        spawned = own_daemon.call("term_spawn", name=f"a{number}", cwd=text)
+        assert spawned["cwd"] == text
+        done = own_daemon.cli("term", "spawn", f"b{number}", "--cwd", str(path), "--json")
+        assert json.loads(done.stdout)["cwd"] == text
+        assert own_daemon.call("term_run", name=f"a{number}", cmd="true")["cwd"] == text
