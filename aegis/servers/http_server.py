@@ -28,6 +28,8 @@ from aegis.servers.streams import ClientStream
 KEEP_ALIVE_S = 15.0
 """How long a connection may stay between two requests, the head of the second one included."""
 
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
 LINGER_S = 1.0
 """How long a client may still send whose request was refused."""
 
@@ -118,7 +120,7 @@ class _Server(TCPServer):
         A connection that is closed with unread data is reset, and the client may lose the answer.
         """
         left = MAX_HEAD_BYTES
-        with trio.move_on_after(LINGER_S), contextlib.suppress(trio.BrokenResourceError):
+        with trio.move_on_after(LINGER_S), contextlib.suppress(*GONE):
             while left > 0 and (data := await self.stream.receive_some(left)):
                 left -= len(data)
 

@@ -230,7 +230,8 @@ def test_a_daemon_serves_a_root_and_a_home_that_are_not_utf8(
         assert info["cwd"].startswith("$'")
         assert r"/r\xff" in info["cwd"]
         terminal = LiveTerminal(daemon, "a", info)
-        assert terminal.run("echo $HOME; cd")["exit"] == 0
+        home = terminal.run('printf %s "$HOME" | od -An -tx1; cd')["stdout"]
+        assert bytes.fromhex(home) == os.fsencode(daemon.home), "the environment is handed on"
         assert terminal.run("true")["cwd"].startswith("$'")
         assert r"r\xff" in daemon.call("status")["root"]
         done = daemon.cli("status")
