@@ -14,7 +14,10 @@ import trio
 
 from actors.codec import resolved_fields
 from aegis.client.client import connect
+from aegis.client.line import CommandFailed
 from aegis.protocol.streams import BY_STREAM
+from aegis.protocol.table import COMMANDS
+from tests.aegis.servers.test_odd_text import TEXTS, bent
 from tests.attacks.raw import bearer, tcp
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
@@ -338,3 +341,27 @@ def test_directories_are_shown_and_found_in_a_locale_without_their_letters(
         done = own_daemon.cli("term", "spawn", f"b{number}", "--cwd", str(path), "--json")
         assert json.loads(done.stdout)["cwd"] == text
         assert own_daemon.call("term_run", name=f"a{number}", cmd="true")["cwd"] == text
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_argument_of_every_command_has_one_answer_from_a_real_daemon(
+    own_daemon: DaemonProcess, kind: str
+) -> None:
+    own_daemon.start("--port", "0")
+    own_daemon.call("term_spawn", name="a")
+    own_daemon.call("inbox_read", from_handle="a")
+    failed: list[tuple[str, str, str]] = []
+    with own_daemon.connect() as client:
+        for entry in COMMANDS:
+            names = {field.name for field in resolved_fields(entry.command)}
+            short = {"timeout": 0.3} if "timeout" in names else {}
+            for place, arguments in bent(entry, TEXTS[kind]):
+                if entry.name == "down" and arguments.keys() <= {"from_handle"}:
+                    continue
+                try:
+                    client.call(entry.name, {**arguments, **short})
+                except CommandFailed as error:
+                    failed += [(entry.name, place, str(error))] * (error.code == "internal")
+        assert client.call("status", {})["pid"] == own_daemon.process.pid
+    assert failed == []
+    assert own_daemon.call("term_list")["result"] is not None
