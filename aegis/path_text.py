@@ -10,11 +10,14 @@ the system or goes to it.
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shlex
 import sys
-from pathlib import PurePath
+
+# A type checker takes this for true. Everyday commands import this file, so it imports little.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 MAX_PATH_CHARS = 4 * 4096 + 3
 """The text of the longest path that Linux takes (PATH_MAX), each byte of it escaped."""
@@ -23,8 +26,8 @@ _ENCODING = "ascii" if sys.getfilesystemencoding() == "ascii" else "utf-8"
 """How Python decodes paths: in the locale C, where nothing makes it UTF-8, every other byte of one
 is a lone surrogate."""
 
-_NOTATION = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
+_NOTATION = r"(?s)\$'((?:[^'\\]|\\.)*)'"
+_ESCAPE = rb"(?s)\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))"
 _NAMED = {
     b"a": b"\a",
     b"b": b"\b",
@@ -46,8 +49,11 @@ def text_of_path(path: str | PurePath) -> str:
     text = str(path)
     if is_utf8(text):
         return text
-    with contextlib.suppress(UnicodeError):  # in the locale C each letter is lone surrogates
+    try:  # noqa: SIM105 -- contextlib would have to be imported
+        # In the locale C each letter is lone surrogates.
         text = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeError:
+        pass
     return text if is_utf8(text) else f"$'{''.join(map(_escaped, text))}'"
 
 
@@ -57,18 +63,20 @@ def path_of_text(text: str) -> str:
     What is not whole in the notation is the path itself. Every escape of a single byte that bash
     knows is understood, octal ones too.
     """
-    found = _NOTATION.fullmatch(text)
+    found = re.fullmatch(_NOTATION, text) if text.startswith("$'") else None
     if found is None and (text.isascii() or _ENCODING != "ascii"):
         return text
     if found is None:
         data = text.encode("utf-8", "surrogateescape")
     else:
-        data = _ESCAPE.sub(_unescaped, found[1].encode("utf-8", "surrogateescape"))
+        data = re.sub(_ESCAPE, _unescaped, found[1].encode("utf-8", "surrogateescape"))
     return data.decode(_ENCODING, "surrogateescape")
 
 
 def shell_word(path: str | PurePath) -> str:
     """Return ``path`` as one word of a command line, to be pasted into a shell."""
+    import shlex
+
     text = text_of_path(path)
     return text if text.startswith("$'") else shlex.quote(text)
 
