@@ -29,6 +29,7 @@ from aegis.protocol.wire import command_from, to_plain
 from aegis.root import Endpoint
 from aegis.servers.json_text import UnsendableText
 from aegis.servers.requests import stream_frame
+from aegis.servers.resources import without_nulls
 
 pytestmark = [pytest.mark.real]
 
@@ -85,7 +86,7 @@ def tool_outcome(answer: Mapping[str, Any]) -> Outcome:
     if result.get("isError"):
         return Refused(result["content"][0]["text"])
     structure: Mapping[str, Any] = result["structuredContent"]
-    assert json.loads(result["content"][0]["text"]) == structure
+    assert json.loads(result["content"][0]["text"]) == without_nulls(structure)
     return structure
 
 
