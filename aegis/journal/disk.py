@@ -17,6 +17,7 @@ from typing import Protocol
 
 from aegis.errors import StorageError
 from aegis.journal.ledger import BLOCK_BYTES
+from aegis.path_text import text_of_path
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -336,5 +337,5 @@ def shown(path: Path) -> str:
     """The path as its user knows it: from ``.aegis`` on, or the last three parts of a long one."""
     parts = path.parts
     if ".aegis" in parts:
-        return str(Path(*parts[parts.index(".aegis") :]))
-    return str(path) if len(parts) <= 4 else str(Path("…", *parts[-3:]))
+        return text_of_path(Path(*parts[parts.index(".aegis") :]))
+    return text_of_path(path if len(parts) <= 4 else Path("…", *parts[-3:]))

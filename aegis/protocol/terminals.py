@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.command import (
     MAX_TIMEOUT_S,
     Command,
@@ -110,10 +111,14 @@ class TerminalList:
 
 @attrs.frozen(kw_only=True)
 class RecordList:
-    """``result`` holds records, oldest first; ``more`` that there were too many for a reply."""
+    """``result`` holds records, oldest first; ``more`` that there were too many for a reply.
+
+    ``damaged``: how many lines of the ledger were skipped on the way, because they cannot be read.
+    """
 
     result: list[CommandRecord]
     more: bool = False
+    damaged: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -194,7 +199,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
     shell: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=configurable(
             "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
             "program is run as well as can be (integration: fallback).",
@@ -204,7 +209,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     )
     cwd: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=described("Directory to start in; default: the daemon's root."),
     )
     env: dict[str, str] = attrs.field(

@@ -22,6 +22,7 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
@@ -69,7 +70,7 @@ class Flight:
             name = note.path.parent.name
             log.warning("ledger lost records", terminal=name, ends=given, given=before)
         highest = max(highest, before)
-        flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
+        flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
         flight._found = {each.seq: each for each in noted if each.seq > last_seq}
         flight._shown = set(flight._found)
         return flight

@@ -20,6 +20,7 @@ from actors import ActorStopped, AskError, Ref, describe
 from aegis.errors import AegisError, StorageError
 from aegis.journal.disk import is_there, shown, storage_error
 from aegis.journal.flusher import Flusher
+from aegis.path_text import text_of_path
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
@@ -318,7 +319,7 @@ class Lives:
         except StorageError:  # they are found by their cookies all the same
             files = TerminalFiles(self.directory / name)
         disk = self.flusher.disk
-        return await end_what_is_left(str(self.root), name, files.shell, self.scan, disk)
+        return await end_what_is_left(text_of_path(self.root), name, files.shell, self.scan, disk)
 
     async def end_all(self) -> None:
         """The daemon stops; the terminals stay in the workspace."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
@@ -93,7 +95,7 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 seq=seq,
                 cmd=cmd,
                 writer=writer,
-                cwd=cwd,
+                cwd=None if cwd is None else text_of_path(cwd),
                 started_at=started_at,
                 moment_s=None,
                 raw_start=raw_start,
@@ -173,6 +175,16 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
 def record_line(record: CommandRecord) -> bytes:
     """The line of a record in the ledger."""
     return encode_line(attrs.asdict(record, recurse=False))
+
+
+def record_in(fields: Mapping[str, Any]) -> CommandRecord:
+    """Return the record that a line of a ledger holds. Raises ``CodecError``.
+
+    An earlier version wrote a directory that is not UTF-8 as Python has it from the system.
+    """
+    cwd = fields.get("cwd")
+    given = {**fields, "cwd": text_of_path(cwd)} if isinstance(cwd, str) else fields
+    return structure(CommandRecord, given)
 
 
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:

@@ -12,6 +12,7 @@ from aegis.errors import Unavailable
 from aegis.journal.disk import sync_directory
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from aegis.path_text import path_of_text, text_of_path
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.spawning import default_settings, new_life
@@ -74,14 +75,16 @@ def resaved_settings(
 
 def check_can_start(settings: TerminalSettings) -> None:
     """Raise ``Unavailable`` if the shell of these settings is not there any more."""
-    if shutil.which(settings.shell) is None:
+    if shutil.which(path_of_text(settings.shell)) is None:
         raise Unavailable(f"its shell {settings.shell!r} is no executable program any more")
 
 
 def _last_directory(settings: TerminalSettings, files: TerminalFiles, flusher: Flusher) -> str:
     """Where its last shell was, else where it was spawned, else the root."""
     wanted = [_noted_directory(files, flusher), settings.cwd]
-    return next((each for each in wanted if each and Path(each).is_dir()), settings.root)
+    return next(
+        (each for each in wanted if each and Path(path_of_text(each)).is_dir()), settings.root
+    )
 
 
 def _noted_directory(files: TerminalFiles, flusher: Flusher) -> str | None:
@@ -90,4 +93,4 @@ def _noted_directory(files: TerminalFiles, flusher: Flusher) -> str | None:
         cwd = (note.load() or {}).get("cwd")
     finally:
         note.close()
-    return cwd if isinstance(cwd, str) else None
+    return text_of_path(cwd) if isinstance(cwd, str) else None

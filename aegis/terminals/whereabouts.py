@@ -1,22 +1,27 @@
-"""Where a shell is, and where the program that runs on it says that it is."""
+"""Where a shell is, and where the program that runs on it says that it is.
+
+Directories are text as ``aegis.path_text`` makes it.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from aegis.path_text import path_of_text, text_of_path
+
 
 def directory_of(pid: int) -> str | None:
     """The working directory of a process; None if it is gone or somebody else's."""
     try:
-        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+        return text_of_path(os.readlink(f"/proc/{pid}/cwd"))  # noqa: PTH115
     except OSError:
         return None
 
 
 def first_directory(wanted: str, otherwise: str) -> str:
     """``wanted``, unless it was removed meanwhile."""
-    return wanted if Path(wanted).is_dir() else otherwise
+    return wanted if Path(path_of_text(wanted)).is_dir() else otherwise
 
 
 class Reports:

@@ -7,6 +7,7 @@ commands until ``read_typed`` takes them.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -56,7 +57,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     """
     adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
     file = shlex.quote(str(directory.absolute() / INIT_FILE))
-    return Rearmed(adapter=adapter, keys=f"\x15 builtin source {file} again\r".encode())
+    return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 builtin source {file} again\r"))
 
 
 def write_startup(directory: Path) -> bytes:

@@ -6,6 +6,7 @@ inside quotes. Its text is put into a file of mode 0600, and the submit key make
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
@@ -75,7 +76,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     ``words`` are those that it was started with.
     """
     adapter = FishAdapter(secret=_write(directory), argv=words, directory=directory)
-    return Rearmed(adapter=adapter, keys=f"\x15 {_read_hook(directory)}\r".encode())
+    return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 {_read_hook(directory)}\r"))
 
 
 def _write(directory: Path) -> bytes:

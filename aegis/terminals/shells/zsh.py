@@ -8,6 +8,7 @@ until zsh has read it, and the texts of typed commands, until ``read_typed`` tak
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,9 +77,8 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     adapter = ZshAdapter(secret=_write(directory), argv=words, directory=directory)
     path = directory.absolute()
     file, hook_directory = (shlex.quote(str(each)) for each in (path / ZDOTDIR / _AGAIN_FILE, path))
-    return Rearmed(
-        adapter=adapter, keys=f"\x15 'builtin' 'source' {file} {hook_directory}\r".encode()
-    )
+    keys = os.fsencode(f"\x15 'builtin' 'source' {file} {hook_directory}\r")
+    return Rearmed(adapter=adapter, keys=keys)
 
 
 def _write(directory: Path) -> bytes:
