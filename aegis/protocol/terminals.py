@@ -53,7 +53,8 @@ class CommandRecord:
     ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
     before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
     offsets since the terminal's first spawn. ``needs_input`` is there only while the command waits.
-    ``end`` says why the record ended; null: not yet.
+    ``end`` says why the record ended; null: not yet. ``cmd`` is null for a typed command whose text
+    is not known as a whole; then ``cmd_reason`` says why.
     """
 
     seq: int
@@ -74,6 +75,7 @@ class CommandRecord:
     raw_end: int | None
     needs_input: NeedsInput | None
     end: End | None
+    cmd_reason: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -175,4 +175,5 @@ async def _passes(wake: Wake, wanted: Filter) -> bool:
         return False
     if wanted.pattern is None:
         return True
-    return wake.cmd is not None and await search(wanted.pattern, wake.cmd) is not None
+    # A text that is not known may hold a match: a subscriber is woken once too often, not too seldom.
+    return wake.cmd is None or await search(wanted.pattern, wake.cmd) is not None

@@ -23,11 +23,13 @@ from aegis.terminals.capture import CapturedOutput, without_first_line_feed, wit
 from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
+from aegis.terminals.keyed_line import KeyedLines
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import ShellSide
 from aegis.terminals.shells.adapter import PROBE_S, Rearmed, ShellAdapter
+from aegis.terminals.shells.typed import LOST, TypedLine, TypedText, Unknown
 from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
@@ -66,6 +68,7 @@ class Tracker:
         self._incomplete = False
         self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
+        self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
@@ -185,6 +188,7 @@ class Tracker:
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
+        self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
         self._happened(self._boundaries.keys(writer, data))
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
@@ -304,6 +308,8 @@ class Tracker:
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
             self._answers_anew()
+        if mark.kind == "D":
+            self._keyed.ended()
         before = self._visible.show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
@@ -339,6 +345,7 @@ class Tracker:
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
         self.editor_answered = None
+        self._keyed.began()
         self._has_echo = not (begun.submitted or self.adapter.tells_starts)
         if not self._has_echo:
             self.printed.begin()
@@ -353,10 +360,10 @@ class Tracker:
         output = self._take_output() if self._rearmed is None else self._rearmed
         if ended.behind_prompt:
             output = without_last_line(output)
-        typed = None if ended.history is None else self.adapter.read_typed(ended.history)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
+            typed = self._read_typed(ended)
             self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             command_ended(
@@ -370,6 +377,16 @@ class Tracker:
         )
         self._incomplete = False
 
+    def _read_typed(self, ended: bd.Ended) -> TypedText:
+        if ended.lost:
+            return Unknown(LOST)
+        line = TypedLine(
+            commands=ended.commands,
+            continuations=ended.continuations,
+            keyed=self._keyed.text_of_command,
+        )
+        return self.adapter.read_typed(ended.history, line)
+
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
         output = without_first_line_feed(self._take_output())
         if self._incomplete:
@@ -379,6 +396,7 @@ class Tracker:
         self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
+        self._keyed.goes_on()
         if self._has_echo:
             return
         self.printed.set_aside(self._visible.position)  # a line before may be an open command

@@ -19,13 +19,14 @@ fi
 builtin shopt -u expand_aliases
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
-# owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
-# prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
+# owed: 1 from a C until its D, else empty. event: the history number, as a prompt. past, lines and
+# begun: the number of the newest entry of the history, how many lines bash had read, and q, all at the
+# last prompt. armed: how prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
 # commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
 # an ignored Ctrl-C is heeded. int: what sets the trap of INT as it was, while Ctrl-C is ignored.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
-__aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
+__aegis_event=('\!') __aegis_past=(0) __aegis_lines=(0) __aegis_begun=(0) __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 __aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegis_int=('')
 
@@ -48,12 +49,11 @@ __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]
 # The status is handed on, except from an array element of its own: there bash hands it on itself,
 # and any other status than 0 would only set off errexit and the ERR trap.
 __aegis_first() {
-  { local status=$? typed=; local -; builtin set +euvx; } 2>/dev/null
-  local event=${__aegis_event@P} ran=$__aegis_owed
+  { local status=$? typed= lines=${BASH_LINENO[0]}; local -; builtin set +euvx; } 2>/dev/null
+  local event ran=$__aegis_owed
   __aegis_heed_again
-  if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
-    __aegis_keep_typed && typed=";h=$event"
-  fi
+  __aegis_find_event
+  [[ $__aegis_owed && $__aegis_s == 0 ]] && __aegis_keep_typed && typed=";h=$event"
   [[ $__aegis_deaf ]] && __aegis_deaf= && builtin trap '' INT
   [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
@@ -62,11 +62,35 @@ __aegis_first() {
     __aegis_join
   fi
   __aegis_print "D;$status" ";s=$__aegis_s$typed"
-  [[ $__aegis_past ]] || __aegis_has_history || event=0
-  __aegis_s=0 __aegis_owed= __aegis_past=$event
+  __aegis_s=0 __aegis_owed= __aegis_past=$event __aegis_lines=$lines __aegis_begun=$__aegis_q
   [[ $ran ]] && ((status)) && __aegis_mend_tty
   [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
   return "$status"
+}
+
+# Sets the caller's `event` to the number of the newest entry of the history, 0 if it has none. As a
+# prompt bash shows 1 for an empty history too, and bash 4.4 always: then the entry is looked at.
+__aegis_find_event() {
+  event=${__aegis_event@P}
+  ((event == 1)) || return 0
+  local file=$__aegis_dir/typed.0
+  { builtin fc -l -0 -0 >|"$file" && IFS=$' \t' builtin read -r event _ <"$file"; } 2>/dev/null
+  [[ $event && $event != *[!0-9]* ]] || event=0
+}
+
+# Writes the entries of the history that are new where the reader of the marks finds them, behind a
+# line of what there is to know about them: the numbers of the first and the last one; how many lines
+# bash has read, and how many commands it began, since the last prompt; whether `fc` writes as in
+# posix mode. `fc` shows no times, whatever HISTTIMEFORMAT is; -0 is the newest entry. A line that was
+# read makes one entry at most: if there are more, the history is not about these lines.
+__aegis_keep_typed() {
+  local first=$((__aegis_past + 1)) posix=0
+  ((event >= first && event - __aegis_past <= lines - __aegis_lines)) || return 1
+  [[ -o posix ]] && posix=1
+  {
+    builtin printf '%d %d %d %d %d\n' "$first" "$event" $((lines - __aegis_lines)) \
+      $(((__aegis_q - __aegis_begun + 1) / 2)) "$posix" && builtin fc -l "$first" -0
+  } 2>/dev/null >|"$__aegis_dir/typed.$event"
 }
 
 # A command that failed may have left the tty raw and silent, and bash would take that over. Only the
@@ -85,19 +109,6 @@ __aegis_heed_again() {
   [[ $__aegis_int ]] || return 0
   builtin eval "builtin $__aegis_int"
   __aegis_int=
-}
-
-# Writes the newest entry of the history where the reader of the marks finds it.
-__aegis_keep_typed() {
-  { HISTTIMEFORMAT='' builtin history 1 >|"$__aegis_dir/typed.$event"; } 2>/dev/null
-}
-
-# Whether the history has any entry: an empty one has the same number as one with a single entry.
-# Asked once, at the first prompt.
-__aegis_has_history() {
-  local entry= file=$__aegis_dir/typed.0
-  { builtin history 1 >|"$file" && IFS= builtin read -r entry <"$file"; } 2>/dev/null
-  [[ $entry ]]
 }
 
 # Standard error goes where everything goes, whatever the command did with its own.
@@ -130,8 +141,12 @@ __aegis_start() {
   __aegis_print C ";s=$__aegis_s"
 }
 
-# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt.
+# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt. What
+# the user's own commands put into the history (`history -n`) is not what is typed next.
 __aegis_last() {
+  local event
+  __aegis_find_event
+  __aegis_past=$event
   [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] &&
     builtin shopt -q promptvars || __aegis_arm
 }
