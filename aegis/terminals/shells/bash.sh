@@ -88,8 +88,8 @@ __aegis_keep_typed() {
   ((event >= first && event - __aegis_past <= lines - __aegis_lines)) || return 1
   [[ -o posix ]] && posix=1
   {
-    builtin printf '%d %d %d %d %d\n' "$first" "$event" $((lines - __aegis_lines)) \
-      $(((__aegis_q - __aegis_begun + 1) / 2)) "$posix" && builtin fc -l "$first" -0
+    builtin printf '%d %d %d %d %d\n' "$first" "$event" "$((lines - __aegis_lines))" \
+      "$(((__aegis_q - __aegis_begun + 1) / 2))" "$posix" && builtin fc -l "$first" -0
   } 2>/dev/null >|"$__aegis_dir/typed.$event"
 }
 

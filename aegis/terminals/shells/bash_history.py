@@ -39,11 +39,9 @@ def typed_text(written: str, line: TypedLine) -> TypedText:
     new = _parse(written)
     if new is None:
         return Unknown(NOT_IN_HISTORY)
-    if new.commands != line.commands or len(new.entries) < new.commands:
-        known = False
-    else:
-        known = _line_count(new.entries) == new.lines or _is_one_command(new, line)
-    if known:
+    if new.commands == line.commands <= len(new.entries) <= new.lines and (
+        _line_count(new.entries) == new.lines or _is_one_command(new, line)
+    ):
         return "\n".join(new.entries)
     if line.keyed is not None and _covers(line.keyed, new):
         return line.keyed

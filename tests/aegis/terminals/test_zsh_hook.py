@@ -15,6 +15,7 @@ from aegis.terminals.shells import zsh
 from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
 from aegis.terminals.submission import SUBMIT_KEY
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
+from aegis.terminals.shells.typed import NOT_SAID, Unknown
 
 pytestmark = [pytest.mark.real, needs_zsh]
 
@@ -484,11 +485,11 @@ def test_files_of_a_start_are_private_and_what_an_earlier_shell_left_is_removed(
     secrets = {zsh.prepare("zsh", tmp_path).secret for _ in range(3)}
     assert len(secrets) == 3
     adapter = zsh.prepare("zsh", tmp_path)
-    assert adapter.read_typed(5) is None
+    assert adapter.read_typed(5) == Unknown(NOT_SAID)
     for name in (SECRET_FILE, *(f"{zsh.ZDOTDIR}/{file}" for file in (".zshenv", ".zshrc"))):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
     assert adapter.secret.decode() not in str(adapter.environment({}))
     (tmp_path / "typed.7").write_text("x" * (MAX_TYPED_BYTES + 1))
-    assert adapter.read_typed(7) is None
+    assert adapter.read_typed(7) == Unknown(NOT_SAID)
     (tmp_path / "typed.8").write_bytes(b"echo \xff\n")
     assert adapter.read_typed(8) == "echo \N{REPLACEMENT CHARACTER}\n"
