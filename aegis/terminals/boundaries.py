@@ -53,7 +53,7 @@ class Ended:
 
     ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
     ``history`` is the history number under which the hook kept the text of a typed command.
-    ``behind_prompt``: the prompt was drawn before this was told. ``commands`` counts the starts
+    ``behind_prompt``: how many lines of the prompt were drawn before this was told. ``commands`` counts the starts
     that the shell reported: more than one where it runs a pasted text line by line.
     ``continuations`` counts the secondary prompts before the first of them.
     """
@@ -61,7 +61,7 @@ class Ended:
     exit: int | None
     lost: bool = False
     history: int | None = None
-    behind_prompt: bool = False
+    behind_prompt: int = 0
     commands: int = 1
     continuations: int = 0
 
@@ -298,8 +298,7 @@ class Boundaries:
         self._advance(mark.number)
         happenings: list[Happening] = []
         if self._open is not None:
-            late = mark.params.get("r") == "1"
-            happenings.append(self._told_end(mark, late=late))
+            happenings.append(self._told_end(mark))
             self._open = None
             if not self._tells_starts and self.phase is Phase.SECONDARY:
                 self._keys.take_line_end()
@@ -310,11 +309,12 @@ class Boundaries:
             self.phase = Phase.RETURNING
         return happenings
 
-    def _told_end(self, mark: Mark, *, late: bool) -> Ended:
+    def _told_end(self, mark: Mark) -> Ended:
+        is_late = mark.params.get("r") == "1"
         return Ended(
             exit=mark.exit,
             history=mark.history,
-            behind_prompt=late,
+            behind_prompt=max(mark.length or 1, 1) if is_late else 0,
             commands=self._commands,
             continuations=self._continuations,
         )

@@ -36,6 +36,9 @@ from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
 
+MAX_PROMPT_LINES = 64
+"""So many lines of a prompt that came before the end of its command are taken out of its output."""
+
 
 class Tracker:
     """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
@@ -358,7 +361,7 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
-        if ended.behind_prompt:
+        for _ in range(min(ended.behind_prompt, MAX_PROMPT_LINES)):
             output = without_last_line(output)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
