@@ -53,9 +53,9 @@ class Ended:
 
     ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
     ``history`` is the history number under which the hook kept the text of a typed command.
-    ``behind_prompt``: how many lines of the prompt were drawn before this was told. ``commands`` counts the starts
-    that the shell reported: more than one where it runs a pasted text line by line.
-    ``continuations`` counts the secondary prompts before the first of them.
+    ``behind_prompt``: how many lines of the prompt were drawn before this was told. ``commands``
+    counts the starts that the shell reported: more than one where it runs a pasted text line by
+    line. ``continuations`` counts the secondary prompts before the first of them.
     """
 
     exit: int | None

@@ -175,5 +175,5 @@ async def _passes(wake: Wake, wanted: Filter) -> bool:
         return False
     if wanted.pattern is None:
         return True
-    # A text that is not known may hold a match: a subscriber is woken once too often, not too seldom.
+    # A text that is not known may hold a match: better one wake too many than one too few.
     return wake.cmd is None or await search(wanted.pattern, wake.cmd) is not None

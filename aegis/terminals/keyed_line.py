@@ -1,7 +1,7 @@
 """The text of a line as the keys spell it. Pure.
 
-Only characters, pastes and the Enter behind them are followed: whatever else is sent (an arrow, TAB,
-Ctrl-R) makes the text unknown, because the line editor's answer to it is.
+Only characters, pastes and the Enter behind them are followed: whatever else is sent (an arrow,
+TAB, Ctrl-R) makes the text unknown, because the line editor's answer to it is.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class KeyedLine:
 
 
 class KeyedLines:
-    """The lines of a shell, one after the other. ``text_of_command``: that of the newest command."""
+    """The lines of a shell in turn. ``text_of_command``: that of the newest command."""
 
     def __init__(self) -> None:
         self._line: KeyedLine | None = None
@@ -77,5 +77,5 @@ class KeyedLines:
         self._line = None
 
     def ended(self) -> None:
-        """The shell has done with a line: the next one is empty, except for what was typed ahead."""
+        """A line has ended: the next one is empty, except for what was typed ahead."""
         self._line = None

@@ -14,7 +14,6 @@ from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.shells.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
 
-
 _UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
 
 

@@ -462,7 +462,9 @@ class Tracker:
             return
         is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
         if is_prompt:
-            reported = self.cwd = self._shell.working_directory() or reported
+            reported = self.cwd = self._shell.working_directory()
+        if reported is None:
+            return  # the directory was removed, whatever the prompt reports
         self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:

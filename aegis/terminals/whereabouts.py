@@ -5,13 +5,28 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+REMOVED = ""
+"""In place of a path: the working directory was removed, and has none."""
+
+_SUFFIX = " (deleted)"
+
 
 def directory_of(pid: int) -> str | None:
-    """The working directory of a process; None if it is gone or somebody else's."""
+    """The working directory of a process, or REMOVED; None if it is gone or somebody else's."""
+    link = f"/proc/{pid}/cwd"
     try:
-        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+        path = os.readlink(link)  # noqa: PTH115
+        return REMOVED if path.endswith(_SUFFIX) and _is_removed(link, path) else path
     except OSError:
         return None
+
+
+def _is_removed(link: str, path: str) -> bool:
+    """Whether the kernel added the suffix (proc(5)): a name may end in it as well."""
+    try:
+        return not Path(path).samefile(link)
+    except FileNotFoundError:
+        return True
 
 
 def first_directory(wanted: str, otherwise: str) -> str:

@@ -1,4 +1,4 @@
-"""Trap 35: whatever was typed or pasted, no command that ran is missing from its record's ``cmd``."""
+"""Trap 35: no command that ran, typed or pasted, is missing from the ``cmd`` of its record."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_trap_39_the_trace_of_a_precmd_of_the_user_is_in_no_record_of_zsh(
 @pytest.mark.parametrize(
     "trap",
     [
-        "TRAPDEBUG() { echo \"<$ZSH_DEBUG_CMD>\" }",
+        'TRAPDEBUG() { echo "<$ZSH_DEBUG_CMD>" }',
         "trap 'echo \"<$ZSH_DEBUG_CMD>\"' DEBUG",
         "unsetopt debug_before_cmd; trap 'echo \"<$ZSH_DEBUG_CMD>\"' DEBUG",
     ],

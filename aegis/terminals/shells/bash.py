@@ -25,6 +25,7 @@ from aegis.terminals.submission import HEED_KEY
 
 INIT_FILE = "init.sh"
 
+
 class BashAdapter(ShellAdapter):
     """A bash, 4.4 or newer, with the hook."""
 

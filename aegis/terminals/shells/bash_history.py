@@ -2,8 +2,8 @@
 
 Bash runs a pasted text of several lines command by command. Its history gets an entry per command,
 or per line, and leaves some out (HISTCONTROL, HISTIGNORE, ``set +o history``, ``history -d``). The
-hook writes the new entries with the number of lines that bash has read. The text is known when these
-account for each other:
+hook writes the new entries with the number of lines that bash has read. The text is known when
+these account for each other:
 
 - Every line read is in an entry: there are as many lines in the entries as were read.
 - Or one command ran, and the shell asked for each of its lines with a prompt. ``cmdhist`` joins

@@ -92,8 +92,8 @@ __aegis_stand() {
   case $CONTEXT in
     start)
       if (( __aegis_owed[1] )); then
-        local breaks=${${(%)PS1-}//[^$'\n']/}
-        __aegis_exit=($1) && __aegis_end ";r=1;l=$(( $#breaks + 1 ))"
+        local -a rows=("${(@f)${(%)PS1-}}")
+        __aegis_exit=($1) && __aegis_end ";r=1;l=$#rows"
       fi
       __aegis_due=(1)
       __aegis_print $'\e]133;B;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'

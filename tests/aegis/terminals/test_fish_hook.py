@@ -24,8 +24,8 @@ from aegis.terminals.capture import OutputCapture
 from aegis.terminals.shells import fish
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.startup import SECRET_FILE
-from tests.aegis.terminals.conftest import LiveShell, StartShell
 from aegis.terminals.shells.typed import NOT_SAID, Unknown
+from tests.aegis.terminals.conftest import LiveShell, StartShell
 
 pytestmark = [
     pytest.mark.real,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aegis.terminals.keyed_line import MAX_BYTES, KeyedLine, KeyedLines
 from aegis.terminals.shells.bash_history import typed_text
-from aegis.terminals.shells.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, Unknown
+from aegis.terminals.shells.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, Unknown
 
 WHOLE, MISSING = Unknown(NOT_WHOLE), Unknown(NOT_IN_HISTORY)
 
@@ -46,7 +46,7 @@ def written(*entries: str, lines: int, commands: int = 1, first: int = 5, posix:
     ],
 )
 def test_the_text_is_known_when_the_entries_account_for_the_lines(
-    text: str, line: TypedLine, known: str | Unknown | None
+    text: str, line: TypedLine, known: TypedText | None
 ) -> None:
     told = typed_text(text, line)
     if known is not None:
@@ -114,18 +114,21 @@ def test_keys_spell_a_line_while_they_are_characters_and_pastes(
     assert line.text == text
 
 
+def began(lines: KeyedLines) -> str | None:
+    """The text of a command that begins now."""
+    lines.began()
+    return lines.text_of_command
+
+
 def test_only_a_line_that_was_empty_before_is_followed() -> None:
     lines = KeyedLines()
     lines.sent(b"half ", is_empty=False)
     lines.sent(b"a line\r", is_empty=False)
-    lines.began()
-    assert lines.text_of_command is None
+    assert began(lines) is None
     lines.ended()
     lines.sent(b"next\r", is_empty=True)
-    lines.began()
-    assert lines.text_of_command == "next"
+    assert began(lines) == "next"
     lines.ended()
     lines.sent(b"if true\r", is_empty=True)
     lines.goes_on()
-    lines.began()
-    assert lines.text_of_command is None
+    assert began(lines) is None

@@ -13,9 +13,9 @@ import pytest
 from aegis.terminals.boundaries import Ended, NothingRan, Prompted, Secondary, Started
 from aegis.terminals.shells import zsh
 from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
+from aegis.terminals.shells.typed import NOT_SAID, Unknown
 from aegis.terminals.submission import SUBMIT_KEY
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
-from aegis.terminals.shells.typed import NOT_SAID, Unknown
 
 pytestmark = [pytest.mark.real, needs_zsh]
 
@@ -42,7 +42,8 @@ async def run_typed(shell: LiveShell, keys: str) -> tuple[Ended, str | None]:
     """Type a line; its end and its text."""
     await shell.type(keys)
     ended = await shell.expect(Ended)
-    text = None if ended.history is None else shell.adapter.read_typed(ended.history)
+    told = shell.adapter.read_typed(ended.history)
+    text = told if isinstance(told, str) else None
     await shell.expect(Prompted)
     return ended, text
 
