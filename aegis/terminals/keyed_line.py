@@ -1,4 +1,4 @@
-"""The text of a line as the keys spell it. Pure.
+"""The text of a typed line: as the keys spell it, and as the shell tells it.
 
 Only characters, pastes and the Enter behind them are followed: whatever else is sent (an arrow,
 TAB, Ctrl-R) makes the text unknown, because the line editor's answer to it is.
@@ -7,6 +7,10 @@ TAB, Ctrl-R) makes the text unknown, because the line editor's answer to it is.
 from __future__ import annotations
 
 import re
+
+from aegis.terminals.boundaries import Ended
+from aegis.terminals.shells.adapter import ShellAdapter
+from aegis.terminals.shells.typed import LOST, TypedLine, TypedText, Unknown
 
 MAX_BYTES = 1 << 20
 
@@ -72,10 +76,17 @@ class KeyedLines:
         self.text_of_command = None if self._line is None else self._line.text
         self._line = None
 
-    def goes_on(self) -> None:
-        """The line is not complete: the shell asks for more of it, which is not followed."""
-        self._line = None
-
     def ended(self) -> None:
         """A line has ended: the next one is empty, except for what was typed ahead."""
         self._line = None
+
+    def text_of(self, ended: Ended, adapter: ShellAdapter) -> TypedText:
+        """Ask the hook for the text of the newest command, which has ended so."""
+        if ended.lost:
+            return Unknown(LOST)
+        line = TypedLine(
+            commands=ended.commands,
+            continuations=ended.continuations,
+            keyed=self.text_of_command,
+        )
+        return adapter.read_typed(ended.history, line)

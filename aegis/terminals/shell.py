@@ -221,16 +221,11 @@ class Shell(Actor[ShellMessage]):
             self._running.watch.rearming.answered()
 
     def working_directory(self) -> str | None:
-        """Where the shell is now; the last that was known if that cannot be told.
-
-        None if the directory was removed: the next shell starts in the last one that was known.
-        """
+        """Where the shell is now, or was when last seen; None if that directory was removed."""
         running = self._running
         found = None if running is None else self._host.directory_of(running.process.pid)
-        if found == REMOVED:
-            return None
         self._cwd = found or self._cwd
-        return self._cwd
+        return None if found == REMOVED else self._cwd
 
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""

@@ -19,7 +19,7 @@ from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.apart import ErrorText
-from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_line
+from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_lines
 from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
@@ -29,15 +29,11 @@ from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
 from aegis.terminals.shell_side import ShellSide
 from aegis.terminals.shells.adapter import PROBE_S, Rearmed, ShellAdapter
-from aegis.terminals.shells.typed import LOST, TypedLine, TypedText, Unknown
 from aegis.terminals.streams import APART_S, Streams
 from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
-
-MAX_PROMPT_LINES = 64
-"""So many lines of a prompt that came before the end of its command are taken out of its output."""
 
 
 class Tracker:
@@ -151,7 +147,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_line(self.output_so_far())
+        self._rearmed = without_last_lines(self.output_so_far())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -205,10 +201,7 @@ class Tracker:
         return self._incoming.held_bytes
 
     def look_again(self) -> None:
-        """Time has passed. What is still not answered was read by a program.
-
-        Keys that waited for a submission to be read go out; a probe is sent once more.
-        """
+        """Time has passed: keys that were held back go out, and a probe is sent once more."""
         self._incoming.release()
         self._tell_typing()
         self._take(self._streams.overdue(trio.current_time()))
@@ -305,8 +298,8 @@ class Tracker:
     def _refuse(self, submission: msg.Submit) -> None:
         self._pending = None
         self._tell_typing()
-        at_prompt = self._boundaries.phase is bd.Phase.PROMPT
-        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=at_prompt))
+        is_prompt = self._boundaries.phase is bd.Phase.PROMPT
+        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
@@ -361,12 +354,11 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
-        for _ in range(min(ended.behind_prompt, MAX_PROMPT_LINES)):
-            output = without_last_line(output)
+        output = without_last_lines(output, ended.behind_prompt)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
-            typed = self._read_typed(ended)
+            typed = self._keyed.text_of(ended, self.adapter)
             self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             command_ended(
@@ -380,16 +372,6 @@ class Tracker:
         )
         self._incomplete = False
 
-    def _read_typed(self, ended: bd.Ended) -> TypedText:
-        if ended.lost:
-            return Unknown(LOST)
-        line = TypedLine(
-            commands=ended.commands,
-            continuations=ended.continuations,
-            keyed=self._keyed.text_of_command,
-        )
-        return self.adapter.read_typed(ended.history, line)
-
     def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
         output = without_first_line_feed(self._take_output())
         if self._incomplete:
@@ -399,7 +381,6 @@ class Tracker:
         self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
-        self._keyed.goes_on()
         if self._has_echo:
             return
         self.printed.set_aside(self._visible.position)  # a line before may be an open command
@@ -428,8 +409,7 @@ class Tracker:
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
             self._send(self._pending)
         elif self._pending is not None:
-            # Not another probe at once: the answer to the first may still come, and say nothing
-            # of what was typed behind it.
+            # Not another probe at once: the first may be answered, before what was typed behind it.
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
@@ -458,14 +438,11 @@ class Tracker:
     def _tell_directory(self) -> None:
         """Tell what a program has reported; of the shell at its prompt the system knows better."""
         reported = self.reports.take()
-        if reported is None:
-            return
         is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
-        if is_prompt:
+        if reported is not None and is_prompt:
             reported = self.cwd = self._shell.working_directory()
-        if reported is None:
-            return  # the directory was removed, whatever the prompt reports
-        self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
+        if reported is not None:  # a removed directory is none, whatever the prompt reports
+            self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
         if self._boundaries.typing != self._told_typing:

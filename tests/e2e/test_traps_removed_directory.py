@@ -30,7 +30,8 @@ def test_trap_39_a_removed_directory_is_null_in_the_list_and_in_records(
     report = f"printf '\\033]7;file://{gone}\\033\\\\'"
     terminal.run(f"cd '{gone}'")
     assert terminal.described()["cwd"] == str(gone)
-    terminal.run(f"rmdir '{gone}'" + again.format(gone=gone))
+    # A fish at its prompt goes back into a directory that has come again.
+    terminal.run(f"rmdir '{gone}'" + ("" if shell == "fish" else again.format(gone=gone)))
     assert terminal.described()["cwd"] is None
     assert terminal.run(report)["cwd"] is None
     assert terminal.described()["cwd"] is None

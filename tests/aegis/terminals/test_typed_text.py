@@ -128,7 +128,3 @@ def test_only_a_line_that_was_empty_before_is_followed() -> None:
     lines.ended()
     lines.sent(b"next\r", is_empty=True)
     assert began(lines) == "next"
-    lines.ended()
-    lines.sent(b"if true\r", is_empty=True)
-    lines.goes_on()
-    assert began(lines) is None
