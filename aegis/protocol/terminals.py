@@ -329,7 +329,8 @@ class Subscribe(OnTerminal[Subscribed]):
         validator=at_most_chars(MAX_PATTERN_CHARS),
         metadata=described(
             "A regular expression (RE2: Python's without look-around and back-references) that is "
-            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. Default: all commands."
+            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. A command whose `cmd` "
+            "is null, or longer than 65,536 characters, passes. Default: all commands."
         ),
     )
     only_failures: bool = attrs.field(
