@@ -145,8 +145,9 @@ def _with_errors(output: CapturedOutput, errors: CapturedOutput) -> CapturedOutp
 
 def without_last_lines(output: CapturedOutput, count: int = 1) -> CapturedOutput:
     """``output`` without the last ``count`` lines: what is behind a line feed counts as one."""
-    lines = output.text.split("\n")
-    kept = "".join(f"{line}\n" for line in lines[: -count or None])
+    if not count:
+        return output
+    kept = "".join(f"{line}\n" for line in output.text.split("\n")[:-count])
     dropped = len(output.text.encode()) - len(kept.encode())
     return attrs.evolve(output, text=kept, total_bytes=output.total_bytes - dropped)
 

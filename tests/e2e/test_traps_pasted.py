@@ -227,3 +227,15 @@ def test_trap_35_a_pattern_fires_for_a_text_too_long_to_be_searched(
     terminal.run("echo plain")
     terminal.run(f": {'x' * 70_000}\ntouch /dev/null")
     assert Wakes(daemon, pm).next()["body"].startswith("$ : xxx")
+
+
+@pytest.mark.parametrize("startup", ["readonly PS0=user\n", "PROMPT_COMMAND=('PS0=')\n"])
+def test_trap_35_a_typed_command_has_a_record_also_where_its_start_is_not_told(
+    new_terminal: NewTerminal, tmp_path: Path, startup: str
+) -> None:
+    terminal = new_terminal(f"{NO_HISTORY_CONTROL}{startup}", cwd=str(tmp_path))
+    assert terminal.run("echo hi")["exit"] == 0
+    [record] = typed(terminal, "touch evidence; (exit 3)\r")
+    assert (record["cmd"], record["exit"]) == ("touch evidence; (exit 3)", 3)
+    [record] = typed(terminal, pasted("touch evidence\necho innocent"))
+    assert record["cmd"] is None or record["cmd"] == "touch evidence\necho innocent"

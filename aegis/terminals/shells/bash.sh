@@ -72,10 +72,12 @@ __aegis_lines_of_prompt() {
 # and any other status than 0 would only set off errexit and the ERR trap.
 __aegis_first() {
   { local status=$__aegis_status typed= lines=${BASH_LINENO[0]}; local -; builtin set +euvxET; } 2>/dev/null
-  local event ran=$__aegis_owed
+  local event
   local -a __aegis_fd=("${1:-2}")
   __aegis_heed_again
   __aegis_find_event
+  __aegis_start_late
+  local ran=$__aegis_owed
   [[ $__aegis_owed && $__aegis_s == 0 ]] && __aegis_keep_typed && typed=";h=$event"
   [[ $__aegis_deaf ]] && __aegis_deaf= && builtin trap '' INT
   [[ $__aegis_parted || -t $__aegis_fd ]] && __aegis_blind= || __aegis_blind=1
@@ -91,6 +93,16 @@ __aegis_first() {
   [[ $ran ]] && ((status)) && __aegis_mend_tty
   [[ ${PROMPT_COMMAND-} == "$__aegis_calls" ]] && return 0
   return "$status"
+}
+
+# Where PS0 is readonly, or was overwritten behind our last function, nothing told the start of a typed
+# line: it is told with its end, so that there is a record. Whether it was a comment is not known.
+__aegis_start_late() {
+  [[ $__aegis_owed || $__aegis_s != 0 || $__aegis_begun == 0 ]] && return 0
+  [[ ${PS0-} == *"$__aegis_ps0"* || ${PS0-} == *'${__aegis_look[0]-}'* ]] && return 0
+  ((lines > __aegis_lines && event > __aegis_past)) || return 0
+  __aegis_q=$((__aegis_q + 1)) __aegis_owed=1
+  __aegis_print C ';s=0'
 }
 
 # Sets the caller's `event` to the number of the newest entry of the history, 0 if it has none. As a
