@@ -54,7 +54,8 @@ class CommandRecord:
     ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
     before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
     offsets since the terminal's first spawn. ``needs_input`` is there only while the command waits.
-    ``end`` says why the record ended; null: not yet.
+    ``end`` says why the record ended; null: not yet. ``cmd`` is null for a typed command whose text
+    is not known as a whole; then ``cmd_reason`` says why.
     """
 
     seq: int
@@ -75,6 +76,7 @@ class CommandRecord:
     raw_end: int | None
     needs_input: NeedsInput | None
     end: End | None
+    cmd_reason: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -335,7 +337,8 @@ class Subscribe(OnTerminal[Subscribed]):
         validator=at_most_chars(MAX_PATTERN_CHARS),
         metadata=described(
             "A regular expression (RE2: Python's without look-around and back-references) that is "
-            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. Default: all commands."
+            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. A command whose `cmd` "
+            "is null, or longer than 65,536 characters, passes. Default: all commands."
         ),
     )
     only_failures: bool = attrs.field(

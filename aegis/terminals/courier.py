@@ -314,4 +314,5 @@ async def _passes(wake: Wake, wanted: Filter) -> bool:
         return False
     if wanted.pattern is None:
         return True
-    return wake.cmd is not None and await search(wanted.pattern, wake.cmd) is not None
+    # A text that is not known may hold a match: better one wake too many than one too few.
+    return wake.cmd is None or await search(wanted.pattern, wake.cmd) is not None

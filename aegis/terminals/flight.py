@@ -52,6 +52,7 @@ class Flight:
         self.shell = ""
         self.cursor = 0
         self.cwd = cwd
+        self._is_removed = False
 
     @classmethod
     def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
@@ -247,7 +248,8 @@ class Flight:
         return seq in self._shown
 
     def moved(self, cwd: str | None) -> None:
-        """The prompt stands in ``cwd`` now."""
+        """The prompt is shown in ``cwd`` now; None: in a directory that was removed."""
+        self._is_removed = cwd is None
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
             self._note_down()
@@ -310,7 +312,7 @@ class Flight:
             seq=self._next_seq,
             cmd=call.cmd,
             writer=call.writer,
-            cwd=self.cwd,
+            cwd=None if self._is_removed else self.cwd,
             started_at=utc_now(),
             moment_s=moment_s,
             raw_start=self.cursor,

@@ -14,6 +14,9 @@ from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
+from aegis.terminals.shells.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
+
+_UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
 
 
 @attrs.frozen(kw_only=True)
@@ -158,8 +161,10 @@ def unfinished_record(
     return _record(command, output, raw_end=raw_end, timed_out=command.timed_out, needs_input=needs)
 
 
-def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) -> CommandRecord:
-    """The one final record of a command."""
+def final_record(
+    command: InFlight, output: CapturedOutput, outcome: Outcome, untyped: str | None = None
+) -> CommandRecord:
+    """The one final record of a command. ``untyped``: why its text is not known, if it is not."""
     return _record(
         command,
         output,
@@ -169,6 +174,7 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
         duration_s=outcome.duration_s,
         raw_end=outcome.raw_end,
         timed_out=command.timed_out,
+        untyped=untyped,
     )
 
 
@@ -211,6 +217,7 @@ def _record(
     finished_at: str | None = None,
     duration_s: float | None = None,
     needs_input: NeedsInput | None = None,
+    untyped: str | None = None,
 ) -> CommandRecord:
     return CommandRecord(
         seq=command.seq,
@@ -231,6 +238,7 @@ def _record(
         raw_end=raw_end,
         needs_input=needs_input,
         end=end,
+        cmd_reason=None if command.cmd is not None else untyped or _UNTYPED.get(end, SHELL_ENDED),
     )
 
 

@@ -43,7 +43,8 @@ MAX_EARLIER = 3
 class Filter:
     """What a subscriber wants to be told of; without arguments, of every record.
 
-    ``pattern`` is searched for in ``cmd``, and a command whose text is not known has no match.
+    ``pattern`` is searched for in ``cmd``. A command whose text is not known, or is longer than is
+    searched, passes.
     ``only_failures``: only what did not end with exit 0; an exit that is not known is a failure.
     """
 

@@ -337,7 +337,8 @@ class Terminal(Front):
             raw_end=news.raw_end,
         )
         self._flight.finished(command.seq, outcome)
-        self._recorder.append(final_record(command, news.output, outcome), call)
+        untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
+        self._recorder.append(final_record(command, news.output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
         if self._runs.failed(news):

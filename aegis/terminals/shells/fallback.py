@@ -26,6 +26,7 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.shells.typed import TypedText
 from aegis.terminals.submission import check_command
 
 ENV_FILE = "init.env"
@@ -51,7 +52,7 @@ class FallbackAdapter(ShellAdapter):
         """Drops a line that the shell is reading."""
         return _INTERRUPT
 
-    def split_echo(self, printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
+    def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
         """A typed command's text is its echo."""
         return split_echo(printed)
 

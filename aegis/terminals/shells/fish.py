@@ -18,6 +18,14 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.shells.typed import (
+    NOT_SAID,
+    ONE_LINE,
+    TypedLine,
+    TypedText,
+    Unknown,
+    decoded,
+)
 from aegis.terminals.submission import check_command
 
 INIT_FILE = "init.fish"
@@ -57,10 +65,11 @@ class FishAdapter(ShellAdapter):
         write_private(self.directory / SUBMISSION_FILE, b"." + cmd.encode())
         return _SUBMIT_KEY
 
-    def read_typed(self, number: int) -> str | None:
-        """The text of the typed command with this number, once."""
-        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
-        return None if data is None else data.decode(errors="replace")
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command with this number, once."""
+        if number is None:
+            return Unknown(NOT_SAID)
+        return decoded(read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES))
 
 
 def prepare(program: str, directory: Path) -> FishAdapter:

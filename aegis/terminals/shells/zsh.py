@@ -22,6 +22,14 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.shells.typed import (
+    NOT_SAID,
+    ONE_LINE,
+    TypedLine,
+    TypedText,
+    Unknown,
+    decoded,
+)
 from aegis.terminals.submission import SUBMIT_KEY
 
 ZDOTDIR = ".zdotdir"
@@ -55,10 +63,11 @@ class ZshAdapter(ShellAdapter):
         """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
         return self.interrupt_line, SUBMIT_KEY + b"x"
 
-    def read_typed(self, number: int) -> str | None:
-        """The text of the typed command whose start mark had this number, once."""
-        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
-        return None if data is None else data.decode(errors="replace")
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command whose start mark had this number, once."""
+        if number is None:
+            return Unknown(NOT_SAID)
+        return decoded(read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES))
 
 
 def prepare(program: str, directory: Path) -> ZshAdapter:
