@@ -1,6 +1,6 @@
 """A root: the directory that one daemon serves, its state, and where its daemon is reached.
 
-Standard library only, and little of it: one-shot commands start with this file. The names of the
+Little of the standard library only: one-shot commands start with this file. The names of the
 state's files are part of the contract; see ``docs/operations.md``.
 """
 
@@ -10,6 +10,7 @@ import json
 import os
 from collections import namedtuple
 
+from aegis.path_text import shell_word
 from aegis.registry import ForeignState, Registry, RegistryError, find_entry, seals_of
 from aegis.sealing import Seals, document_fits, sealed_document
 from aegis.state_files import UnsafeFile, check_directory, read_safely, write_safely
@@ -156,9 +157,7 @@ def how_to_start(root: Path | str) -> str:
         is_here = False
     if is_here:
         return "start one with: aegis-actors up"
-    import shlex
-
-    return f"start one with: aegis-actors up --root {shlex.quote(str(root))}"
+    return f"start one with: aegis-actors up --root {shell_word(root)}"
 
 
 def make_directory(state: State) -> None:

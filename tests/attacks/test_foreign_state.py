@@ -701,7 +701,9 @@ def test_a_state_of_an_older_version_is_taken_over_once_with_all_that_is_in_it(
         unread = own_daemon.call("inbox_read", from_handle="alice")["messages"]
         assert [each["body"] for each in unread] == ["hello"]
         assert len(own_daemon.call("inbox_read", from_handle="pm")["messages"]) == 2
-        assert [each["workspace_id"] for each in own_daemon.call("workspace_list")["result"]] == ["w"]
+        assert [each["workspace_id"] for each in own_daemon.call("workspace_list")["result"]] == [
+            "w"
+        ]
         assert own_daemon.stop() == 0
         own_daemon.start(*UP)
 

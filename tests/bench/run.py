@@ -37,6 +37,7 @@ NAMES = (
     "journal",
     "acks",
     "inboxes",
+    "wakes",
     "text",
     "screen",
     "beside",
