@@ -124,9 +124,8 @@ class Terminal(Front):
             self.context.system, self._standing, self._flight, self._wakes, self._info
         )
         self._shell.tell(msg.Introduce())
-        self._wakes.start(
-            self.context.start_soon, partial(self.context.system.registry.find, "inbox")
-        )
+        find_inbox = partial(self.context.system.registry.find, "inbox")
+        self._wakes.start(self.context.start_soon, find_inbox)
         announce(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
