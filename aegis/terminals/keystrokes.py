@@ -114,6 +114,13 @@ class Keystrokes:
         elif self._enters_ahead:
             self._enters_ahead.pop(0)
 
+    def take_interrupt(self) -> bool:
+        """Remove the oldest line end if it is a Ctrl-C. Return whether it was."""
+        if not self._ends or not self._ends[0].interrupt:
+            return False
+        self._ends.pop(0)
+        return True
+
     def command_began(self) -> None:
         """What is not answered yet may now go to the command."""
         behind = self._tail or (self._ends[-1].writer if self._ends else None)

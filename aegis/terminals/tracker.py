@@ -34,6 +34,9 @@ from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
 
+DROP_ROUNDS = 3
+"""How often the keys that drop an incomplete text are tried, in turn."""
+
 
 class Tracker:
     """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
@@ -207,6 +210,8 @@ class Tracker:
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
+        if self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._drop_line()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
 
@@ -384,8 +389,15 @@ class Tracker:
         self.printed.set_aside(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._drops = iter(self.adapter.drops)
-            self._shell.write(next(self._drops))
+            self._drops = iter(self.adapter.drops * DROP_ROUNDS)
+            self._drop_line()
+
+    def _drop_line(self) -> None:
+        """Send the next key that drops an incomplete text, and look later whether it did."""
+        drop = next(self._drops, b"")
+        if drop:
+            self._shell.write(drop)
+            self._shell.look_again_after(PROBE_S)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -415,7 +427,7 @@ class Tracker:
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
-            self._shell.write(next(self._drops, b""))
+            self._drop_line()
         pending = self._pending
         if pending is None:
             return

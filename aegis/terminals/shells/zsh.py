@@ -51,8 +51,12 @@ class ZshAdapter(ShellAdapter):
 
     @property
     def drops(self) -> tuple[bytes, ...]:
-        """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
-        return self.interrupt_line, SUBMIT_KEY + b"x"
+        """First a submission that is none, which no trap and no theme can alter; then Ctrl-C.
+
+        zsh forgets a Ctrl-C that comes while a widget of a theme runs (powerlevel10k), and the keys
+        behind it.
+        """
+        return SUBMIT_KEY + b"x", self.interrupt_line
 
     def read_typed(self, number: int) -> str | None:
         """The text of the typed command whose start mark had this number, once."""

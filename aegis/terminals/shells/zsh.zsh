@@ -17,7 +17,8 @@ typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_r
 typeset -ga __aegis_err=('') __aegis_parted=(0)
 
 # What stays when this file is read again: how the user's options and the widgets were changed.
-typeset -ga __aegis_sp __aegis_layers __aegis_options __aegis_chars __aegis_coloured
+# newest: the number of the newest layer around zle-line-init.
+typeset -ga __aegis_sp __aegis_layers __aegis_newest __aegis_options __aegis_chars __aegis_coloured
 (( $#__aegis_sp )) || __aegis_sp=(0)
 (( $#__aegis_layers )) || __aegis_layers=(0)
 
@@ -158,7 +159,7 @@ __aegis_read_submission() {
 __aegis_accept() {
   local text
   PREDISPLAY= POSTDISPLAY= BUFFER= region_highlight=()
-  __aegis_s=(1)
+  __aegis_s=(1) __aegis_due=(1)
   if __aegis_read_submission; then
     BUFFER=$text CURSOR=$#text
     builtin zle .accept-line
