@@ -18,6 +18,7 @@ from aegis.cli.show import (
     print_lines,
     record_block,
     say,
+    shown_state,
     table,
 )
 from aegis.cli.verb import Daemon, from_here, verb
@@ -86,7 +87,7 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             info["name"],
-            info["state"],
+            shown_state(info),
             info["shell"],
             info["pid"],
             f"{info['cols']}x{info['rows']}",

@@ -27,7 +27,6 @@ import attrs
 from aegis.terminals.keystrokes import Keystrokes
 from aegis.terminals.osc133 import Mark
 
-
 INTERRUPTED = 130
 """The status of a line that a Ctrl-C dropped."""
 
@@ -194,6 +193,19 @@ class Boundaries:
         """Whether the shell stands at a prompt with an empty line, as far as can be known."""
         return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
 
+    def can_ask(self) -> bool:
+        """Whether the line editor may be asked for its line, and that line may be empty."""
+        return self.phase is Phase.PROMPT and self._keys.may_be_empty
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether TAB is among the keys of the line at the prompt."""
+        return self._keys.has_completed
+
+    def asked(self) -> None:
+        """The line editor is asked for the length of its line now."""
+        self._keys.probed()
+
     def submitted(self) -> None:
         """The bytes of a submission go to the PTY now."""
         assert self.can_submit()
@@ -252,8 +264,8 @@ class Boundaries:
             due = self.phase is Phase.RETURNING or (self.phase is Phase.STARTING and self._number)
             if due:
                 return self._prompted()
-            # The editor read our text to its end and reads on, and no C or D came between: this is
-            # a secondary prompt whose own mark is missing (PS2 is readonly, a theme replaced a widget).
+            # The editor read our text to its end and reads on, and no C or D came between: a
+            # secondary prompt whose mark is missing (a readonly PS2, a theme that took the widget).
             reads_on = self.phase is Phase.SUBMITTED and self._let_go
             return [self._secondary_prompt(ours=self._submission)] if reads_on else []
         if self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
@@ -352,6 +364,7 @@ class Boundaries:
     def _prompted(self) -> list[Happening]:
         self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
         self._let_go = False
+        self._keys.fresh_line()
         return [Prompted()]
 
     def _other_prompt(self, mark: Mark) -> list[Happening]:

@@ -231,6 +231,10 @@ class Shell(Actor[ShellMessage]):
         """Whether the shell itself would read what is typed, as far as can be known."""
         return self._running is not None and self._running.is_in_front
 
+    def waits_for_keys(self) -> bool:
+        """Whether the shell has read every key sent to it, and its line editor waits for more."""
+        return self._running is not None and self._running.waits_for_keys(self._host)
+
     # Requests of the front.
 
     def _introduce(self) -> None:

@@ -201,8 +201,8 @@ class Terminal(Front):
                 self._standing.moved(message)
                 if message.is_prompt:
                     self._flight.moved(message.cwd)
-            case msg.TypingChanged(who=who):
-                self._standing.typing = who
+            case msg.TypingChanged(typing=typing):
+                self._standing.types(typing)
             case msg.NeedsInputChanged(needs_input=needs):
                 self._runs.needs_input(needs)
                 self._waits.needs_input(needs)

@@ -13,8 +13,9 @@ import attrs
 import structlog
 import trio
 
+from aegis.clock import utc_now
 from aegis.journal.raw_log import RawLog
-from aegis.protocol.terminals import Integration
+from aegis.protocol import terminals as api
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
@@ -23,6 +24,7 @@ from aegis.terminals.capture import CapturedOutput, without_first_line_feed, wit
 from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
+from aegis.terminals.line_question import LineQuestion
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
@@ -71,7 +73,8 @@ class Tracker:
         self._has_echo = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
-        self._told_typing: str | None = None
+        self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
+        self.typing: api.Typing | None = None
         self.reports = Reports()
         self.was_prompted = False
         self.is_pasting = False
@@ -80,7 +83,7 @@ class Tracker:
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
-        self._take(self._streams.feed(data))
+        self._take(self._streams.feed(self._question.without_redraw(data)))
         self._was_fed()
 
     def feed_errors(self, data: bytes) -> None:
@@ -125,7 +128,7 @@ class Tracker:
         return self.adapter.argv
 
     @property
-    def integration(self) -> Integration:
+    def integration(self) -> api.Integration:
         """How its commands are followed."""
         return self.adapter.integration
 
@@ -189,6 +192,7 @@ class Tracker:
 
     def _typed(self, writer: str, data: bytes) -> None:
         self._happened(self._boundaries.keys(writer, data))
+        self._question.typed()
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
@@ -206,6 +210,8 @@ class Tracker:
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
         self._incoming.release()
+        self._take(self._streams.feed(self._question.overdue()))
+        self._question.look()
         self._tell_typing()
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
@@ -234,11 +240,6 @@ class Tracker:
     def is_at_work(self) -> bool:
         """Whether a command or a start-up file runs, or a prompt is still to come."""
         return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
-
-    @property
-    def typing(self) -> str | None:
-        """Who has a half-typed line at the prompt."""
-        return self._boundaries.typing
 
     @property
     def submitted(self) -> int | None:
@@ -275,12 +276,14 @@ class Tracker:
 
     def close(self) -> None:
         """The shell is gone, or its hook: what the parsers still held is output."""
+        self._take(self._streams.feed(self._question.release()))
         self._take(self._streams.close())
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
         self._visible.show(text)
         self.printed.feed(text)
+        self._question.printed(text)
 
     def _print_error(self, text: bytes) -> None:
         self._visible.show(text)
@@ -310,6 +313,8 @@ class Tracker:
         if self._rearmed is not None:
             self._answers_anew()
         before = self._visible.show(mark.visible)
+        if mark.kind == "B":
+            self._question.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -408,6 +413,7 @@ class Tracker:
         if not self.was_prompted:
             self._shell.hook_answered()
         self.was_prompted = True
+        self._question.prompted()
         self.printed.drop()
         if not self.adapter.tells_starts:
             self.printed.begin()
@@ -424,6 +430,7 @@ class Tracker:
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
+        self._question.answered()
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
@@ -457,6 +464,7 @@ class Tracker:
         self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
-        if self._boundaries.typing != self._told_typing:
-            self._told_typing = self._boundaries.typing
-            self._tell(msg.TypingChanged(who=self._told_typing))
+        writer, known = self._boundaries.typing, self.typing
+        if writer != (known and known.writer):
+            self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
+            self._tell(msg.TypingChanged(typing=self.typing))

@@ -22,17 +22,17 @@ class Framework:
     """One framework in one shell: what loads it, and how it shows that it is in force.
 
     ``load`` stands in the start-up file. ``file`` must exist for it; it comes with the Debian
-    package ``package``, or from where ``source`` says. ``shows`` is printed with each prompt. ``proof`` are commands, run one
-    after another, each with what it prints.
+    package ``package``, or as ``source`` says. ``shows`` is printed with each prompt. ``proof`` are
+    commands, run one after another, each with what it prints.
     """
 
     name: str
     load: str
     file: str = ""
     package: str = ""
-    source: str = ""
     shows: bytes = b""
     proof: tuple[tuple[str, str], ...] = ()
+    source: str = ""
 
     @property
     def is_missing(self) -> bool:
@@ -56,6 +56,9 @@ SUGGESTIONS = "/usr/share/zsh-autosuggestions/zsh-autosuggestions.zsh"
 HIGHLIGHTING = "/usr/share/zsh-syntax-highlighting/zsh-syntax-highlighting.zsh"
 POWERLEVEL9K = "/usr/share/powerlevel9k/powerlevel9k.zsh-theme"
 
+CHEVRON = "\u276f".encode()
+"""The prompt character of powerlevel10k."""
+
 POWERLEVEL10K = os.environ.get("AEGIS_TEST_POWERLEVEL10K", "/nonexistent/powerlevel10k")
 P10K_SOURCE = "AEGIS_TEST_POWERLEVEL10K must name a checkout of romkatv/powerlevel10k"
 
@@ -76,7 +79,7 @@ POWERLEVEL9K_INSTANT_PROMPT={instant}
 (( ! $+functions[p10k] )) || p10k reload""",
         f"{POWERLEVEL10K}/powerlevel10k.zsh-theme",
         source=P10K_SOURCE,
-        shows="❯".encode() if style != "rainbow" else ARROW,
+        shows=CHEVRON if style != "rainbow" else ARROW,
     )
 
 

@@ -61,6 +61,9 @@ __aegis_arm() {
   'builtin' 'zle' -N __aegis-submit __aegis_submit
   'builtin' 'zle' -N __aegis-probe __aegis_probe
   'builtin' 'zle' -N __aegis-nothing __aegis_nothing
+  'builtin' 'zle' -N __aegis-answer __aegis_answer
+  __aegis_listen
+  [[ -z "${__aegis_ask[*]}" ]] || 'builtin' 'zle' -F -w "${__aegis_ask[@]}" __aegis-answer
   __aegis_bind_keys
   __aegis_due=(1)
 }

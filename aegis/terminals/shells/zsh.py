@@ -8,6 +8,7 @@ until zsh has read it, and the texts of typed commands, until ``read_typed`` tak
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,9 @@ ZDOTDIR = ".zdotdir"
 
 USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
 """Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
+
+ASK_FILE = "ask"
+"""The FIFO that the line editor watches: a byte in it asks for the length of the line."""
 
 _AGAIN_FILE = "again.zsh"
 
@@ -58,6 +62,20 @@ class ZshAdapter(ShellAdapter):
         """
         return SUBMIT_KEY + b"x", self.interrupt_line
 
+    def ask_line(self) -> bytes | None:
+        """Ask by the FIFO: a key would close a menu, a listing, or a row of kills."""
+        try:
+            fifo = os.open(self.directory / ASK_FILE, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:  # no hook listens
+            return None
+        try:
+            os.write(fifo, b"?")
+        except OSError:
+            return None
+        finally:
+            os.close(fifo)
+        return b""
+
     def read_typed(self, number: int) -> str | None:
         """The text of the typed command whose start mark had this number, once."""
         data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
@@ -87,7 +105,8 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 def _write(directory: Path) -> bytes:
     """Put all files and a new secret into the directory; gives the secret."""
-    remove_left(directory, ["typed.*"])
+    remove_left(directory, ["typed.*", ASK_FILE])
+    os.mkfifo(directory / ASK_FILE, 0o600)
     (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
