@@ -139,6 +139,13 @@ class Turn:
         await self._ask(request, partial(self._sent, command))
         await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
 
+    async def erase(self, step: s.EraseStep) -> None:
+        """Type half a line and erase it, where nothing runs; then run a command."""
+        if not await self._is_quiet(step.terminal):
+            return
+        await self._keys(step.terminal, step.keys, "keys")
+        await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
     async def _is_quiet(self, terminal: str) -> bool:
         waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
         return waited.value is not None and waited.value.reason == "ended"
@@ -433,6 +440,7 @@ _DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
     s.OpenQuoteStep: Turn.open_quote,
     s.NothingStep: Turn.nothing,
     s.TypeStep: Turn.type,
+    s.EraseStep: Turn.erase,
     s.InterruptStep: Turn.interrupt,
     s.BroadcastStep: Turn.broadcast,
     s.SubscribeStep: Turn.subscribe,
