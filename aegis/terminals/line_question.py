@@ -28,6 +28,9 @@ MAX_WAIT_S = 5.0
 HOLD_S = 0.1
 """Seconds that output waits for the answer, which takes a fraction of a millisecond."""
 
+CLOCK_S = 0.001
+"""Times that differ by less are the same: sums of seconds are not exact."""
+
 MAX_HELD_BYTES = 64 * 1024
 """Held output beyond this is passed on: it is not what the editor draws."""
 
@@ -78,13 +81,13 @@ class LineQuestion:
     def look(self) -> None:
         """Time has passed: ask if it is time to."""
         now = trio.current_time()
-        if self._look_at is None or now < self._look_at:
+        if self._look_at is None or now < self._look_at - CLOCK_S:
             return
         self._look_at = None
         rested_s = now - self._last_key
         if self._is_open or not self._boundaries().can_ask():
             return
-        if rested_s < ASK_AFTER_S:
+        if rested_s < ASK_AFTER_S - CLOCK_S:
             self._plan(ASK_AFTER_S - rested_s)
         elif self._lists() or not self._shell.waits_for_keys():
             self._wait_s = min(2 * self._wait_s, MAX_WAIT_S)
@@ -134,7 +137,7 @@ class LineQuestion:
 
     def overdue(self) -> bytes:
         """The output that was held back for an answer that did not come in its time."""
-        return self.release() if trio.current_time() >= self._held_until else b""
+        return self.release() if trio.current_time() >= self._held_until - CLOCK_S else b""
 
     def release(self) -> bytes:
         """The output that is held back. It is held no longer."""

@@ -137,7 +137,7 @@ class OutputReaders:
             case FetchPrinted():
                 self._flush()
                 tracker = self._tracker()
-                output = NO_OUTPUT if tracker is None else tracker.output_so_far()
+                output = NO_OUTPUT if tracker is None else tracker.printed.so_far()
                 reply.send(PrintedSoFar(output=output, raw_end=self._raw_log.position))
 
     def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:

@@ -101,7 +101,7 @@ class RunningShell:
 
         Otherwise they count as sent.
         """
-        waiting = self.outgoing_size + self.tracker.held_bytes
+        waiting = self.outgoing_size + self.tracker.incoming.held_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
         tty = self.process.line_discipline()

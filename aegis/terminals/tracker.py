@@ -6,7 +6,7 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ from aegis.terminals.capture import CapturedOutput, without_first_line_feed, wit
 from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
+from aegis.terminals.line_drop import LineDrop
 from aegis.terminals.line_question import LineQuestion
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
@@ -35,9 +36,6 @@ from aegis.terminals.visible import Visible
 from aegis.terminals.whereabouts import Reports
 
 log = structlog.get_logger("aegis.terminals")
-
-DROP_ROUNDS = 3
-"""How often the keys that drop an incomplete text are tried, in turn."""
 
 
 class Tracker:
@@ -67,10 +65,9 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
-        self._incomplete = False
-        self._drops: Iterator[bytes] = iter(())
-        self._has_echo = False
+        self.incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self._incomplete = self._has_echo = False
+        self._drop = LineDrop(shell)
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
@@ -109,7 +106,7 @@ class Tracker:
             self._visible.pass_on()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
-        self._incoming.release()
+        self.incoming.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(APART_S)
         self._tell_typing()
@@ -151,7 +148,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_line(self.output_so_far())
+        self._rearmed = without_last_line(self.printed.so_far())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -187,7 +184,7 @@ class Tracker:
 
     def keys(self, writer: str, data: bytes) -> None:
         """Somebody sends keys."""
-        self._incoming.keys(writer, data)
+        self.incoming.keys(writer, data)
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
@@ -196,20 +193,15 @@ class Tracker:
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
-        self._incoming.signal(writer, send, is_interrupt=is_interrupt)
+        self.incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
-
-    @property
-    def held_bytes(self) -> int:
-        """How many bytes of keys wait for a submission to be read."""
-        return self._incoming.held_bytes
 
     def look_again(self) -> None:
         """Time has passed. What is still not answered was read by a program.
 
         Keys that waited for a submission to be read go out; a probe is sent once more.
         """
-        self._incoming.release()
+        self.incoming.release()
         self._take(self._streams.feed(self._question.overdue()))
         self._question.look()
         self._tell_typing()
@@ -217,7 +209,7 @@ class Tracker:
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
         if self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
-            self._drop_line()
+            self._drop.again()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
 
@@ -258,12 +250,8 @@ class Tracker:
             return
         self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._visible.position)
+            msg.OutputSoFar(call=call, output=self.printed.so_far(), raw_end=self._visible.position)
         )
-
-    def output_so_far(self) -> CapturedOutput:
-        """What the command in flight, or the start of the shell, has printed."""
-        return self.printed.so_far()
 
     @property
     def is_running(self) -> bool:
@@ -300,7 +288,7 @@ class Tracker:
             return
         self._boundaries.submitted()
         self._streams.submitted()
-        self._incoming.submitting(len(data))
+        self.incoming.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -394,15 +382,7 @@ class Tracker:
         self.printed.set_aside(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._drops = iter(self.adapter.drops * DROP_ROUNDS)
-            self._drop_line()
-
-    def _drop_line(self) -> None:
-        """Send the next key that drops an incomplete text, and look later whether it did."""
-        drop = next(self._drops, b"")
-        if drop:
-            self._shell.write(drop)
-            self._shell.look_again_after(PROBE_S)
+            self._drop.begin(self.adapter.drops)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -434,7 +414,7 @@ class Tracker:
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
-            self._drop_line()
+            self._drop.again()
         pending = self._pending
         if pending is None:
             return
@@ -464,7 +444,7 @@ class Tracker:
         self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
-        writer, known = self._boundaries.typing, self.typing
-        if writer != (known and known.writer):
+        writer = self._boundaries.typing
+        if writer != (self.typing and self.typing.writer):
             self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
             self._tell(msg.TypingChanged(typing=self.typing))

@@ -27,15 +27,7 @@ from aegis.chaos.checking.happenings import (
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.asking import Answered, Asker
 from aegis.chaos.histories.client import Client
-from aegis.chaos.histories.commands import (
-    HERE,
-    KINDS,
-    LONG,
-    OPEN,
-    TYPED,
-    Kind,
-    make_command,
-)
+from aegis.chaos.histories.commands import HERE, KINDS, LONG, OPEN, TYPED, Kind, make_command
 from aegis.chaos.histories.notebook import Notebook
 from aegis.errors import IncompleteInput
 from aegis.protocol import control
@@ -141,10 +133,9 @@ class Turn:
 
     async def erase(self, step: s.EraseStep) -> None:
         """Type half a line and erase it, where nothing runs; then run a command."""
-        if not await self._is_quiet(step.terminal):
-            return
-        await self._keys(step.terminal, step.keys, "keys")
-        await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+        if await self._is_quiet(step.terminal):
+            await self._keys(step.terminal, step.keys, "keys")
+            await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
 
     async def _is_quiet(self, terminal: str) -> bool:
         waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))

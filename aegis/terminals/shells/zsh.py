@@ -64,8 +64,9 @@ class ZshAdapter(ShellAdapter):
 
     def ask_line(self) -> bytes | None:
         """Ask by the FIFO: a key would close a menu, a listing, or a row of kills."""
+        path = self.directory / ZDOTDIR / ASK_FILE
         try:
-            fifo = os.open(self.directory / ASK_FILE, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:  # no hook listens
             return None
         try:
@@ -105,9 +106,9 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 def _write(directory: Path) -> bytes:
     """Put all files and a new secret into the directory; gives the secret."""
-    remove_left(directory, ["typed.*", ASK_FILE])
-    os.mkfifo(directory / ASK_FILE, 0o600)
+    remove_left(directory, ["typed.*", f"{ZDOTDIR}/{ASK_FILE}"])
     (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
+    os.mkfifo(directory / ZDOTDIR / ASK_FILE, 0o600)
     return write_secret(directory)

@@ -206,7 +206,7 @@ __aegis_listen() {
   (( $#__aegis_ask )) && return
   local -i fd=0
   zmodload zsh/system 2>/dev/null || return 0
-  builtin sysopen -rw -o cloexec -u fd $__aegis_dir[1]/ask 2>/dev/null && __aegis_ask=($fd)
+  builtin sysopen -rw -o cloexec -u fd $__aegis_dir[1]/.zdotdir/ask 2>/dev/null && __aegis_ask=($fd)
 }
 
 # $1 is the descriptor; $2, if it is there, says what is wrong with it.
