@@ -397,6 +397,15 @@ def test_the_phase(steps: list[Step], phase: Phase) -> None:
             None,
             id="a paste is done",
         ),
+        pytest.param(
+            [keys(b"\x1b[200~a\rb\x1b[20"), keys(b"1~\r"), begins(2), ends(3), prompt(3)],
+            None,
+            None,
+            id="a paste whose end was cut in two",
+        ),
+        pytest.param(
+            [keys(b"\x1b"), keys(b"[200~a\r")], ANN, None, id="a paste whose begin was cut in two"
+        ),
         pytest.param([keys(b"if\r"), secondary(1)], ANN, None, id="a secondary prompt"),
         pytest.param(
             [keys(b"if\r"), secondary(1), keys(b"\x03"), ends(2, 130)], None, None, id="and its end"
