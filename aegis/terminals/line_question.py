@@ -51,6 +51,7 @@ class LineQuestion:
         self._wait_s = ASK_AFTER_S
         self._look_at: float | None = None
         self._is_open = False
+        self._was_asked = False
         self._held: bytes | None = None
         self._held_until = 0.0
         self._is_below_prompt = False
@@ -58,6 +59,7 @@ class LineQuestion:
     def typed(self) -> None:
         """Keys were sent to the shell."""
         self._last_key, self._wait_s = trio.current_time(), ASK_AFTER_S
+        self._was_asked = False
         self._plan(ASK_AFTER_S)
 
     def prompted(self) -> None:
@@ -85,7 +87,7 @@ class LineQuestion:
             return
         self._look_at = None
         rested_s = now - self._last_key
-        if self._is_open or not self._boundaries().can_ask():
+        if self._is_open or self._was_asked or not self._boundaries().can_ask():
             return
         if rested_s < ASK_AFTER_S - CLOCK_S:
             self._plan(ASK_AFTER_S - rested_s)
@@ -96,7 +98,7 @@ class LineQuestion:
             self._ask()
 
     def _plan(self, wait_s: float) -> None:
-        if self._look_at is None and self._boundaries().can_ask():
+        if self._look_at is None and not self._was_asked and self._boundaries().can_ask():
             self._look_at = trio.current_time() + wait_s
             self._shell.look_again_after(wait_s)
 
@@ -113,7 +115,7 @@ class LineQuestion:
         if keys is None:
             return
         self._boundaries().asked()
-        self._is_open = True
+        self._is_open = self._was_asked = True
         if self._adapter().redraw is not None:
             self._held, self._held_until = b"", trio.current_time() + HOLD_S
             self._shell.look_again_after(HOLD_S)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aegis.clock import utc_now
-from tests.e2e.conftest import NewTerminal
+from tests.e2e.conftest import NewTerminal, needs_zsh
 from tests.e2e.harness import GUARD_S, LiveTerminal
 from tests.e2e.screens import look, wait_screen
 
@@ -223,4 +223,32 @@ def test_trap_36_who_is_refused_is_told_who_types_since_when_and_what_to_do(
         assert part in error
     assert " s, since " in error
     terminal.keys("\x03")
+    assert terminal.run("echo mine")["stdout"] == "mine\n"
+
+
+@pytest.mark.parametrize("shell", [pytest.param("zsh", marks=needs_zsh)])
+def test_trap_36_in_zsh_a_row_of_kills_stays_one_though_the_line_is_asked_about_between_them(
+    terminal: LiveTerminal,
+) -> None:
+    before = terminal.raw()
+    terminal.keys("echo aa bb\x17", from_handle="ann")
+    wait_screen(terminal, lambda _: b"P;k=l" in terminal.raw()[len(before) :])
+    terminal.keys("\x17", from_handle="ann")
+    terminal.keys("\x19\r", from_handle="ann")
+    assert terminal.run("echo mine")["stdout"] == "mine\n"
+    assert terminal.records()[0]["stdout"] == "aa bb\n"
+
+
+@pytest.mark.skipif(which("fish") is None, reason="no fish")
+@pytest.mark.parametrize("shell", ["fish"])
+def test_trap_36_in_fish_an_open_pager_is_no_empty_line(terminal: LiveTerminal) -> None:
+    before = terminal.raw()
+    terminal.keys("\t", from_handle="ann")
+    wait_screen(terminal, lambda _: b"P;k=l" in terminal.raw()[len(before) :])
+    screen = look(terminal)["lines"]
+    assert terminal.refusal("echo mine", timeout=0.2).code == "busy"
+    assert look(terminal)["lines"] == screen
+    terminal.keys("\x15", from_handle="ann")
+    wait_typing(terminal, "agent:ann")
+    terminal.keys("\x03", from_handle="ann")
     assert terminal.run("echo mine")["stdout"] == "mine\n"
