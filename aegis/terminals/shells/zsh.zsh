@@ -215,6 +215,8 @@ __aegis_answer() {
   if [[ -n ${2-} ]]; then
     builtin zle -F $1
   elif builtin sysread -i $1 question; then
+    # A kill that follows one before the question is still added to it.
+    [[ ${LASTWIDGET-} != *kill* ]] || builtin zle -f kill 2>/dev/null
     __aegis_report
   fi
 }
