@@ -249,7 +249,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
 @attrs.frozen(kw_only=True)
 class ListTerminals(Command[TerminalList]):
-    """List the open terminals: where each stands, what it does, who subscribes to it."""
+    """List the open terminals: state, who types, who subscribes."""
 
 
 @attrs.frozen(kw_only=True)
