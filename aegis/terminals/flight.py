@@ -22,6 +22,7 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import CommandStarted
@@ -51,6 +52,7 @@ class Flight:
         self.shell = ""
         self.cursor = 0
         self.cwd = cwd
+        self._is_removed = False
 
     @classmethod
     def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
@@ -64,7 +66,12 @@ class Flight:
         noted = _commands(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
-        flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
+        before = _given_before(fields)
+        if before - given > sum(each.seq > given for each in noted):
+            name = note.path.parent.name
+            log.warning("ledger lost records", terminal=name, ends=given, given=before)
+        highest = max(highest, before)
+        flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
         flight._found = {each.seq: each for each in noted if each.seq > last_seq}
         flight._shown = set(flight._found)
         return flight
@@ -241,7 +248,8 @@ class Flight:
         return seq in self._shown
 
     def moved(self, cwd: str | None) -> None:
-        """The prompt stands in ``cwd`` now."""
+        """The prompt is shown in ``cwd`` now; None: in a directory that was removed."""
+        self._is_removed = cwd is None
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
             self._note_down()
@@ -304,7 +312,7 @@ class Flight:
             seq=self._next_seq,
             cmd=call.cmd,
             writer=call.writer,
-            cwd=self.cwd,
+            cwd=None if self._is_removed else self.cwd,
             started_at=utc_now(),
             moment_s=moment_s,
             raw_start=self.cursor,
@@ -360,7 +368,13 @@ class Flight:
         if command is not None:
             commands.append(command)
         self._owes_write = True
-        self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
+        self._note.write(
+            {
+                "commands": [each.note() for each in commands],
+                "cwd": self.cwd,
+                "next": self._next_seq,
+            }
+        )
         self._owes_write = False
 
 
@@ -381,6 +395,12 @@ def _begun(news: CommandStarted, seq: int) -> InFlight:
 
 def _is_submission(command: InFlight, number: int) -> bool:
     return command.began_at is None and command.call == number
+
+
+def _given_before(fields: Mapping[str, Any]) -> int:
+    """The highest number that was given, as the note says; -1 if it does not."""
+    following = fields.get("next")
+    return following - 1 if type(following) is int else -1
 
 
 def _commands(fields: Mapping[str, Any]) -> list[InFlight]:

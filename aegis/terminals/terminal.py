@@ -11,6 +11,7 @@ are gone was killed with them; what the present one still does, or did unheard, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import structlog
@@ -21,7 +22,6 @@ from aegis.announcing import announce
 from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import Note
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
@@ -31,6 +31,7 @@ from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
+from aegis.terminals.aside import open_note
 from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
@@ -103,7 +104,7 @@ class Terminal(Front):
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.end = await synced_end(self._writer)
         self._last_record, given = self._history.last()
-        note = Note.open(self._files.note, self._flusher)
+        note = open_note(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
         self._recorder = Recorder(self._writer, self._retry_soon, self._flight.is_shown)
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
@@ -123,7 +124,9 @@ class Terminal(Front):
             self.context.system, self._standing, self._flight, self._wakes, self._info
         )
         self._shell.tell(msg.Introduce())
-        self._wakes.start(self.context.start_soon)
+        self._wakes.start(
+            self.context.start_soon, partial(self.context.system.registry.find, "inbox")
+        )
         announce(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
@@ -310,8 +313,7 @@ class Terminal(Front):
 
     def _shell_failed(self, why: str) -> None:
         self._standing.state, self._standing.failure = "failed", why
-        name = self._settings.name
-        self._runs.fail_waiting(Unavailable(f"terminal {name!r} has failed: {why}"))
+        self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} has failed: {why}"))
         self._waits.failed(why)
         self._prompt_waiters.answer_all(self._info)
 
@@ -334,7 +336,8 @@ class Terminal(Front):
             raw_end=news.raw_end,
         )
         self._flight.finished(command.seq, outcome)
-        self._recorder.append(final_record(command, news.output, outcome), call)
+        untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
+        self._recorder.append(final_record(command, news.output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
         if self._runs.failed(news):

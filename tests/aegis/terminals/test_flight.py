@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from actors import Reply
 from actors.timers import Timers
@@ -321,3 +322,20 @@ def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
 ) -> None:
     """After a loss of power its place may lie ahead of the output: a command was passed over."""
     assert heard_up_to(last) == heard
+
+
+async def test_no_number_is_given_again_though_the_ledger_has_lost_its_end(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        for number in (1, 2, 3):
+            first.submit(call(number), 1.0)
+            first.begin(started(100 * number, call=number))
+            first.end(100 * number, None)
+            first.recorded(4 + number)
+        first.moved("/tmp")
+    with capture_logs() as logs, flight(tmp_path, last_seq=5) as second:
+        assert second.unrecorded() == []
+        second.submit(call(4), 2.0)
+        assert second.command is not None
+        assert second.command.seq == 8
+    [lost] = [each for each in logs if each["event"] == "ledger lost records"]
+    assert (lost["ends"], lost["given"]) == (5, 7)
