@@ -48,6 +48,9 @@ MAX_DAMAGED = 100
 
 MAX_SHOWN = 3
 
+LINE_FIFO = "/.zdotdir/ask"
+"""The end of the path of the one FIFO in a state (``aegis.terminals.shells.zsh``)."""
+
 VERSION = 1
 """Of all documents: those of another version are refused where they are read."""
 
@@ -143,7 +146,8 @@ def _remember(registry: WritableRegistry, state: State, state_id: str, digest: s
 def check_owners(state: State) -> None:
     """Raise ``UnsafeFile`` unless all that is below the state's directory is this user's own.
 
-    Directories that nobody else may write to, regular files with one name, and sockets; no links.
+    Directories that nobody else may write to, regular files with one name, sockets, and the FIFO
+    of a zsh; no links.
     Raises ``OSError``.
     """
     for entry in every_entry(str(state.directory)):
@@ -153,8 +157,19 @@ def check_owners(state: State) -> None:
             continue
         if stat.S_ISDIR(found.st_mode):
             check_directory(entry.path, found)
-        elif not (stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()):
+        elif not _is_own_channel(entry.path, found):
             check_file(entry.path, found)
+
+
+def _is_own_channel(path: str, found: os.stat_result) -> bool:
+    """Whether it is a socket, or the FIFO by which a zsh is asked about its line, of this user.
+
+    Both hold nothing. A daemon that was killed leaves them behind.
+    """
+    is_channel = stat.S_ISSOCK(found.st_mode) or (
+        stat.S_ISFIFO(found.st_mode) and path.endswith(LINE_FIFO)
+    )
+    return is_channel and found.st_uid == os.geteuid()
 
 
 def forged_files(state: State, seals: Seals) -> list[str]:

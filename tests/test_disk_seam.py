@@ -26,6 +26,7 @@ PAST_IT = {
     "aegis/terminals/restoring.py": "directories of the user",
     "aegis/terminals/shells/startup.py": "start-up files: between the daemon and one shell",
     "aegis/terminals/shells/choice.py": "start-up files",
+    "aegis/terminals/shells/zsh.py": "the FIFO by which a shell is asked about its line",
 }
 """Who calls the system about files, and what about. None of it is durable state."""
 

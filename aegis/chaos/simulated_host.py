@@ -106,6 +106,10 @@ class SimulatedPty:
             line_ends=_LINE_ENDS,
         )
 
+    def has_unread_keys(self) -> bool:
+        """Whether keys wait for whoever reads next."""
+        return not self._is_open or self._tty.has_input
+
     async def wait(self) -> int:
         """Wait for the end of the shell, and take its status."""
         await self._process.ended.wait()

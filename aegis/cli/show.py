@@ -95,6 +95,18 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes % 60}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
 
 
+def shown_state(info: Mapping[str, Any]) -> str:
+    """The state of a terminal: ``running``, or ``typing: human, 40 s`` where somebody types."""
+    typing = info.get("typing")
+    if info["state"] != "idle" or typing is None:
+        return str(info["state"])
+    from datetime import UTC, datetime
+
+    begun = datetime.fromisoformat(typing["since"])
+    seconds = max(0, round((datetime.now(UTC) - begun).total_seconds()))
+    return f"typing: {typing['writer']}, {seconds} s"
+
+
 EXIT_UNKNOWN = 125
 """What a verb exits with that would exit as a command did, when that is not known."""
 

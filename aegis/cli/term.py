@@ -9,6 +9,7 @@ from aegis.cli.show import (
     print_lines,
     record_block,
     say,
+    shown_state,
     table,
 )
 from aegis.cli.verb import WHOLE, Daemon, Group, argument, as_text, flag, from_here, option, verb
@@ -74,7 +75,7 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             info["name"],
-            info["state"],
+            shown_state(info),
             info["shell"],
             info["pid"],
             f"{info['cols']}x{info['rows']}",

@@ -80,11 +80,20 @@ class CommandRecord:
 
 
 @attrs.frozen(kw_only=True)
+class Typing:
+    """An unfinished line at the prompt, typed by ``writer`` ``since`` then. It keeps runs away."""
+
+    writer: str
+    since: str
+
+
+@attrs.frozen(kw_only=True)
 class TerminalInfo:
     """A terminal as it is now. ``restarts`` counts fresh shells after the first.
 
-    ``stderr`` says whether standard error of commands is told apart. ``node`` is the place where it
-    runs; ``unreachable``: the connection to that is cut, and the rest is what was known last.
+    ``typing`` is null when no line at the prompt is unfinished. ``stderr`` says whether standard
+    error of commands is told apart. ``node`` is the place where it runs; ``unreachable``: the
+    connection to that is cut, and the rest is what was known last.
     """
 
     name: str
@@ -102,6 +111,7 @@ class TerminalInfo:
     restarts: int
     node: str
     stderr: StandardError = "merged"
+    typing: Typing | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -246,7 +256,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
 @attrs.frozen(kw_only=True)
 class ListTerminals(Command[TerminalList]):
-    """List the open terminals: where each stands, what it does, who subscribes to it."""
+    """List the open terminals: state, who types, who subscribes."""
 
 
 @attrs.frozen(kw_only=True)

@@ -27,6 +27,9 @@ import attrs
 from aegis.terminals.keystrokes import Keystrokes
 from aegis.terminals.osc133 import Mark
 
+INTERRUPTED = 130
+"""The status of a line that a Ctrl-C dropped."""
+
 
 class Phase(enum.Enum):
     """Where the shell stands. ``RETURNING``: a line has ended, its prompt is on the way."""
@@ -196,6 +199,19 @@ class Boundaries:
         """Whether the shell stands at a prompt with an empty line, as far as can be known."""
         return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
 
+    def can_ask(self) -> bool:
+        """Whether the line editor may be asked for its line, and that line may be empty."""
+        return self.phase is Phase.PROMPT and self._keys.may_be_empty
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether TAB is among the keys of the line at the prompt."""
+        return self._keys.has_completed
+
+    def asked(self) -> None:
+        """The line editor is asked for the length of its line now."""
+        self._keys.probed()
+
     def is_line_empty(self) -> bool:
         """Whether keys that are sent now begin a line, at this prompt or the one on its way."""
         is_next = self.phase in (Phase.PROMPT, Phase.RETURNING)
@@ -257,7 +273,12 @@ class Boundaries:
         if on:
             # The prompt stands, even one that lost its mark for once: a D came, no command is open.
             due = self.phase is Phase.RETURNING or (self.phase is Phase.STARTING and self._number)
-            return self._prompted() if due else []
+            if due:
+                return self._prompted()
+            # The editor read our text to its end and reads on, and no C or D came between: a
+            # secondary prompt whose mark is missing (a readonly PS2, a theme that took the widget).
+            reads_on = self.phase is Phase.SUBMITTED and self._let_go
+            return [self._secondary_prompt(ours=self._submission)] if reads_on else []
         if self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
             return []
         self._let_go = True
@@ -336,11 +357,22 @@ class Boundaries:
             return self._end_lost(mark)
         if self.phase in (Phase.STARTING, Phase.RETURNING):
             return self._prompted()
-        if self._let_go:
+        if self._let_go or self.phase is Phase.SECONDARY:
             # A line was read, and nobody said so: the hook was not in PROMPT_COMMAND.
-            self._keys.take_line_end()
-            return self._prompted()
+            return [*self._unmarked_end(), *self._prompted()]
         return []
+
+    def _unmarked_end(self) -> list[Happening]:
+        """The primary prompt is back after a line that had neither C nor D.
+
+        It was our submission, unless somebody else's Enter is unanswered.
+        """
+        if not self._submission or self._keys.has_enter():
+            self._keys.take_line_end()
+            return []
+        self._submission = False
+        exit_code = INTERRUPTED if self._keys.take_interrupt() else self._last_exit
+        return [NothingRan(submitted=True, exit=exit_code, previous=self._last_exit)]
 
     def _end_lost(self, mark: Mark) -> list[Happening]:
         assert self._open is not None
@@ -353,20 +385,21 @@ class Boundaries:
     def _prompted(self) -> list[Happening]:
         self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
         self._let_go = False
+        self._keys.fresh_line()
         self._continuations = 0
         return [Prompted()]
 
     def _other_prompt(self, mark: Mark) -> list[Happening]:
         if mark.params.get("k") == "s":
-            return [self._secondary_prompt(mark)]
+            ours = mark.submitted and (self._submission or self._open_is_ours)
+            return [self._secondary_prompt(ours=ours)]
         if mark.params.get("k") == "e":
             return self._output_ends(mark)
         if mark.params.get("k") == "l" and mark.length is not None:
             return self._line_report(mark.length, rearmed=mark.params.get("r") == "1")
         return []
 
-    def _secondary_prompt(self, mark: Mark) -> Secondary:
-        ours = mark.submitted and (self._submission or self._open_is_ours)
+    def _secondary_prompt(self, *, ours: bool) -> Secondary:
         if not ours:
             self._keys.line_goes_on(self._keys.take_enter())
         if self._open is None:

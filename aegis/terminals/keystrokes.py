@@ -12,12 +12,17 @@ import re
 
 import attrs
 
+from aegis.terminals.line_keys import LineKeys
+
 MAX_LINE_ENDS = 64
 """So many unanswered line ends are remembered with their writers; older ones are forgotten."""
 
 _REDRAW = b"\x0c"
 """Ctrl-L, with which people clear the screen: it leaves an empty line empty, unless it was bound to
 something else. So alone it is no line half typed, but a reason to ask the shell."""
+
+_HALF_PASTE_MARK = re.compile(rb"\x1b(?:\[(?:2(?:0[01]?)?)?)?\Z")
+"""What may be the beginning of a sequence that begins or ends a paste, cut by a write."""
 
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b")
 
@@ -38,7 +43,24 @@ class Keystrokes:
         self._ahead: str | None = None
         self._enters_ahead: list[str] = []
         self._in_paste = False
+        self._half = b""
         self._since_probe = False
+        self._line = LineKeys()
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether somebody is typing a line, it may be empty, and the editor may be asked."""
+        return self.typing is not None and self._line.may_be_empty
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether TAB is among the keys of the line."""
+        return self._line.has_completed
+
+    def fresh_line(self) -> None:
+        """A new prompt stands. Keys sent while a command ran count as read by that command."""
+        if self._tail is None:
+            self._line.reset()
 
     @property
     def typing(self) -> str | None:
@@ -65,6 +87,10 @@ class Keystrokes:
     def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
         """``writer`` sends ``data``; ``at_prompt``: no command runs that would read it."""
         self._since_probe = True
+        self._line.sent(data)
+        data = self._half + data
+        half = _HALF_PASTE_MARK.search(data)
+        self._half = b"" if half is None else half.group()
         for token in _TOKEN.findall(data):
             self._take(writer, token, at_prompt)
 
@@ -114,6 +140,13 @@ class Keystrokes:
         elif self._enters_ahead:
             self._enters_ahead.pop(0)
 
+    def take_interrupt(self) -> bool:
+        """Remove the oldest line end if it is a Ctrl-C. Return whether it was."""
+        if not self._ends or not self._ends[0].interrupt:
+            return False
+        self._ends.pop(0)
+        return True
+
     def command_began(self) -> None:
         """What is not answered yet may now go to the command."""
         behind = self._tail or (self._ends[-1].writer if self._ends else None)
@@ -139,6 +172,10 @@ class Keystrokes:
         self._ahead = None
         if self._since_probe:
             return
+        if length:
+            self._line.is_not_empty()
+        else:
+            self._line.reset()
         self._ends.clear()
         self._enters_ahead.clear()
         self._tail = (writer or "human") if length else None

@@ -14,7 +14,14 @@ import attrs
 from actors.messages import Request
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.screens import Screen
-from aegis.protocol.terminals import CommandRecord, Done, Integration, NeedsInput, TerminalInfo
+from aegis.protocol.terminals import (
+    CommandRecord,
+    Done,
+    Integration,
+    NeedsInput,
+    TerminalInfo,
+    Typing,
+)
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 
@@ -165,9 +172,9 @@ class DirectoryChanged:
 
 @attrs.frozen(kw_only=True)
 class TypingChanged:
-    """``who`` has a half-typed line at the prompt; None: nobody."""
+    """``typing`` says who has an unfinished line at the prompt; None: nobody."""
 
-    who: str | None
+    typing: Typing | None
 
 
 @attrs.frozen(kw_only=True)
@@ -332,7 +339,7 @@ class Introduction:
     was_prompted: bool
     at_prompt: bool
     cwd: str | None
-    typing: str | None
+    typing: Typing | None
     submitted: int | None
     needs_input: NeedsInput | None
     failure: str

@@ -18,7 +18,6 @@ from aegis.errors import AegisError, Busy
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.bell import Bell
-from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.heard import Heard
 from aegis.terminals.messages import (
@@ -57,9 +56,6 @@ class Followed(Protocol):
 
     def newest_line(self) -> str:
         """What it printed last."""
-
-    def output_so_far(self) -> CapturedOutput:
-        """What it printed, as its record would have it."""
 
 
 @attrs.define(eq=False)
@@ -137,7 +133,7 @@ class OutputReaders:
             case FetchPrinted():
                 self._flush()
                 tracker = self._tracker()
-                output = NO_OUTPUT if tracker is None else tracker.output_so_far()
+                output = NO_OUTPUT if tracker is None else tracker.printed.so_far()
                 reply.send(PrintedSoFar(output=output, raw_end=self._raw_log.position))
 
     def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:

@@ -82,6 +82,9 @@ class ShellProcess(Protocol):
     def line_discipline(self) -> LineDiscipline | None:
         """How the tty takes keys now; None once it is closed."""
 
+    def has_unread_keys(self) -> bool:
+        """Whether keys wait in the tty for a program to read them, or that cannot be known."""
+
     async def wait(self) -> int:
         """Wait for the end: the exit code, or minus the number of a signal."""
 

@@ -17,6 +17,7 @@ import os
 import shutil
 import signal
 import struct
+import sys
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -333,6 +334,23 @@ class PtyProcess(PtyMaster):
             echoes=bool(local & termios.ECHO),
             line_ends=_line_ends(attributes),
         )
+
+    def has_unread_keys(self) -> bool:
+        """Whether keys wait in the tty for a program to read them, or that cannot be known.
+
+        Only the slave's side has a count of them.
+        """
+        try:
+            slave = os.open(self.slave_name, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return True
+        try:
+            count = fcntl.ioctl(slave, termios.FIONREAD, bytes(4))
+        except OSError:
+            return True
+        finally:
+            os.close(slave)
+        return bool(int.from_bytes(count, sys.byteorder))
 
     def start_character(self) -> bytes:
         """What makes the tty go on after a Ctrl-S; empty if it has no flow control.

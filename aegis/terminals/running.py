@@ -10,7 +10,7 @@ import trio
 from aegis.errors import Busy, InvalidRequest
 from aegis.terminals.bell import Bell
 from aegis.terminals.line_length import MAX_LINE_BYTES, LineInHand
-from aegis.terminals.process_host import ErrorTerminal, ShellProcess
+from aegis.terminals.process_host import ErrorTerminal, ProcessHost, ShellProcess
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
@@ -67,6 +67,19 @@ class RunningShell:
         """Whether the shell itself would read what is typed, as far as can be known."""
         return self.process.foreground_pgrp() in (None, self.process.pid)
 
+    def waits_for_keys(self, host: ProcessHost) -> bool:
+        """Whether it has read every key sent to it, and its line editor waits for more."""
+        process = self.process
+        tty = process.line_discipline()
+        if tty is None or tty.is_canonical or tty.echoes or not self.is_in_front:
+            return False
+        if self.outgoing_size or process.has_unread_keys():
+            return False
+        if not self.tracker.adapter.uses_readline:
+            return True  # it polls several descriptors: what it waits for cannot be seen
+        program = host.program_of(process.pid, tty.name)
+        return program is not None and program.reads is not False
+
     def send(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
         if not self.outgoing_size:
@@ -88,7 +101,7 @@ class RunningShell:
 
         Otherwise they count as sent.
         """
-        waiting = self.outgoing_size + self.tracker.held_bytes
+        waiting = self.outgoing_size + self.tracker.incoming.held_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
         tty = self.process.line_discipline()

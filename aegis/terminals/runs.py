@@ -199,6 +199,7 @@ class Runs:
             call.timeout_s,
             self._flight.command,
             standing.typing,
+            trio.current_time() - standing.typing_began,
             standing.needs_input,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
 from aegis.names import shorten
-from aegis.protocol.terminals import NeedsInput
+from aegis.protocol.terminals import NeedsInput, Typing
 from aegis.terminals.line_length import MAX_LINE_BYTES
 from aegis.terminals.record import InFlight
 
@@ -18,12 +18,14 @@ def not_typed(
     terminal: str,
     timeout_s: float,
     running: InFlight | None,
-    typing: str | None,
+    typing: Typing | None,
+    typing_s: float = 0.0,
     needs: NeedsInput | None = None,
 ) -> AegisError:
     """Why a command was not typed within its time: who has the terminal, or nobody answers.
 
-    ``needs`` is what the running command waits for.
+    ``typing_s`` is how long ``typing`` has lasted, in seconds. ``needs`` is what the running
+    command waits for.
     """
     within = f"within {timeout_s:g} s"
     if running is not None:
@@ -38,8 +40,10 @@ def not_typed(
         )
     if typing is not None:
         return Busy(
-            f"terminal {terminal!r} was busy: {typing} is typing a line there; your command "
-            f"was not typed {within}. Try again later, or use another terminal"
+            f"terminal {terminal!r} was busy: {typing.writer} is typing a line there, for "
+            f"{typing_s:.0f} s, since {typing.since}; your command was not typed {within}. "
+            "Try again later, use another terminal, or clear that line with aegis_term_keys and "
+            r"keys '\x03' (Ctrl-C)"
         )
     return Unavailable(
         f"the shell of terminal {terminal!r} showed no prompt {within}; your command was not typed"
@@ -63,11 +67,13 @@ def line_too_long(terminal: str, length: int) -> str:
     )
 
 
-def held_by(running: InFlight | None, typing: str | None) -> str | None:
+def held_by(running: InFlight | None, typing: Typing | None) -> str | None:
     """Who has the terminal while somebody's command waits for it; None if nobody has."""
     if running is not None:
         return f"waiting: {running.writer} runs {shown(running.cmd)} (seq {running.seq})"
-    return None if typing is None else f"waiting: {typing} is typing a line"
+    if typing is None:
+        return None
+    return f"waiting: {typing.writer} is typing a line, since {typing.since}"
 
 
 def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:

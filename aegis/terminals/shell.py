@@ -92,8 +92,7 @@ class Shell(Actor[ShellMessage]):
             cleaner=self._cleaner,
             host=host,
         )
-        self._host = host
-        self._groups = groups
+        self._host, self._groups = host, groups
         self._rows, self._cols = settings.rows, settings.cols
         self._running: RunningShell | None = None
         self._cleaning: RunningShell | None = None
@@ -103,12 +102,10 @@ class Shell(Actor[ShellMessage]):
         self._cwd = settings.cwd
         self._news = NewsLog()
         self._shells: list[str] = []
-        self._first_cursor = 0
-        self._promptless = 0
-        self._is_over = False
+        self._first_cursor = self._promptless = 0
+        self._is_over = self._flush_is_due = False
         self._failure = ""
         self._ending: msg.WhyEnded | None = None
-        self._flush_is_due = False
 
     async def setup(self) -> None:
         """See to it that nothing of an earlier shell is left; start one."""
@@ -230,6 +227,10 @@ class Shell(Actor[ShellMessage]):
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""
         return self._running is not None and self._running.is_in_front
+
+    def waits_for_keys(self) -> bool:
+        """Whether the shell has read all keys, and its line editor waits for more."""
+        return self._running is not None and self._running.waits_for_keys(self._host)
 
     # Requests of the front.
 
@@ -382,7 +383,7 @@ class Shell(Actor[ShellMessage]):
         """
         self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
         if self._promptless >= len(FRESH_SHELL_DELAYS_S):
-            last = ended.tracker.output_so_far().text.strip()[-500:]
+            last = ended.tracker.printed.so_far().text.strip()[-500:]
             self._fail(
                 f"{self._promptless} shells in a row ended before a prompt: {last!r}; {SPAWN_ANEW}"
             )
@@ -432,7 +433,7 @@ class Shell(Actor[ShellMessage]):
             msg.ShellEnded(
                 shell=self._shells[-1],
                 exit=status,
-                output=msg.NO_OUTPUT if ended is None else ended.tracker.output_so_far(),
+                output=msg.NO_OUTPUT if ended is None else ended.tracker.printed.so_far(),
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
                 raw_end=self._raw_log.position,

@@ -20,5 +20,8 @@ class ShellSide(Protocol):
     def working_directory(self) -> str | None:
         """Where the shell is now; None if that directory was removed."""
 
+    def waits_for_keys(self) -> bool:
+        """Whether the shell has read every key sent to it, and its line editor waits for more."""
+
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""

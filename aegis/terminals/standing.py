@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
+import trio
 
 from actors import Reply
 from aegis.protocol import terminals as api
@@ -20,7 +21,8 @@ class Standing:
     """``state`` is ``running`` also while the prompt after a command is still on its way.
 
     ``cwd`` is where the prompt stood last, ``reported`` what a program has said since of where it
-    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed,
+    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed (since
+    ``typing_began`` by the monotonic clock),
     ``needs_input`` what the running command waits for, and ``ending`` why no further shell is to
     come. ``node`` is the place where it runs.
     """
@@ -33,7 +35,8 @@ class Standing:
     reported: str | None = None
     integration: api.Integration = "osc133"
     shells: int = 0
-    typing: str | None = None
+    typing: api.Typing | None = None
+    typing_began: float = 0.0
     needs_input: api.NeedsInput | None = None
     failure: str = ""
     ending: msg.WhyEnded | None = None
@@ -41,7 +44,8 @@ class Standing:
 
     def introduced(self, news: msg.Introduction) -> None:
         """The shell's actor has said how it stands."""
-        self.pid, self.integration, self.typing = news.pid, news.integration, news.typing
+        self.pid, self.integration = news.pid, news.integration
+        self.types(news.typing)
         self.needs_input = news.needs_input
         self.shells = max(self.shells + 1, len(news.shells))
         self.cwd, self.failure = news.cwd or self.cwd, news.failure
@@ -72,6 +76,10 @@ class Standing:
         else:
             self.reported = news.cwd
 
+    def types(self, typing: api.Typing | None) -> None:
+        """Somebody has an unfinished line at the prompt, or nobody has any more."""
+        self.typing, self.typing_began = typing, trio.current_time()
+
     def ended(self, news: msg.ShellEnded) -> None:
         """The shell is gone."""
         self.pid, self.typing, self.reported, self.needs_input = None, None, None, None
@@ -101,6 +109,7 @@ class Standing:
             restarts=max(0, self.shells - 1),
             node=self.node,
             stderr=self.settings.stderr,
+            typing=self.typing,
         )
 
     def _directory(self) -> str | None:

@@ -64,6 +64,7 @@ class Telling:
             standing.settings,
             standing.integration,
             standing.shells,
+            standing.typing,
             self._wakes.subscribers,
         )
         if looks != self._looked:

@@ -203,8 +203,8 @@ class Terminal(Front):
                 self._standing.moved(message)
                 if message.is_prompt:
                     self._flight.moved(message.cwd)
-            case msg.TypingChanged(who=who):
-                self._standing.typing = who
+            case msg.TypingChanged(typing=typing):
+                self._standing.types(typing)
             case msg.NeedsInputChanged(needs_input=needs):
                 self._runs.needs_input(needs)
                 self._waits.needs_input(needs)
@@ -312,8 +312,7 @@ class Terminal(Front):
 
     def _shell_failed(self, why: str) -> None:
         self._standing.state, self._standing.failure = "failed", why
-        name = self._settings.name
-        self._runs.fail_waiting(Unavailable(f"terminal {name!r} has failed: {why}"))
+        self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} has failed: {why}"))
         self._waits.failed(why)
         self._prompt_waiters.answer_all(self._info)
 

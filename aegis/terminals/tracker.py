@@ -6,15 +6,16 @@ command is whose; here times, cursors and text are added. One tracker per shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 import structlog
 import trio
 
+from aegis.clock import utc_now
 from aegis.journal.raw_log import RawLog
-from aegis.protocol.terminals import Integration
+from aegis.protocol import terminals as api
 from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
@@ -24,6 +25,8 @@ from aegis.terminals.command_news import command_ended, command_started, nothing
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
 from aegis.terminals.keyed_line import KeyedLines
+from aegis.terminals.line_drop import LineDrop
+from aegis.terminals.line_question import LineQuestion
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
@@ -63,14 +66,14 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self._incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
-        self._incomplete = False
-        self._drops: Iterator[bytes] = iter(())
-        self._has_echo = False
+        self.incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self._incomplete = self._has_echo = False
+        self._drop = LineDrop(shell)
         self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
-        self._told_typing: str | None = None
+        self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
+        self.typing: api.Typing | None = None
         self.reports = Reports()
         self.was_prompted = False
         self.is_pasting = False
@@ -79,7 +82,7 @@ class Tracker:
 
     def feed(self, data: bytes) -> None:
         """The PTY gave these bytes."""
-        self._take(self._streams.feed(data))
+        self._take(self._streams.feed(self._question.without_redraw(data)))
         self._was_fed()
 
     def feed_errors(self, data: bytes) -> None:
@@ -105,7 +108,7 @@ class Tracker:
             self._visible.pass_on()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
-        self._incoming.release()
+        self.incoming.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(APART_S)
         self._tell_typing()
@@ -124,7 +127,7 @@ class Tracker:
         return self.adapter.argv
 
     @property
-    def integration(self) -> Integration:
+    def integration(self) -> api.Integration:
         """How its commands are followed."""
         return self.adapter.integration
 
@@ -147,7 +150,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_lines(self.output_so_far())
+        self._rearmed = without_last_lines(self.printed.so_far())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -183,30 +186,30 @@ class Tracker:
 
     def keys(self, writer: str, data: bytes) -> None:
         """Somebody sends keys."""
-        self._incoming.keys(writer, data)
+        self.incoming.keys(writer, data)
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
         self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
         self._happened(self._boundaries.keys(writer, data))
+        self._question.typed()
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
-        self._incoming.signal(writer, send, is_interrupt=is_interrupt)
+        self.incoming.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
-
-    @property
-    def held_bytes(self) -> int:
-        """How many bytes of keys wait for a submission to be read."""
-        return self._incoming.held_bytes
 
     def look_again(self) -> None:
         """Time has passed: keys that were held back go out, and a probe is sent once more."""
-        self._incoming.release()
+        self.incoming.release()
+        self._take(self._streams.feed(self._question.overdue()))
+        self._question.look()
         self._tell_typing()
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
+        if self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._drop.again()
         if not self.was_prompted and self.greeting.is_due():
             self.greeting.send()
 
@@ -231,11 +234,6 @@ class Tracker:
         return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
 
     @property
-    def typing(self) -> str | None:
-        """Who has a half-typed line at the prompt."""
-        return self._boundaries.typing
-
-    @property
     def submitted(self) -> int | None:
         """The call whose text is here, or with the shell, and did not begin yet."""
         if self._pending is not None:
@@ -252,12 +250,8 @@ class Tracker:
             return
         self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.output_so_far(), raw_end=self._visible.position)
+            msg.OutputSoFar(call=call, output=self.printed.so_far(), raw_end=self._visible.position)
         )
-
-    def output_so_far(self) -> CapturedOutput:
-        """What the command in flight, or the start of the shell, has printed."""
-        return self.printed.so_far()
 
     @property
     def is_running(self) -> bool:
@@ -270,12 +264,14 @@ class Tracker:
 
     def close(self) -> None:
         """The shell is gone, or its hook: what the parsers still held is output."""
+        self._take(self._streams.feed(self._question.release()))
         self._take(self._streams.close())
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
         self._visible.show(text)
         self.printed.feed(text)
+        self._question.printed(text)
 
     def _print_error(self, text: bytes) -> None:
         self._visible.show(text)
@@ -292,7 +288,7 @@ class Tracker:
             return
         self._boundaries.submitted()
         self._streams.submitted()
-        self._incoming.submitting(len(data))
+        self.incoming.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -307,6 +303,8 @@ class Tracker:
         if mark.kind == "D":
             self._keyed.ended()
         before = self._visible.show(mark.visible)
+        if mark.kind == "B":
+            self._question.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
@@ -386,8 +384,7 @@ class Tracker:
         self.printed.set_aside(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._drops = iter(self.adapter.drops)
-            self._shell.write(next(self._drops))
+            self._drop.begin(self.adapter.drops)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
@@ -398,6 +395,7 @@ class Tracker:
         if not self.was_prompted:
             self._shell.hook_answered()
         self.was_prompted = True
+        self._question.prompted()
         self.printed.drop()
         if not self.adapter.tells_starts:
             self.printed.begin()
@@ -413,10 +411,11 @@ class Tracker:
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
+        self._question.answered()
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
-            self._shell.write(next(self._drops, b""))
+            self._drop.again()
         pending = self._pending
         if pending is None:
             return
@@ -445,6 +444,7 @@ class Tracker:
             self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
-        if self._boundaries.typing != self._told_typing:
-            self._told_typing = self._boundaries.typing
-            self._tell(msg.TypingChanged(who=self._told_typing))
+        writer = self._boundaries.typing
+        if writer != (self.typing and self.typing.writer):
+            self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
+            self._tell(msg.TypingChanged(typing=self.typing))

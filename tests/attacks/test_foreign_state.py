@@ -25,6 +25,9 @@ from aegis.journal.ledger import decode_line, encode_line
 from aegis.process import hold_root
 from aegis.registry import ID_FILE
 from aegis.root import State
+from aegis.terminals.shells import zsh
+from aegis.trust import LINE_FIFO
+from tests.e2e.conftest import needs_zsh
 from tests.e2e.harness import DaemonProcess
 
 pytestmark = pytest.mark.real
@@ -771,3 +774,23 @@ def test_the_doctor_names_a_file_that_was_overwritten(own_daemon: DaemonProcess)
     done = own_daemon.cli("doctor", "--repair")
     assert "terminals/build/meta.json" in done.stdout
     assert "terminals/build/meta.json" in refusal(own_daemon)
+
+
+@needs_zsh
+def test_the_fifo_that_a_killed_zsh_left_is_no_foreign_file(own_daemon: DaemonProcess) -> None:
+    own_daemon.start(*UP)
+    own_daemon.call("term_spawn", name="z", shell=shutil.which("zsh"))
+    own_daemon.kill()
+    fifo = Path(f"{State(own_daemon.root).terminals / 'z'}{LINE_FIFO}")
+    assert stat.S_ISFIFO(fifo.lstat().st_mode)
+    own_daemon.start(*UP)
+    assert own_daemon.call("term_run", name="z", cmd="echo again")["stdout"] == "again\n"
+
+
+def test_a_file_in_the_place_of_the_fifo_is_not_written_to(tmp_path: Path) -> None:
+    adapter = zsh.prepare("zsh", tmp_path)
+    path = Path(f"{tmp_path}{LINE_FIFO}")
+    path.unlink()
+    path.write_text(NOT_OURS)
+    assert adapter.ask_line() is None
+    assert path.read_text() == NOT_OURS

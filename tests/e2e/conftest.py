@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from shutil import which
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from mcp import Client
@@ -69,7 +69,7 @@ def new_terminal(daemon: DaemonProcess, tmp_path: Path, shell: str) -> Iterator[
     """
     spawned: list[LiveTerminal] = []
 
-    def spawn(startup: str | None = None, **arguments: object) -> LiveTerminal:
+    def spawn(startup: str | None = None, **arguments: Any) -> LiveTerminal:
         name = f"t{next(_numbers)}"
         if shell != "bash":  # which the daemon takes by itself
             arguments.setdefault("shell", shell)
@@ -77,7 +77,7 @@ def new_terminal(daemon: DaemonProcess, tmp_path: Path, shell: str) -> Iterator[
             home = tmp_path / f"home-{name}"
             home.mkdir()
             (home / STARTUP_FILES[shell]).write_text(startup)
-            arguments["env"] = {"HOME": str(home)}
+            arguments["env"] = {**arguments.get("env", {}), "HOME": str(home)}
         terminal = LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
         spawned.append(terminal)
         return terminal

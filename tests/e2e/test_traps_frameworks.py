@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import NewTerminal, needs_zsh
 from tests.e2e.harness import LiveTerminal
 from tests.e2e.screens import text_of, wait_screen
-from tests.frameworks.table import TOGETHER, Framework, startup_of, why_not
+from tests.frameworks.table import POWERLEVEL10KS, TOGETHER, Framework, startup_of, why_not
 
 pytestmark = pytest.mark.real
 
@@ -21,6 +21,7 @@ on_their_shells = pytest.mark.parametrize(
         pytest.param("bash", TOGETHER["bash"][1], id="bash with powerline"),
         pytest.param("zsh", TOGETHER["zsh"][0], id="zsh with powerlevel9k", marks=needs_zsh),
         pytest.param("zsh", TOGETHER["zsh"][1], id="zsh with an instant prompt", marks=needs_zsh),
+        pytest.param("zsh", TOGETHER["zsh"][-1], id="zsh with powerlevel10k", marks=needs_zsh),
     ],
 )
 
@@ -79,6 +80,23 @@ def test_trap_33_standard_error_comes_apart_with_many_frameworks_together(
         record = terminal.run("echo one\necho two >&2\necho three")
         assert outcome(record) == (0, "one\nthree\n", "two\n", "exited")
     check_in_force(terminal, frameworks)
+
+
+@pytest.mark.parametrize(
+    ("shell", "frameworks"),
+    [
+        pytest.param("zsh", TOGETHER["zsh"][1], id="imitated", marks=needs_zsh),
+        *(pytest.param("zsh", [each], id=str(each), marks=needs_zsh) for each in POWERLEVEL10KS),
+    ],
+)
+def test_trap_4_incomplete_text_is_refused_at_once_from_the_first_prompt_of_powerlevel10k(
+    new_terminal: NewTerminal, startup: str, frameworks: Sequence[Framework]
+) -> None:
+    terminal = new_terminal(startup)
+    for _ in range(2):
+        for cmd in ("echo 'open", "if true; then", "cat <<EOF\nx", "echo $("):
+            assert terminal.refusal(cmd, timeout=10).code == "incomplete_input"
+            assert outcome(terminal.run("echo next")) == (0, "next\n", "", "exited")
 
 
 def prompt_stands(terminal: LiveTerminal) -> bool:

@@ -21,3 +21,30 @@ def test_incomplete_input_is_dropped_by_a_shell_that_ignores_ctrl_c(
         assert terminal.refusal(cmd, timeout=GUARD_S).code == "incomplete_input"
         assert terminal.run("echo next")["stdout"] == "next\n"
     assert "''" in terminal.run("trap")["stdout"]
+
+
+UNMARKED = {
+    "bash": "PS1='$ '\nreadonly PS2=\n",
+    "zsh": (
+        "PS1='$ '\n"
+        # The first prompt is followed by a widget that is not ours: nothing marks what follows it.
+        "own() { : }\nreplace() { zle -N zle-line-init own }\nautoload -Uz add-zsh-hook\n"
+        "add-zsh-hook precmd replace\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ["keys", "signal"])
+@on_both_shells
+def test_trap_4_where_the_secondary_prompt_has_no_mark_incomplete_text_is_still_refused(
+    new_terminal: NewTerminal, shell: str, how: str
+) -> None:
+    terminal = new_terminal(UNMARKED[shell])
+    assert terminal.refusal("echo 'open", timeout=GUARD_S).code == "incomplete_input"
+    assert terminal.run("echo next")["stdout"] == "next\n"
+    terminal.keys("echo 'half\r", from_handle="ann")
+    if how == "keys":
+        terminal.keys("\x03", from_handle="bob")
+    else:
+        terminal.daemon.call("term_signal", name=terminal.name, signal="INT")
+    assert terminal.run("echo mine")["stdout"] == "mine\n"

@@ -1,11 +1,13 @@
 """What people load for their prompts and lines, as Debian packages it, and two themes of our own.
 
 The two of our own stand for what is not packaged: a theme as oh-my-zsh has them, and one that works
-as powerlevel10k does.
+as powerlevel10k does. The real powerlevel10k is neither in Debian nor on PyPI or npm: its tests run
+where the environment variable AEGIS_TEST_POWERLEVEL10K names a checkout of it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -20,8 +22,8 @@ class Framework:
     """One framework in one shell: what loads it, and how it shows that it is in force.
 
     ``load`` stands in the start-up file. ``file`` must exist for it; it comes with the Debian
-    package ``package``. ``shows`` is printed with each prompt. ``proof`` are commands, run one
-    after another, each with what it prints.
+    package ``package``, or as ``source`` says. ``shows`` is printed with each prompt. ``proof`` are
+    commands, run one after another, each with what it prints.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Framework:
     package: str = ""
     shows: bytes = b""
     proof: tuple[tuple[str, str], ...] = ()
+    source: str = ""
 
     @property
     def is_missing(self) -> bool:
@@ -52,6 +55,33 @@ POWERLINE = "/usr/share/powerline/bindings"
 SUGGESTIONS = "/usr/share/zsh-autosuggestions/zsh-autosuggestions.zsh"
 HIGHLIGHTING = "/usr/share/zsh-syntax-highlighting/zsh-syntax-highlighting.zsh"
 POWERLEVEL9K = "/usr/share/powerlevel9k/powerlevel9k.zsh-theme"
+
+CHEVRON = "\u276f".encode()
+"""The prompt character of powerlevel10k."""
+
+POWERLEVEL10K = os.environ.get("AEGIS_TEST_POWERLEVEL10K", "/nonexistent/powerlevel10k")
+P10K_SOURCE = "AEGIS_TEST_POWERLEVEL10K must name a checkout of romkatv/powerlevel10k"
+
+
+def powerlevel10k(style: str, transient: str, instant: str) -> Framework:
+    """The real theme, with one of the configurations that it brings; ``p10k`` needs no network."""
+    theme = quote(POWERLEVEL10K)
+    instant_file = "~/.cache/p10k-instant-prompt-${(%):-%n}.zsh"
+    return Framework(
+        f"powerlevel10k-{style}-transient-{transient}-instant-{instant}",
+        f"""[[ {instant} == off || ! -r {instant_file} ]] || . {instant_file}
+POWERLEVEL9K_DISABLE_CONFIGURATION_WIZARD=true
+. {theme}/powerlevel10k.zsh-theme
+. {theme}/config/p10k-{style}.zsh
+POWERLEVEL9K_DISABLE_GITSTATUS=true
+POWERLEVEL9K_TRANSIENT_PROMPT={transient}
+POWERLEVEL9K_INSTANT_PROMPT={instant}
+(( ! $+functions[p10k] )) || p10k reload""",
+        f"{POWERLEVEL10K}/powerlevel10k.zsh-theme",
+        source=P10K_SOURCE,
+        shows=CHEVRON if style != "rainbow" else ARROW,
+    )
+
 
 ALLOW_ENVRC = "echo export FROM_DIRENV=yes >~/.envrc; direnv allow ~ 2>/dev/null"
 FROM_ENVRC = (('echo "$FROM_DIRENV"', "yes\n"),)
@@ -166,7 +196,14 @@ ZSH = [
     Framework("p10k-like", f". {quote(str(HERE))}/p10k_like.zsh", shows=b"P10K-RIGHT"),
 ]
 
-ALONE = {"bash": BASH, "zsh": ZSH}
+POWERLEVEL10KS = [
+    powerlevel10k("lean", "off", "off"),
+    powerlevel10k("rainbow", "always", "off"),
+    powerlevel10k("pure", "always", "verbose"),
+    powerlevel10k("lean", "same-dir", "quiet"),
+]
+
+ALONE = {"bash": BASH, "zsh": [*ZSH, *POWERLEVEL10KS]}
 
 
 def together(shell: str, names: str) -> list[Framework]:
@@ -196,6 +233,11 @@ TOGETHER = {
         together("zsh", "powerline syntax-highlighting autosuggestions direnv kitty"),
         together("zsh", "autosuggestions kitty omz-like vte completion fzf syntax-highlighting"),
         together("zsh", "kitty liquidprompt direnv autosuggestions"),
+        together(
+            "zsh",
+            "powerlevel10k-lean-transient-off-instant-off completion autosuggestions kitty direnv "
+            "fzf zoxide syntax-highlighting",
+        ),
     ],
 }
 
@@ -207,5 +249,9 @@ def startup_of(frameworks: Sequence[Framework]) -> str:
 
 def why_not(frameworks: Sequence[Framework]) -> str:
     """Why they cannot be tried here; empty if they can."""
-    missing = [f"{each.file} (package {each.package})" for each in frameworks if each.is_missing]
+    missing = [
+        f"{each.file} ({each.source or 'package ' + each.package})"
+        for each in frameworks
+        if each.is_missing
+    ]
     return f"not there: {', '.join(missing)}" if missing else ""

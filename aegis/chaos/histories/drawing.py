@@ -168,6 +168,14 @@ def _type(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     return s.TypeStep(**who, terminal=s.DESK, kind=drawing.kind_of(TYPED))
 
 
+_ERASED = ("x\x7f", "half\x15", "ab\x7f\x7f", "half\x15y\x7f")
+"""Keys that leave an empty line."""
+
+
+def _erase(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
+    return s.EraseStep(**who, terminal=s.DESK, keys=drawing.one_of(_ERASED))
+
+
 def _interrupt(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     by_keys = drawing.chance.random() < 0.5
     return s.InterruptStep(**who, terminal=s.DESK, by_keys=by_keys)
@@ -264,7 +272,7 @@ _STEPS: Mapping[Drawer, int] = {
 """What everybody does, and how often."""
 
 _OF_CLIENT: Mapping[int, Mapping[Drawer, int]] = {
-    s.TYPIST: {_type: 24, _interrupt: 8, _run_at_desk: 16},
+    s.TYPIST: {_type: 24, _erase: 12, _interrupt: 8, _run_at_desk: 16},
     s.KEEPER: {_spawn: 12, _close: 10},
 }
 """What only these do."""

@@ -75,6 +75,13 @@ class TypeStep(OnTerminal):
 
 
 @attrs.frozen(kw_only=True)
+class EraseStep(OnTerminal):
+    """Type ``keys`` that leave an empty line, then run a command: the line must be free for it."""
+
+    keys: str
+
+
+@attrs.frozen(kw_only=True)
 class InterruptStep(OnTerminal):
     """Run a long command; once it runs, end it by Ctrl-C, typed or as a signal."""
 

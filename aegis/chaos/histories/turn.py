@@ -27,15 +27,7 @@ from aegis.chaos.checking.happenings import (
 from aegis.chaos.histories import script as s
 from aegis.chaos.histories.asking import Answered, Asker
 from aegis.chaos.histories.client import Client
-from aegis.chaos.histories.commands import (
-    HERE,
-    KINDS,
-    LONG,
-    OPEN,
-    TYPED,
-    Kind,
-    make_command,
-)
+from aegis.chaos.histories.commands import HERE, KINDS, LONG, OPEN, TYPED, Kind, make_command
 from aegis.chaos.histories.notebook import Notebook
 from aegis.errors import IncompleteInput
 from aegis.protocol import control
@@ -138,6 +130,12 @@ class Turn:
         request = api.SendKeys(name=step.terminal, keys=f"{command.text}\r", from_handle=self._who)
         await self._ask(request, partial(self._sent, command))
         await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def erase(self, step: s.EraseStep) -> None:
+        """Type half a line and erase it, where nothing runs; then run a command."""
+        if await self._is_quiet(step.terminal):
+            await self._keys(step.terminal, step.keys, "keys")
+            await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
 
     async def _is_quiet(self, terminal: str) -> bool:
         waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
@@ -433,6 +431,7 @@ _DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
     s.OpenQuoteStep: Turn.open_quote,
     s.NothingStep: Turn.nothing,
     s.TypeStep: Turn.type,
+    s.EraseStep: Turn.erase,
     s.InterruptStep: Turn.interrupt,
     s.BroadcastStep: Turn.broadcast,
     s.SubscribeStep: Turn.subscribe,

@@ -6,6 +6,7 @@ adapter; ``choice`` finds the kind by the program's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -62,6 +63,28 @@ class ShellAdapter:
 
     types_probe: ClassVar[bool] = False
     """Whether the probe key is a line that a program in front would read as its input."""
+
+    uses_readline: ClassVar[bool] = False
+    """Whether its line editor is readline.
+
+    That sleeps in a read of the terminal, and a completion asks below the prompt whether to list
+    all that it found, where a private key would be an answer.
+    """
+
+    def ask_line(self) -> bytes | None:
+        """Make the hook report the line's length at a prompt; return the keys to type for it.
+
+        Return None where the hook cannot be asked without disturbing whoever types.
+        """
+        return None if self.integration == "fallback" or self.types_probe else self.probe_key
+
+    @property
+    def redraw(self) -> re.Pattern[bytes] | None:
+        """What the shell prints for ``ask_line`` on an empty line. None: the report alone.
+
+        The group ``report`` is the report.
+        """
+        return None
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The environment to start it in, where ``inherited`` is that of every shell here."""

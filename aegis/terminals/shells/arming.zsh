@@ -67,6 +67,9 @@ __aegis_arm() {
   'builtin' 'zle' -N __aegis-submit __aegis_submit
   'builtin' 'zle' -N __aegis-probe __aegis_probe
   'builtin' 'zle' -N __aegis-nothing __aegis_nothing
+  'builtin' 'zle' -N __aegis-answer __aegis_answer
+  __aegis_listen
+  [[ -z "${__aegis_ask[*]}" ]] || 'builtin' 'zle' -F -w "${__aegis_ask[@]}" __aegis-answer
   __aegis_bind_keys
   __aegis_due=(1)
 }
@@ -126,6 +129,7 @@ __aegis_add_layer() {
     theirs="'builtin' 'zle' __aegis-theirs-$__aegis_layers -- \"\$@\" || 'builtin' :"
   fi
   if [[ "$1" == zle-line-init ]]; then
+    __aegis_newest=("$__aegis_layers")
     functions[__aegis_layer_$__aegis_layers]="__aegis_line_init $__aegis_layers \"\$?\"; $theirs"
   else
     functions[__aegis_layer_$__aegis_layers]="$theirs; __aegis_line_finish $__aegis_layers"
@@ -133,9 +137,22 @@ __aegis_add_layer() {
   'builtin' 'zle' -N "$1" "__aegis_layer_$__aegis_layers"
 }
 
+# $1 is the number of the layer, $2 the status of the last command. A theme that wraps zle-line-init
+# while the first prompt is drawn (powerlevel10k) is outside of all layers: then the newest one speaks,
+# and puts layers around the theme, so that the end of this line is followed already.
 __aegis_line_init() {
-  [[ "${widgets[zle-line-init]-}" == "user:__aegis_layer_$1" ]] || 'builtin' 'return' 0
-  __aegis_order
+  case "${widgets[zle-line-init]-}" in
+    "user:__aegis_layer_$1")
+      __aegis_order
+      ;;
+    user:__aegis_layer_*)
+      'builtin' 'return' 0
+      ;;
+    *)
+      [[ "$1" == "${__aegis_newest[*]}" ]] || 'builtin' 'return' 0
+      __aegis_arm
+      ;;
+  esac
   __aegis_stand "$2"
 }
 

@@ -8,6 +8,7 @@ commands until ``read_typed`` takes them.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -29,6 +30,15 @@ INIT_FILE = "init.sh"
 
 class BashAdapter(ShellAdapter):
     """A bash, 4.4 or newer, with the hook."""
+
+    uses_readline = True
+
+    @property
+    def redraw(self) -> re.Pattern[bytes]:
+        """Readline clears the line before ``bind -x`` and then draws the prompt's last line."""
+        mark = rb"\x1b\]133;%b;n=" + re.escape(self.secret) + rb";q=\d+%b\x07"
+        report, drawn = mark % (b"P;k=l", b";l=0"), mark % (b"B", b"")
+        return re.compile(rb"\r\x1b\[K\r?(?P<report>" + report + rb")\r?[^\n]*?" + drawn)
 
     @property
     def drops(self) -> tuple[bytes, ...]:

@@ -135,7 +135,10 @@ function __aegis_probe
         return
     end
     set -l line (builtin commandline)
-    __aegis_print 'P;k=l' ";l="(builtin string length -- "$line")
+    # An open pager (a completion, or the search in the history) is no empty line.
+    set -l length (builtin string length -- "$line")
+    builtin commandline --paging-mode; and test "$length" = 0; and set length 1
+    __aegis_print 'P;k=l' ";l=$length"
 end
 
 # Out of vi's command mode and of a paste that never ended.

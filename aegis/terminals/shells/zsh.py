@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,6 +40,9 @@ ZDOTDIR = ".zdotdir"
 USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
 """Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
 
+ASK_FILE = "ask"
+"""The FIFO that the line editor watches: a byte in it asks for the length of the line."""
+
 _AGAIN_FILE = "again.zsh"
 
 _FILES = {
@@ -61,8 +65,29 @@ class ZshAdapter(ShellAdapter):
 
     @property
     def drops(self) -> tuple[bytes, ...]:
-        """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
-        return self.interrupt_line, SUBMIT_KEY + b"x"
+        """First a submission that is none, which no trap and no theme can alter; then Ctrl-C.
+
+        zsh forgets a Ctrl-C that comes while a widget of a theme runs (powerlevel10k), and the keys
+        behind it.
+        """
+        return SUBMIT_KEY + b"x", self.interrupt_line
+
+    def ask_line(self) -> bytes | None:
+        """Ask by the FIFO: a key would close a menu, a listing, or a row of kills."""
+        path = self.directory / ZDOTDIR / ASK_FILE
+        try:
+            fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:  # no hook listens
+            return None
+        try:
+            if not stat.S_ISFIFO(os.fstat(fifo).st_mode):
+                return None  # somebody put another file in its place: nothing is written to that
+            os.write(fifo, b"?")
+        except OSError:
+            return None
+        finally:
+            os.close(fifo)
+        return b""
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text of the typed command whose start mark had this number, once."""
@@ -93,8 +118,9 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 def _write(directory: Path) -> bytes:
     """Put all files and a new secret into the directory; gives the secret."""
-    remove_left(directory, ["typed.*"])
+    remove_left(directory, ["typed.*", f"{ZDOTDIR}/{ASK_FILE}"])
     private_directory(directory / ZDOTDIR)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
+    os.mkfifo(directory / ZDOTDIR / ASK_FILE, 0o600)
     return write_secret(directory)

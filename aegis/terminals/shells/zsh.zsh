@@ -11,13 +11,15 @@
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D. due: 1 once a line may end. typed: the number under which the
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
-# standard error of submitted commands, if that comes apart; parted: 1 while it does.
+# standard error of submitted commands, if that comes apart; parted: 1 while it does. ask: the
+# descriptor by which the daemon asks for the length of the line.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
 typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_readable=(0)
-typeset -ga __aegis_err=('') __aegis_parted=(0)
+typeset -ga __aegis_err=('') __aegis_parted=(0) __aegis_ask=()
 
 # What stays when this file is read again: how the user's options and the widgets were changed.
-typeset -ga __aegis_sp __aegis_layers __aegis_options __aegis_chars __aegis_coloured
+# newest: the number of the newest layer around zle-line-init.
+typeset -ga __aegis_sp __aegis_layers __aegis_newest __aegis_options __aegis_chars __aegis_coloured
 (( $#__aegis_sp )) || __aegis_sp=(0)
 (( $#__aegis_layers )) || __aegis_layers=(0)
 
@@ -162,7 +164,7 @@ __aegis_read_submission() {
 __aegis_accept() {
   local text
   PREDISPLAY= POSTDISPLAY= BUFFER= region_highlight=()
-  __aegis_s=(1)
+  __aegis_s=(1) __aegis_due=(1)
   if __aegis_read_submission; then
     BUFFER=$text CURSOR=$#text
     builtin zle .accept-line
@@ -201,6 +203,27 @@ __aegis_report() {
 }
 
 __aegis_nothing() { }
+
+# Lets the line editor answer what comes through the FIFO. Unlike a key that leaves searches, menus,
+# pending keys and the kill ring as they are. Programs do not inherit the descriptor.
+__aegis_listen() {
+  (( $#__aegis_ask )) && return
+  local -i fd=0
+  zmodload zsh/system 2>/dev/null || return 0
+  builtin sysopen -rw -o cloexec -u fd $__aegis_dir[1]/.zdotdir/ask 2>/dev/null && __aegis_ask=($fd)
+}
+
+# $1 is the descriptor; $2, if it is there, says what is wrong with it.
+__aegis_answer() {
+  local question
+  if [[ -n ${2-} ]]; then
+    builtin zle -F $1
+  elif builtin sysread -i $1 question; then
+    # A kill that follows one before the question is still added to it.
+    [[ ${LASTWIDGET-} != *kill* ]] || builtin zle -f kill 2>/dev/null
+    __aegis_report
+  fi
+}
 
 # Keys that no terminal sends, in every keymap: 0 does nothing, but ends what waits for a key; 1
 # submits, 2 probes. Bound anew at each prompt, and the widgets made anew: plugins wrap all

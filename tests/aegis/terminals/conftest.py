@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -37,6 +38,8 @@ from aegis.terminals.shells import bash, zsh
 from aegis.terminals.shells.adapter import PROBE_S, ShellAdapter
 
 T = TypeVar("T")
+
+_POLLS = {"7", "271"} if platform.machine() == "x86_64" else {"73"}
 
 HANG_S = 60.0
 """A guard against hanging, far above what anything here takes."""
@@ -128,7 +131,7 @@ class LiveShell:
         with trio.fail_after(HANG_S):
             while True:
                 found = program_of(self.process.pid, tty.name)
-                if found is not None and found.reads:
+                if found is not None and (found.reads or _polls(self.process.pid)):
                     return
                 await trio.sleep(0.01)
 
@@ -184,6 +187,11 @@ class LiveShell:
         self.boundaries.probed()
         await self._write(self.adapter.interrupt_line)
 
+    async def drop(self) -> None:
+        """The first key by which an owner drops text that the shell cannot finish reading."""
+        self.boundaries.probed()
+        await self._write(self.adapter.drops[0])
+
     async def _write(self, data: bytes) -> None:
         with trio.fail_after(HANG_S):
             await self.process.write(data)
@@ -193,6 +201,11 @@ class LiveShell:
         with trio.fail_after(HANG_S):
             while text.encode() not in self.everything:
                 await self._grew.wait()
+
+
+def _polls(pid: int) -> bool:
+    """Whether it sleeps in ``poll``, as the editor of zsh does that watches descriptors."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[0] in _POLLS
 
 
 StartBash: TypeAlias = Callable[..., Awaitable[LiveShell]]

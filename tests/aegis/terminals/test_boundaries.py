@@ -262,6 +262,53 @@ BUSY_EDITOR = LineReport(3, at_prompt=False)
 LOST = Ended(exit=None, lost=True)
 
 
+READS_ON: list[Step] = [submit, paste(False), paste(True)]
+CONTINUES = [AcceptedLine(), Secondary(submitted=True)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "happenings", "phase"),
+    [
+        pytest.param(READS_ON, CONTINUES, Phase.SECONDARY, id="unmarked"),
+        pytest.param(
+            [submit, paste(False), paste(False), paste(True), secondary(1, s=True)],
+            [AcceptedLine(), *CONTINUES, Secondary(submitted=True)],
+            Phase.SECONDARY,
+            id="marked too late",
+        ),
+        pytest.param(
+            [*READS_ON, paste(False), ends(2, 130, s=True), prompt(2)],
+            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), Prompted()],
+            Phase.PROMPT,
+            id="dropped",
+        ),
+        pytest.param(
+            [*READS_ON, keys(b"\x03"), paste(False), prompt(1)],
+            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), Prompted()],
+            Phase.PROMPT,
+            id="dropped by a Ctrl-C, and no end is reported",
+        ),
+        pytest.param(
+            [submit, paste(False), prompt(1)],
+            [AcceptedLine(), NothingRan(True, 0, 0), Prompted()],
+            Phase.PROMPT,
+            id="the prompt is back, and no end is reported",
+        ),
+        pytest.param(
+            [submit, keys(b"\r"), paste(False), prompt(1)],
+            [AcceptedLine(), Prompted()],
+            Phase.SUBMITTED,
+            id="after the line of somebody else",
+        ),
+    ],
+)
+def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
+    steps: list[Step], happenings: list[Happening], phase: Phase
+) -> None:
+    boundaries, found = after_ready(steps)
+    assert (found, boundaries.phase) == (happenings, phase)
+
+
 @pytest.mark.parametrize(
     ("steps", "happenings", "phase"),
     [
@@ -349,6 +396,15 @@ def test_the_phase(steps: list[Step], phase: Phase) -> None:
             None,
             None,
             id="a paste is done",
+        ),
+        pytest.param(
+            [keys(b"\x1b[200~a\rb\x1b[20"), keys(b"1~\r"), begins(2), ends(3), prompt(3)],
+            None,
+            None,
+            id="a paste whose end was cut in two",
+        ),
+        pytest.param(
+            [keys(b"\x1b"), keys(b"[200~a\r")], ANN, None, id="a paste whose begin was cut in two"
         ),
         pytest.param([keys(b"if\r"), secondary(1)], ANN, None, id="a secondary prompt"),
         pytest.param(

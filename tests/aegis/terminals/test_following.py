@@ -9,6 +9,7 @@ import pytest
 from actors import ActorStopped, Reply
 from aegis.errors import Busy
 from aegis.protocol.output import FollowCommand, Progress
+from aegis.protocol.terminals import Typing
 from aegis.terminals.following import MAX_FOLLOWERS, Following
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.os_processes import OsProcessHost
@@ -69,9 +70,11 @@ async def test_who_types_is_told_of_too() -> None:
     board = Board()
     waiting = board.follow("true")
     assert not waiting.is_settled
-    board.standing.typing = "human"
+    board.standing.typing = Typing(writer="human", since="2026-05-22T14:03:25.000Z")
     board.following.changed()
-    assert (await waiting.wait()).line == "waiting: human is typing a line"
+    assert (await waiting.wait()).line == (
+        "waiting: human is typing a line, since 2026-05-22T14:03:25.000Z"
+    )
 
 
 async def test_once_the_command_runs_the_shell_is_asked() -> None:

@@ -78,7 +78,7 @@ async def check_lines_that_run_nothing(shell: LiveShell) -> None:
 async def check_incomplete(shell: LiveShell) -> None:
     await shell.submit("echo 'open")
     assert (await shell.expect(Secondary)).submitted
-    await shell.interrupt()
+    await shell.drop()
     assert (await shell.expect(NothingRan)).submitted
     await shell.expect(Prompted)
 
@@ -110,6 +110,7 @@ async def test_trap_33_with_frameworks_alone_and_together_every_record_is_exact(
     start_shell: StartShell, shell_name: str, frameworks: Sequence[Framework]
 ) -> None:
     shell = await start_with(start_shell, shell_name, frameworks)
+    await check_incomplete(shell)
     await check_commands(shell)
     await check_lines_that_run_nothing(shell)
     await check_typed(shell)

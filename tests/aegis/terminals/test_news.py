@@ -28,7 +28,7 @@ def test_what_is_recorded_is_forgotten_with_all_that_was_before_it(
 def test_only_news_that_decide_about_commands_are_kept() -> None:
     log = NewsLog()
     log.keep(msg.Prompted(cwd="/"))
-    log.keep(msg.TypingChanged(who="human"))
+    log.keep(msg.TypingChanged(typing=None))
     log.keep(REFUSED)
     assert log.all() == (REFUSED,)
 

@@ -13,7 +13,6 @@ from actors import Reply
 from aegis.errors import Busy, InvalidRequest, StorageError, Unavailable
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.news import NewsLog
@@ -41,9 +40,6 @@ class Shell:
 
     def newest_line(self) -> str:
         return self.line
-
-    def output_so_far(self) -> CapturedOutput:
-        return CapturedOutput(text=self.line, total_bytes=len(self.line), truncated=False)
 
 
 class Output:
@@ -309,7 +305,8 @@ async def test_the_newest_line_is_told_once_there_is_more(
 
 async def test_what_was_printed_so_far_is_told_as_a_record_has_it(output: Output) -> None:
     assert output.shell is not None
-    output.shell.line = "so far"
+    output.shell.printed.begin()
+    output.shell.printed.feed(b"so far")
     output.prints(b"so far")
     reply: Reply[PrintedSoFar] = Reply()
     output.readers.take(FetchPrinted(), reply)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -30,7 +31,7 @@ GUARD_S = 60.0
 class Taker:
     """In the place of tracker and watch: notes what it is fed, and at which turn of the loop."""
 
-    held_bytes = 0
+    incoming = SimpleNamespace(held_bytes=0)
 
     def __init__(self, busy_s: float = 0.0) -> None:
         self.data: list[bytes] = []

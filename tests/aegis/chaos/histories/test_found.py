@@ -102,3 +102,24 @@ def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_ref
     outcome = play(script)
     assert outcome.violations == ()
     assert outcome.hits["fault point: death"] == 1
+
+
+@pytest.mark.parametrize("keys", ["x\x7f", "half\x15", "half\x15y\x7f"])
+def test_trap_36_a_line_that_was_erased_keeps_no_run_away(keys: str) -> None:
+    """The prompt counted as typed on until Enter or Ctrl-C: each run behind it was refused."""
+    script = s.Script(
+        seed=1,
+        clients=3,
+        steps=tuple(
+            s.EraseStep(number=number, client=s.TYPIST, terminal=s.DESK, keys=keys)
+            for number in range(2)
+        ),
+        faults=(),
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.evidence.refused == ()
+    commands = [each["cmd"] for each in outcome.evidence.ledgers[s.DESK]]
+    for number in range(2):
+        assert sum(f"echo @desk.{number}.then@" in cmd for cmd in commands) == 1
+    assert not [cmd for cmd in commands if "half" in cmd]

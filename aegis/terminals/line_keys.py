@@ -1,0 +1,145 @@
+"""Whether the line at a shell's prompt may be empty, judged by the keys sent to it. Pure.
+
+The line editor decides what a key does, and users bind keys. So this only decides when asking the
+editor is worth it and safe:
+
+- After plain characters only, the line is not empty: nothing is asked.
+- Keys that move or erase leave the editor waiting for the next key, its line perhaps empty: it may
+  be asked.
+- Any other key (Ctrl-R, Ctrl-V, Escape, a prefix, an unknown sequence) may open a search, a quoted
+  insert, vi's command mode or a menu, in which one more key would do something else. Nothing is
+  asked until the line ends, or Ctrl-G leaves a search. The same holds for half a paste, half a
+  sequence and half a character.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_PASTE_BEGIN, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+
+_MOVES = frozenset({b"\x1b[C", b"\x1b[D", b"\x1b[H", b"\x1b[F", b"\x1bOC", b"\x1bOD"}) | {
+    b"\x1bOH",
+    b"\x1bOF",
+    *(bytes([code]) for code in b"\x01\x02\x05\x06\x0c\x19"),
+}
+"""Arrows, Home, End, Ctrl-A, -B, -E, -F, -L and -Y: they erase nothing."""
+
+_EDITS = frozenset({b"\x1b[A", b"\x1b[B", b"\x1bOA", b"\x1bOB", b"\x1b[3~"}) | {
+    bytes([code]) for code in b"\x04\x0b\x0e\x10\x15\x17\x1f"
+}
+"""Up, Down, Delete, Ctrl-D, -K, -N, -P, -U, -W and -_: they may leave an empty line."""
+
+_ERASES = frozenset({b"\x7f", b"\x08"})
+_TAB, _ABORT = b"\t", b"\x07"
+_QUOTES = frozenset({b"\x16", b"\x11"})
+_SEARCHES = frozenset({b"\x12", b"\x13"})
+_ANSWERS = frozenset(bytes([code]) for code in b"ynYNqQ ")
+"""After TAB these may answer the question whether to list all completions. They do not count."""
+
+_LINE_ENDS = frozenset({b"\r", b"\n", b"\x03"})
+
+_HALF = (
+    rb"\x1b(?:\[[0-?]*[ -/]*|O)?\Z"
+    rb"|[\xc2-\xdf]\Z|[\xe0-\xef][\x80-\xbf]?\Z|[\xf0-\xf4][\x80-\xbf]{0,2}\Z"
+)
+_IS_HALF = re.compile(_HALF)
+_UNIT = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[ -~]|"
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|"
+    rb"" + _HALF + rb"|.",
+    re.DOTALL,
+)
+
+_MAX_HALF_BYTES = 64
+"""A sequence longer than this is not one that a keyboard sends."""
+
+
+class LineKeys:
+    """The keys of one line, in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """A fresh line: nothing was sent to it."""
+        self._half = b""
+        self._in_paste = False
+        self._is_nested = False
+        self._searches = False
+        self._quotes = False
+        self._surplus = 0
+        self._may_answer = False
+        self.has_completed = False
+
+    def is_not_empty(self) -> None:
+        """The editor has said that there is text on the line, but not how it came there."""
+        self._surplus = 0
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether the editor waits for the next key, and its line may be empty."""
+        is_sure = self._half or self._in_paste or self._is_nested or self._quotes
+        return not is_sure and not self._surplus
+
+    def sent(self, data: bytes) -> None:
+        """These bytes go to the line editor now."""
+        data, self._half = self._half + data, b""
+        for unit in _UNIT.findall(data):
+            if _IS_HALF.match(unit):
+                self._half = unit
+                if len(unit) > _MAX_HALF_BYTES:
+                    self._half, self._is_nested = b"", True
+            else:
+                self._take(unit)
+
+    def _take(self, unit: bytes) -> None:
+        if self._in_paste:
+            self._in_paste = unit != _PASTE_END
+            self._surplus += self._in_paste
+        elif unit == _PASTE_BEGIN:
+            self._in_paste = True
+        elif self._quotes:
+            self._quotes = False  # whatever it is, it is inserted as it is
+            self._surplus += 1
+        elif unit in _LINE_ENDS:
+            self.reset()
+        elif unit == _ABORT:
+            self._is_nested = self._is_nested and not self._searches
+            self._searches, self._surplus = False, 0
+        else:
+            self._press(unit)
+
+    def _press(self, key: bytes) -> None:
+        if key in _QUOTES:
+            self._quotes = True
+        elif key in _SEARCHES:
+            self._searches = self._searches or not self._is_nested
+            self._is_nested = True
+        elif key in _ERASES:
+            self._surplus = max(0, self._surplus - 1)
+        elif key in _MOVES:
+            pass
+        elif key in _EDITS:
+            self._surplus = 0
+        elif key == _TAB:
+            self.has_completed = self._may_answer = True
+        elif self._may_answer and key in _ANSWERS:
+            pass
+        elif (width := _places(key)) is not None:
+            self._surplus += width * (not self._is_nested)
+            self._may_answer = False
+        else:
+            self._is_nested, self._searches = True, False
+
+
+def _places(key: bytes) -> int | None:
+    """How many Backspaces the character ``key`` needs at least; None if it is no character."""
+    try:
+        character = key.decode()
+    except UnicodeDecodeError:
+        return None
+    if len(character) != 1 or unicodedata.category(character) == "Cc":
+        return None
+    return 0 if unicodedata.category(character) in {"Mn", "Me", "Cf"} else 1
