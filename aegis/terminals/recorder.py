@@ -1,5 +1,7 @@
 """Records on their way to the ledger: kept, and told to nobody, until the writer confirms.
 
+A record is held back while a command with a lower number has not ended: the ledger's numbers rise.
+
 Behind a record whose number somebody was shown none is sent before it is confirmed. Of two that are
 not synced a loss of power may damage the first alone; then the ledger's newest number is above it,
 and the next life does not ask for it any more.
@@ -49,10 +51,13 @@ class Recorder:
         writer: Ref[AppendRecord | ReportSynced],
         retry_soon: Callable[[], None],
         is_shown: Callable[[int], bool],
+        is_early: Callable[[int], bool],
     ) -> None:
         self._writer = writer
         self._retry_soon = retry_soon
         self._is_shown = is_shown
+        self._is_early = is_early
+        self._held: set[int] = set()
         self._records: dict[int, CommandRecord] = {}
         self._callers: dict[int, Call] = {}
         self._trouble = ""
@@ -61,8 +66,8 @@ class Recorder:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits, or only for a disk that refuses."""
-        return not self._records or bool(self._trouble)
+        """Whether nothing waits, or only for a disk that refuses or a command that runs."""
+        return self._records.keys() <= self._held or bool(self._trouble)
 
     def check(self, terminal: str) -> None:
         """Raise ``StorageError`` while too many records wait for a disk that refuses."""
@@ -75,7 +80,7 @@ class Recorder:
             self._callers[record.seq] = call
         self._records[record.seq] = self._bounded(record)
         if not self._trouble:
-            self._send([record.seq])
+            self._send(sorted({record.seq, *self._held}))
         elif len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer takes it only behind those that were refused
 
@@ -136,7 +141,8 @@ class Recorder:
 
     def _send(self, seqs: Sequence[int]) -> None:
         shown = min(filter(self._is_shown, self._records), default=None)
+        self._held = {seq for seq in self._records if self._is_early(seq)}
         for seq in seqs:
-            if shown is None or seq <= shown:
+            if seq not in self._held and (shown is None or seq <= shown):
                 after = max((each for each in self._records if each < seq), default=-1)
                 self._writer.tell(AppendRecord(record=self._records[seq], after=after))

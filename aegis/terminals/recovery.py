@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import attrs
 import trio
 
 from aegis.clock import utc_now
@@ -28,12 +29,28 @@ async def recovered_records(
     began. Of a command that was only submitted nothing is known to be output. Raises
     ``StorageError``.
     """
-    records = []
-    for index, command in enumerate(commands):
-        later = [each.began_at for each in commands[index + 1 :] if each.began_at is not None]
-        stop = min(later, default=raw_end)
+    records: list[CommandRecord] = []
+    for command in commands:
+        stop = min(_begun_after(command, commands), default=raw_end)
+        reached = max((each.raw_end or 0 for each in records), default=0)
+        if command.began_at is None and not (command.timed_out or command.outcome):
+            # It was behind those commands: readers of its output must not find theirs.
+            command = attrs.evolve(command, raw_start=max(command.raw_start, reached))
         records.append(await _recovered_record(disk, directory, command, stop))
     return records
+
+
+def _begun_after(command: InFlight, commands: Iterable[InFlight]) -> Iterator[int]:
+    """Where others began after ``command``. On one shell a higher number may have begun first."""
+    for other in commands:
+        if other.began_at is None or command.began_at is None:
+            continue
+        if other.shell == command.shell:
+            is_later = other.began_at > command.began_at
+        else:
+            is_later = other.seq > command.seq
+        if is_later:
+            yield other.began_at
 
 
 async def _recovered_record(

@@ -105,7 +105,9 @@ class Terminal(Front):
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
-        self._recorder = Recorder(self._writer, self._retry_soon, self._flight.is_shown)
+        self._recorder = Recorder(
+            self._writer, self._retry_soon, self._flight.is_shown, self._flight.holds_back
+        )
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
         self._runs = Runs(
             name, self._flight, self._standing, self._shell, after=after, start_soon=soon
@@ -260,7 +262,10 @@ class Terminal(Front):
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
         for command in self._flight.settle_found(news.submitted):
-            log.error("no end was told", terminal=self._settings.name, seq=command.seq)
+            if command.began_at is None:
+                self._record_lost(command)
+            else:
+                log.error("no end was told", terminal=self._settings.name, seq=command.seq)
 
     def _shell_started(self, news: msg.ShellStarted) -> None:
         self._standing.started(news)
@@ -299,9 +304,15 @@ class Terminal(Front):
         end: api.End = news.end or "shell_exit"
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         self._runs.shell_ended(news.shell)
-        for command, call in self._flight.end_all(news.shell):
-            self._finish(command, call, news, end=end, exit_code=code)
-            news, code = news.without_output(), None
+        current = self._flight.command
+        if current is not None:
+            self._flight.cursor = news.raw_end  # nothing was printed behind it
+        ended = self._flight.end_all(news.shell)
+        for command, call in ended:
+            if command.seq == (ended[-1][0] if current is None else current).seq:
+                self._finish(command, call, news, end=end, exit_code=code)
+            else:
+                self._finish(command, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
@@ -344,7 +355,10 @@ class Terminal(Front):
         """A submission whose number was shown did not run after all: no other may have it."""
         ended = self._flight.end_submitted(number)
         if ended is not None:
-            self._recorder.append(lost_record(ended[0], utc_now(), trio.current_time()))
+            self._record_lost(ended[0])
+
+    def _record_lost(self, command: InFlight) -> None:
+        self._recorder.append(lost_record(command, utc_now(), trio.current_time()))
 
     _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
         msg.ShellStarted: _shell_started,

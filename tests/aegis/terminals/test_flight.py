@@ -17,7 +17,7 @@ from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import outcome_of
+from aegis.terminals.record import InFlight, outcome_of
 from tests.aegis.terminals.samples import RECORD
 
 
@@ -321,3 +321,160 @@ def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
 ) -> None:
     """After a loss of power its place may lie ahead of the output: a command was passed over."""
     assert heard_up_to(last) == heard
+
+
+async def test_trap_37_a_submission_behind_a_typed_line_is_in_the_note(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        lost = [each for each, _ in second.lost_with([])]
+        assert [(each.seq, each.cmd, each.began_at) for each in lost] == [
+            (5, None, 100),
+            (6, "make", None),
+        ]
+        second.submit(call(2), 0.0)
+        assert second.command is not None
+        assert second.command.seq == 7
+
+
+async def test_trap_37_a_submission_is_in_the_note_behind_any_number_of_typed_lines(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        for position in (100, 200, 300):
+            first.begin(started(position))
+            first.end(position, f"typed at {position}")
+            first.finished(first.unrecorded()[-1].seq, OUTCOME)
+    with flight(tmp_path) as second:
+        lost = [each for each, _ in second.lost_with([])]
+    assert [(each.seq, each.cmd) for each in lost] == [
+        (5, "typed at 100"),
+        (6, "typed at 200"),
+        (7, "typed at 300"),
+        (8, "make"),
+    ]
+
+
+async def test_a_submission_behind_a_typed_line_that_did_not_run_leaves_the_note(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        waiting = call(1)
+        first.submit(waiting, 0.0)
+        first.begin(started(100))
+        assert first.take_back(1) is waiting
+        assert first.owes_sync  # before the caller is told that it did not run
+    with flight(tmp_path) as second:
+        assert [each.seq for each, _ in second.lost_with([])] == [5]
+
+
+async def test_a_new_front_takes_up_a_typed_line_and_the_submission_behind_it(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        assert second.lost_with(["sh"]) == []
+        second.resume()
+        second.begin(started(100))
+        assert second.settle_found(7) == []
+        assert second.command is not None
+        assert (second.command.seq, second.command.began_at) == (5, 100)
+        second.end(100, "ls")
+        assert not second.is_free
+        second.begin(started(150))
+        second.end(150, "pwd")
+    with flight(tmp_path) as third:
+        third.resume()
+        for position in (100, 150):
+            third.begin(started(position))
+            third.end(position, None)
+        third.begin(started(200, call=7))
+        assert third.settle_found(None) == []
+        assert third.command is not None
+        assert (third.command.seq, third.command.call) == (7, 7)
+
+
+@pytest.mark.parametrize("submitted", [7, None])
+async def test_a_new_front_drops_a_submission_behind_a_typed_line_that_the_shell_does_not_have(
+    tmp_path: Path, submitted: int | None
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        second.resume()
+        assert second.settle_found(submitted) == []
+        second.end(100, "ls")
+        assert second.is_free == (submitted is None)
+
+
+async def test_trap_37_a_number_that_was_shown_is_not_given_to_a_line_typed_ahead(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        shown = first.mark_timed_out()
+        first.begin(started(100))
+        assert first.command is not None
+        assert (shown.seq, first.command.seq) == (5, 6)
+        assert [each.seq for each in first.unrecorded()] == [5, 6]
+        first.end(100, "vim")
+        assert first.holds_back(6)
+    with flight(tmp_path) as second:
+        second.resume()
+        second.begin(started(100))
+        second.end(100, "vim")
+        assert second.holds_back(6)
+        second.begin(started(200, call=1))
+        ended = second.end(200, None)
+        assert ended is not None
+        assert ended[0] == attrs.evolve(shown, began_at=200, moment_s=None)
+        assert not second.holds_back(6)
+
+
+async def test_a_submission_whose_number_was_shown_is_lost_if_the_shell_does_not_have_it(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        first.mark_timed_out()
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        second.resume()
+        assert [each.seq for each in second.settle_found(None)] == [5]
+        assert [each.seq for each in second.unrecorded()] == [5, 6]
+        assert not second.holds_back(6)
+
+
+async def test_a_shell_that_ends_takes_the_typed_line_and_the_submission_in_their_order(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as one:
+        one.submit(call(1), 0.0)
+        one.mark_timed_out()
+        one.begin(started(100))
+        assert one.take_unread("sh") is None
+        assert [each.seq for each, _ in one.end_all("sh")] == [5, 6]
+        assert one.is_free
+
+
+OUTCOME = outcome_of(
+    InFlight(
+        seq=5,
+        cmd=None,
+        writer="human",
+        cwd=None,
+        started_at="2026-01-01T00:00:00.000Z",
+        moment_s=None,
+        raw_start=0,
+    ),
+    end="exited",
+    exit_code=0,
+    finished_at="2026-01-01T00:00:01.000Z",
+    moment_s=None,
+    raw_end=130,
+)

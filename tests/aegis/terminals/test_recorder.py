@@ -36,7 +36,7 @@ def record(seq: int) -> CommandRecord:
 
 def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: False, lambda seq: False)  # type: ignore[arg-type]
     for seq in range(3):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1, 2]
@@ -50,7 +50,7 @@ def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
 
 def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: False, lambda seq: False)  # type: ignore[arg-type]
     recorder.append(record(0))
     with capture_logs() as logs:
         for seq in range(1, MAX_UNSAVED_TYPED + 3):
@@ -74,7 +74,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
     refused_first: bool,
 ) -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: False, lambda seq: False)  # type: ignore[arg-type]
     refusal = AppendFailed(seq=0, why="the disk fails")
     recorder.append(record(0))
     if refused_first:
@@ -91,7 +91,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
 
 def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: False, lambda seq: False)  # type: ignore[arg-type]
     recorder.append(record(0))
     recorder.end()
     recorder.confirmed(RecordAppended(seq=0, end=10))
@@ -101,7 +101,7 @@ def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
 
 def test_behind_a_record_that_is_shown_none_is_sent_before_it_is_confirmed() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: seq in (1, 3))  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: seq in (1, 3), lambda seq: False)  # type: ignore[arg-type]
     for seq in range(6):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1]
