@@ -85,7 +85,7 @@ def _output(
         return
     printed, token = record["stdout"], command.token
     if record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
-        is_right = _is_some_of(printed, command)
+        is_right = _is_some_of(_without_echo(printed, harms), command)
     elif record["end"] == "killed_by_restart":
         # Killed after its end, and before that was written: the prompt is in the log as well.
         is_right = f"{command.stdout}{PROMPT}".startswith(printed)
@@ -93,6 +93,14 @@ def _output(
         is_right = printed == command.stdout
     if not is_right:
         yield f"{token} prints {command.stdout!r}, recorded is {printed!r} ({record['end']})"
+
+
+def _without_echo(printed: str, harms: list[Disturbance]) -> str:
+    """The output without lines that were typed ahead: their echo may end inside a line of it."""
+    typed = [line for harm in harms for line in harm.text.splitlines() if line]
+    for line in sorted(typed, key=len, reverse=True):
+        printed = printed.replace(line, "")
+    return printed
 
 
 def _is_some_of(printed: str, command: Command) -> bool:

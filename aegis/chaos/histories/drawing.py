@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from aegis.chaos.histories import script as s
-from aegis.chaos.histories.commands import KINDS, TYPED, Kind
+from aegis.chaos.histories.commands import BEHIND, KINDS, TYPED, Kind
 from aegis.chaos.strikes import Kind as StrikeKind
 from aegis.chaos.strikes import kinds_of_call, kinds_of_point
 
@@ -168,6 +168,18 @@ def _type(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     return s.TypeStep(**who, terminal=s.DESK, kind=drawing.kind_of(TYPED))
 
 
+def _type_ahead(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
+    late = drawing.seconds(0.3) if drawing.chance.random() < 0.3 else None
+    return s.TypeAheadStep(
+        **who,
+        terminal=s.DESK,
+        kinds=tuple(drawing.kind_of(TYPED) for _ in range(drawing.chance.randint(1, 3))),
+        behind=drawing.one_of(BEHIND),
+        is_first=drawing.chance.random() < 0.5,
+        enter_after_s=late,
+    )
+
+
 def _interrupt(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     by_keys = drawing.chance.random() < 0.5
     return s.InterruptStep(**who, terminal=s.DESK, by_keys=by_keys)
@@ -264,7 +276,7 @@ _STEPS: Mapping[Drawer, int] = {
 """What everybody does, and how often."""
 
 _OF_CLIENT: Mapping[int, Mapping[Drawer, int]] = {
-    s.TYPIST: {_type: 24, _interrupt: 8, _run_at_desk: 16},
+    s.TYPIST: {_type: 24, _type_ahead: 16, _interrupt: 8, _run_at_desk: 16},
     s.KEEPER: {_spawn: 12, _close: 10},
 }
 """What only these do."""

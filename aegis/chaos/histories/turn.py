@@ -53,6 +53,10 @@ INTERRUPTS = 3
 """How often an interrupt is sent, at most: a stopped shell may lose one."""
 
 
+ENTERS = 10
+"""How often an Enter is tried, at most: for a moment there may be no shell."""
+
+
 class Turn:
     """One step of ``client``."""
 
@@ -111,7 +115,7 @@ class Turn:
             record: Any = to_plain(answered.value)
             self._book.told.append(Told(command.terminal, record, answered.span))
 
-    async def _answer(self, step: s.RunStep, kind: Kind, seq: int) -> None:
+    async def _answer(self, step: s.RunStep | s.TypeAheadStep, kind: Kind, seq: int) -> None:
         """The command waits for a line: a comment, should a shell read it after all."""
         line = kind.answer.replace("%", f"@{step.terminal}.{step.number}@")
         await self._keys(step.terminal, f"{line}\r", "keys", text=line)
@@ -138,6 +142,55 @@ class Turn:
         request = api.SendKeys(name=step.terminal, keys=f"{command.text}\r", from_handle=self._who)
         await self._ask(request, partial(self._sent, command))
         await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def type_ahead(self, step: s.TypeAheadStep) -> None:
+        """Type lines while a command runs and another waits, and see the end of all of them."""
+        if not await self._is_quiet(step.terminal):
+            return
+        number, behind = str(step.number), KINDS[step.behind]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run, KINDS["slow output"], step.terminal, f"{number}.now")
+            await self._wait(step.terminal, 1, pattern=f"^@{step.terminal}[.]{number}[.]now@$")
+            if step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+            await self._type_lines(step)
+            if not step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+        await self._run(KINDS["quick"], step.terminal, f"{number}.then")
+
+    async def _run_behind(self, step: s.TypeAheadStep, kind: Kind) -> None:
+        told = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
+        if kind.answer and told is not None and told.needs_input is not None:
+            await self._answer(step, kind, told.seq)
+
+    async def _type_lines(self, step: s.TypeAheadStep) -> None:
+        commands = [
+            self._command(TYPED[kind], step.terminal, f"{step.number}.{index}", typed=True)
+            for index, kind in enumerate(step.kinds)
+        ]
+        text = "\r".join(command.text for command in commands)
+        is_half = step.enter_after_s is not None
+        keys = text if is_half else f"{text}\r"
+        request = api.SendKeys(name=step.terminal, keys=keys, from_handle=self._who)
+        await self._ask(request, partial(self._typed_ahead, step.terminal, commands, text))
+        if step.enter_after_s is not None:
+            await trio.sleep(step.enter_after_s)
+            await self._press_enter(step.terminal)
+
+    def _typed_ahead(
+        self, terminal: str, commands: Sequence[Command], text: str, answered: Answered
+    ) -> None:
+        for command in commands:
+            self._sent(command, answered)
+        self._disturbed("keys", terminal, text, answered)
+
+    async def _press_enter(self, terminal: str) -> None:
+        """End a line that was typed in part: whoever runs commands here waits for that."""
+        request = api.SendKeys(name=terminal, keys="\r", from_handle=self._who)
+        for _ in range(ENTERS):
+            if (await self._ask(request)).value is not None:
+                return
+            await trio.sleep(PATIENCE_S / ENTERS)
 
     async def _is_quiet(self, terminal: str) -> bool:
         waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
@@ -433,6 +486,7 @@ _DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
     s.OpenQuoteStep: Turn.open_quote,
     s.NothingStep: Turn.nothing,
     s.TypeStep: Turn.type,
+    s.TypeAheadStep: Turn.type_ahead,
     s.InterruptStep: Turn.interrupt,
     s.BroadcastStep: Turn.broadcast,
     s.SubscribeStep: Turn.subscribe,
