@@ -19,7 +19,7 @@ is applied once: what the ledger or this flight knows already changes nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -477,6 +477,15 @@ def _commands(fields: Mapping[str, Any]) -> list[InFlight]:
         return []
     commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
     return [command for command in commands if command is not None]
+
+
+def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
+    """The command that began last; if none has begun, the one with the highest number."""
+    return max(
+        commands,
+        key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
+        default=None,
+    )
 
 
 def heard_up_to(last: CommandRecord | None) -> int:

@@ -170,6 +170,16 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
     )
 
 
+def behind(command: InFlight, cursor: int) -> InFlight:
+    """A command that did not begin, with its output at ``cursor`` or later, behind all others'.
+
+    What a caller was shown of it stays true.
+    """
+    if command.began_at is not None or command.timed_out:
+        return command
+    return attrs.evolve(command, raw_start=max(command.raw_start, cursor))
+
+
 def record_line(record: CommandRecord) -> bytes:
     """The line of a record in the ledger."""
     return encode_line(attrs.asdict(record, recurse=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import attrs
 import trio
 
 from aegis.clock import utc_now
@@ -14,7 +13,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.record import InFlight, final_record, outcome_of
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of
 
 PIECE_BYTES = 64 * 1024
 
@@ -33,10 +32,8 @@ async def recovered_records(
     for command in commands:
         stop = min(_begun_after(command, commands), default=raw_end)
         reached = max((each.raw_end or 0 for each in records), default=0)
-        if command.began_at is None and not (command.timed_out or command.outcome):
-            # It was behind those commands: readers of its output must not find theirs.
-            command = attrs.evolve(command, raw_start=max(command.raw_start, reached))
-        records.append(await _recovered_record(disk, directory, command, stop))
+        unread = behind(command, reached) if command.outcome is None else command
+        records.append(await _recovered_record(disk, directory, unread, stop))
     return records
 
 

@@ -33,13 +33,14 @@ from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight, heard_up_to
+from aegis.terminals.flight import Flight, heard_up_to, last_begun
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.record import (
     InFlight,
+    behind,
     final_record,
     lost_record,
     outcome_of,
@@ -304,15 +305,14 @@ class Terminal(Front):
         end: api.End = news.end or "shell_exit"
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         self._runs.shell_ended(news.shell)
-        current = self._flight.command
-        if current is not None:
-            self._flight.cursor = news.raw_end  # nothing was printed behind it
         ended = self._flight.end_all(news.shell)
+        running = last_begun(command for command, _ in ended)
         for command, call in ended:
-            if command.seq == (ended[-1][0] if current is None else current).seq:
+            if command is running:
                 self._finish(command, call, news, end=end, exit_code=code)
             else:
-                self._finish(command, call, news.without_output(), end=end, exit_code=None)
+                unread = behind(command, self._flight.cursor)
+                self._finish(unread, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aegis.chaos.real.deaths import POINTS
@@ -99,3 +101,29 @@ def test_a_daemon_is_killed_at_what_no_simulated_one_passes(
     with pytest.raises(ConnectionLost):
         own_daemon.call("status")
     own_daemon.wait_stopped()
+
+
+@pytest.mark.parametrize("lines", [1, 3], ids=["one line", "three lines"])
+def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_after_a_kill(
+    own_daemon: DaemonProcess, gate: Gate, tmp_path: Path, lines: int
+) -> None:
+    """The kill comes when the shell has begun the run, and before the front has read that."""
+    own_daemon.start(faults=f"mark.start.after@{lines + 2}=kill")
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    terminal.start(gate.hold)
+    gate.wait_reached()
+    typed = [f"echo typed {number}" for number in range(lines)]
+    terminal.keys("".join(f"{line}\r" for line in typed), from_handle="alice")
+    behind = f"echo ran >{tmp_path / 'evidence'}; sleep 60"
+    waiting = terminal.start(behind, from_handle="bob")
+    gate.open()
+    assert waiting.outcome()[0] == "lost"
+    own_daemon.wait_stopped()
+
+    own_daemon.start()
+    records = terminal.records()
+    assert [record["cmd"] for record in records] == [gate.hold, *typed, behind]
+    assert [record["seq"] for record in records] == list(range(lines + 2))
+    assert [record["exit"] for record in records] == [*[0] * (lines + 1), None]
+    assert records[-1]["killed_by_restart"]
+    assert terminal.run("echo next")["seq"] == lines + 2

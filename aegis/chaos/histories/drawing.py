@@ -74,6 +74,17 @@ POINTS: Mapping[str, int] = {
 }
 """Fault points that may be struck, and how far ahead the pass that is may lie."""
 
+AHEAD: Mapping[str, int] = {
+    "note.write.before": 8,
+    "note.write.after": 8,
+    "command.type.before": 2,
+    "mark.start.after": 5,
+    "mark.end.after": 4,
+    "actor.receive.before[Terminal]": 30,
+    "actor.receive.before[Shell]": 30,
+}
+"""Fault points that are struck while somebody types ahead, likewise."""
+
 WAITS = frozenset(
     {
         "ledger.sync.before",
@@ -130,7 +141,9 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
         raise ValueError(f"a history needs {MIN_CLIENTS} clients and {MIN_STEPS} step at least")
     drawing = _Drawing(seed, clients)
     drawn = tuple(drawing.step(number) for number in range(steps))
-    faults = tuple(_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS)))
+    faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
+    ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
+    faults += [_fault_ahead(drawing, number) for number in ahead if drawing.chance.random() < 0.3]
     return s.Script(
         seed=seed,
         clients=clients,
@@ -314,6 +327,16 @@ def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
     if place.startswith("actor.teardown.before"):
         kinds = (StrikeKind.DIE,)  # a crash there means that no teardown runs: all of it is left
     kind = drawing.chance.choice(kinds)
+    return s.PointFault(step=step, place=place, number=number, kind=kind)
+
+
+def _fault_ahead(drawing: _Drawing, step: int) -> s.ScriptFault:
+    """A fault that is likely to come while lines typed ahead of a run are read."""
+    if drawing.chance.random() < 0.3:
+        return s.KillFault(step=step, after_s=drawing.seconds(0.3))
+    place = drawing.one_of(tuple(AHEAD))
+    number = drawing.chance.randint(1, AHEAD[place])
+    kind = drawing.chance.choice((StrikeKind.DIE, StrikeKind.CRASH))
     return s.PointFault(step=step, place=place, number=number, kind=kind)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from actors import Reply
 from actors.timers import Timers
+from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
@@ -19,6 +21,7 @@ from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import InFlight, outcome_of
 from tests.aegis.terminals.samples import RECORD
+from tests.fakes.faulty_disk import FaultyDisk
 
 
 async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
@@ -231,10 +234,12 @@ async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) 
 
 
 @contextmanager
-def flight(directory: Path, last_seq: int = 4, given: int = 0) -> Iterator[Flight]:
+def flight(
+    directory: Path, last_seq: int = 4, given: int = 0, disk: FaultyDisk | None = None
+) -> Iterator[Flight]:
     """A life of a front whose shell is called ``sh``."""
     last = attrs.evolve(RECORD, seq=last_seq)
-    note = Note.open(directory / "in_flight.json", Flusher())
+    note = Note.open(directory / "in_flight.json", Flusher(disk))
     opened = Flight.open(note, last, max(last_seq, given))
     opened.shell = "sh"
     try:
@@ -307,6 +312,34 @@ async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorde
         only.end(100, None)
         only.recorded(5)
         assert not only.is_shown(5)
+
+
+async def test_what_the_note_owes_is_written_before_it_is_synced(tmp_path: Path) -> None:
+    """The disk refused the note of a start; a number that is shown must be in it all the same."""
+    disk = FaultyDisk()
+    with flight(tmp_path, disk=disk) as first:
+        first.submit(call(1), 0.0)
+        disk.fail("pwrite", errno.EIO)
+        first.begin(started(100, call=1))
+        await first.sync()
+        assert first.is_shown(5)
+    with flight(tmp_path) as second:
+        assert [each.began_at for each in second.unrecorded()] == [100]
+
+
+async def test_a_sync_that_failed_is_still_owed(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    with flight(tmp_path, disk=disk) as first:
+        first.submit(call(1), 0.0)
+        first.take_back(1)
+        disk.fail("fdatasync", errno.EIO)
+        with pytest.raises(StorageError):
+            await first.sync()
+        owed = first.owes_sync
+        await first.sync()
+        assert (owed, first.owes_sync) == (True, False)
+    with flight(tmp_path) as second:
+        assert second.unrecorded() == []
 
 
 FINISHED = attrs.evolve(RECORD, seq=8, raw_start=3056, raw_end=3060)
