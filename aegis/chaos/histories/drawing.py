@@ -75,10 +75,10 @@ POINTS: Mapping[str, int] = {
 """Fault points that may be struck, and how far ahead the pass that is may lie."""
 
 AHEAD: Mapping[str, int] = {
-    "note.write.before": 8,
-    "note.write.after": 8,
+    "note.write.before": 12,
+    "note.write.after": 12,
     "command.type.before": 2,
-    "mark.start.after": 5,
+    "mark.start.after": 6,
     "mark.end.after": 4,
     "actor.receive.before[Terminal]": 30,
     "actor.receive.before[Shell]": 30,
@@ -143,7 +143,7 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
     drawn = tuple(drawing.step(number) for number in range(steps))
     faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
     ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
-    faults += [_fault_ahead(drawing, number) for number in ahead if drawing.chance.random() < 0.3]
+    faults += [_fault_ahead(drawing, number) for number in ahead if drawing.chance.random() < 0.4]
     return s.Script(
         seed=seed,
         clients=clients,
