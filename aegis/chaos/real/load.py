@@ -22,7 +22,7 @@ NEVER_TYPED = ("not typed", "did not run", "has no shell right now", "nothing of
 
 HANDOFF_RATE = 0.5
 READ_RATE = 0.1
-AHEAD_RATE = 0.4
+AHEAD_RATE = 0.6
 
 PAUSE_S = 0.05
 """Between a call that was refused and the next one."""
