@@ -66,6 +66,7 @@ class Tracker:
         self._incomplete = False
         self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
+        self._is_probing = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
@@ -213,6 +214,7 @@ class Tracker:
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
             self._boundaries.probed()
+            self._is_probing = True
             self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
@@ -274,6 +276,10 @@ class Tracker:
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
+        if self._is_probing and not self.adapter.types_probe:
+            # The shell may have begun a line that was typed ahead when the probe key came. Then the
+            # tty echoes the key, in caret notation, into the output of that command.
+            text = text.replace(self.adapter.probe_key.replace(b"\x1b", b"^["), b"")
         self._visible.show(text)
         self.printed.feed(text)
 
@@ -412,6 +418,7 @@ class Tracker:
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
+        self._is_probing = False
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
