@@ -85,11 +85,12 @@ class Recorder:
             self.send_again()  # the writer takes it only behind those that were refused
 
     def _bounded(self, record: CommandRecord) -> CommandRecord:
-        if not self._trouble or len(self._records) < MAX_UNSAVED:
+        if not (self._trouble or self._held) or len(self._records) < MAX_UNSAVED:
             return record
         if len(self._records) >= MAX_UNSAVED_TYPED:
             oldest = min(self._records)
             del self._records[oldest]
+            self._held.discard(oldest)
             log.error("record given up", seq=oldest, error=self._trouble)
         return attrs.evolve(record, stdout="", stderr="", truncated=True)
 

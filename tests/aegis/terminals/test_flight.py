@@ -20,6 +20,7 @@ from aegis.terminals.calls import Call
 from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import InFlight, outcome_of
+from aegis.terminals.sentences import not_typed
 from tests.aegis.terminals.samples import RECORD
 from tests.fakes.faulty_disk import FaultyDisk
 
@@ -511,3 +512,13 @@ OUTCOME = outcome_of(
     moment_s=None,
     raw_end=130,
 )
+
+
+async def test_who_is_refused_is_shown_no_number_that_another_command_may_get(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as one:
+        one.submit(call(1, "make"), 0.0)
+        assert "seq" not in str(not_typed("build", 1.0, one.command, None))
+        one.begin(started(100, call=1))
+        assert "(seq 5)" in str(not_typed("build", 1.0, one.command, None))

@@ -72,6 +72,18 @@ def test_a_record_waits_for_the_command_with_the_number_before_it() -> None:
     assert writer.sent() == [5, 6, 7]
 
 
+def test_records_that_wait_for_a_command_are_kept_within_bounds() -> None:
+    writer, early = Told(), set(range(1, 100))
+    recorder = Recorder(writer, lambda: None, never, lambda seq: seq in early)  # type: ignore[arg-type]
+    for seq in range(1, 100):
+        recorder.append(record(seq))
+    early.clear()
+    recorder.append(record(0))
+    kept = {message.record.seq: message.record for message in writer.messages}
+    assert list(kept) == list(range(100))
+    assert sum(bool(each.stdout) for each in kept.values()) == MAX_UNSAVED
+
+
 def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
     writer = Told()
     recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
