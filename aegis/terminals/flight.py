@@ -19,8 +19,7 @@ is applied once: what the ledger or this flight knows already changes nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 import attrs
 import structlog
@@ -30,30 +29,11 @@ from aegis.errors import StorageError
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
+from aegis.terminals.displaced import Displaced
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, Outcome, from_note, outcome_in
+from aegis.terminals.record import InFlight, Outcome, begun_by, commands_in, outcome_in
 
 log = structlog.get_logger()
-
-
-@attrs.frozen
-class _Displaced:
-    """A submission that the shell reads once it has run what was typed ahead of it.
-
-    ``call`` is None if nobody waits for it any more. The ``seq`` of ``command`` counts only if the
-    submission has timed out, for then its caller was shown it.
-    """
-
-    command: InFlight
-    call: Call | None
-
-    @property
-    def number(self) -> int | None:
-        return self.command.call
-
-    @property
-    def is_shown(self) -> bool:
-        return self.command.timed_out
 
 
 class Flight:
@@ -69,7 +49,7 @@ class Flight:
         self._found: dict[int, InFlight] = {}
         self._ended: dict[int, InFlight] = {}
         self._shown: set[int] = set()
-        self._displaced: _Displaced | None = None
+        self._displaced: Displaced | None = None
         self._owes_sync = False
         self._owes_write = False
         self.command: InFlight | None = None
@@ -87,7 +67,7 @@ class Flight:
         """
         last_seq = -1 if last is None else last.seq
         fields = note.load() or {}
-        noted = _commands(fields)
+        noted = commands_in(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
         flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
@@ -170,7 +150,7 @@ class Flight:
             self.command = attrs.evolve(submitted, began_at=news.raw_start)
         else:
             seq = self._claim() if submitted is None else submitted.seq
-            self.command = _begun(news, seq)
+            self.command = begun_by(news, seq)
         self._note_down()
 
     def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
@@ -245,7 +225,7 @@ class Flight:
             self.command = self._found.pop(max(self._found))
 
     def _resume_displaced(self, submission: InFlight) -> None:
-        self._displaced = _Displaced(submission, None)
+        self._displaced = Displaced(submission, None)
         if not submission.timed_out and submission.seq == self._next_seq - 1:
             self._next_seq = submission.seq  # provisional: the next typed line takes it
 
@@ -345,7 +325,7 @@ class Flight:
         """
         command = self.command
         if command is not None and command.began_at is None:
-            self._displaced = _Displaced(command, self.call)
+            self._displaced = Displaced(command, self.call)
             if not command.timed_out:
                 self._next_seq = command.seq
             self.command = self.call = None
@@ -365,13 +345,8 @@ class Flight:
         if not began:
             self._note_down()
 
-    def _numbered(self, displaced: _Displaced) -> InFlight:
-        """The displaced submission as it would be if it had its turn now."""
-        if displaced.is_shown:
-            return displaced.command
-        return attrs.evolve(
-            displaced.command, seq=self._next_seq, cwd=self.cwd, raw_start=self.cursor
-        )
+    def _numbered(self, displaced: Displaced) -> InFlight:
+        return displaced.numbered(self._next_seq, self.cwd, self.cursor)
 
     def _open(self) -> list[InFlight]:
         """The commands with a number of their own that have not ended."""
@@ -412,7 +387,7 @@ class Flight:
         self.command = self.call = None
         return self._has_ended(command, typed), call
 
-    def _end_displaced(self, displaced: _Displaced) -> tuple[InFlight, Call | None]:
+    def _end_displaced(self, displaced: Displaced) -> tuple[InFlight, Call | None]:
         command = self._numbered(displaced)
         self._next_seq = max(self._next_seq, command.seq + 1)
         self._displaced = None
@@ -452,40 +427,8 @@ class Flight:
         self._owes_write = False
 
 
-def _begun(news: CommandStarted, seq: int) -> InFlight:
-    return InFlight(
-        seq=seq,
-        cmd=news.cmd,
-        writer=news.writer,
-        cwd=news.cwd,
-        started_at=news.started_at,
-        moment_s=news.moment_s,
-        raw_start=news.raw_start,
-        shell=news.shell,
-        call=news.call,
-        began_at=news.raw_start,
-    )
-
-
 def _is_submission(command: InFlight, number: int | None) -> bool:
     return command.began_at is None and command.call == number
-
-
-def _commands(fields: Mapping[str, Any]) -> list[InFlight]:
-    entries = fields.get("commands")
-    if not isinstance(entries, list):
-        return []
-    commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
-    return [command for command in commands if command is not None]
-
-
-def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
-    """The command that began last; if none has begun, the one with the highest number."""
-    return max(
-        commands,
-        key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
-        default=None,
-    )
 
 
 def heard_up_to(last: CommandRecord | None) -> int:

@@ -12,6 +12,7 @@ from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import CommandStarted
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +108,15 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
             return None
 
 
+def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
+    """The commands that a whole note tells of; what does not fit is left out."""
+    entries = fields.get("commands")
+    if not isinstance(entries, list):
+        return []
+    commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
+    return [command for command in commands if command is not None]
+
+
 def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
     try:
         return None if fields is None else structure(Outcome, dict(fields))
@@ -167,6 +177,22 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
         duration_s=outcome.duration_s,
         raw_end=outcome.raw_end,
         timed_out=command.timed_out,
+    )
+
+
+def begun_by(news: CommandStarted, seq: int) -> InFlight:
+    """The command ``seq``, which the shell says that it has begun."""
+    return InFlight(
+        seq=seq,
+        cmd=news.cmd,
+        writer=news.writer,
+        cwd=news.cwd,
+        started_at=news.started_at,
+        moment_s=news.moment_s,
+        raw_start=news.raw_start,
+        shell=news.shell,
+        call=news.call,
+        began_at=news.raw_start,
     )
 
 

@@ -13,14 +13,17 @@ from collections.abc import Callable, Sequence
 
 import attrs
 import structlog
+import trio
 
 from actors import Ref
+from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
 from aegis.terminals.asking import ask_again
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
+from aegis.terminals.record import InFlight, lost_record
 
 log = structlog.get_logger()
 
@@ -83,6 +86,10 @@ class Recorder:
             self._send(sorted({record.seq, *self._held}))
         elif len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer takes it only behind those that were refused
+
+    def append_lost(self, command: InFlight) -> None:
+        """Record a submission whose number was shown and that will not begin any more."""
+        self.append(lost_record(command, utc_now(), trio.current_time()))
 
     def _bounded(self, record: CommandRecord) -> CommandRecord:
         if not (self._trouble or self._held) or len(self._records) < MAX_UNSAVED:

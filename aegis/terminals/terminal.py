@@ -14,11 +14,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import structlog
-import trio
 
 from actors import Down, Ref, Reply
 from aegis.announcing import announce
-from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
@@ -33,19 +31,13 @@ from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
 from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight, heard_up_to, last_begun
+from aegis.terminals.displaced import last_begun
+from aegis.terminals.flight import Flight, heard_up_to
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
 from aegis.terminals.process_host import ProcessHost
-from aegis.terminals.record import (
-    InFlight,
-    behind,
-    final_record,
-    lost_record,
-    outcome_of,
-    shell_exit_code,
-)
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.recorder import Recorder, synced_end
 from aegis.terminals.recovery import recovered_records
 from aegis.terminals.resizing import Resizing
@@ -106,9 +98,8 @@ class Terminal(Front):
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
-        self._recorder = Recorder(
-            self._writer, self._retry_soon, self._flight.is_shown, self._flight.holds_back
-        )
+        shown, early = self._flight.is_shown, self._flight.holds_back
+        self._recorder = Recorder(self._writer, self._retry_soon, shown, early)
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
         self._runs = Runs(
             name, self._flight, self._standing, self._shell, after=after, start_soon=soon
@@ -264,7 +255,7 @@ class Terminal(Front):
                 self._shell_news(each)
         for command in self._flight.settle_found(news.submitted):
             if command.began_at is None:
-                self._record_lost(command)
+                self._recorder.append_lost(command)
             else:
                 log.error("no end was told", terminal=self._settings.name, seq=command.seq)
 
@@ -306,13 +297,12 @@ class Terminal(Front):
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         self._runs.shell_ended(news.shell)
         ended = self._flight.end_all(news.shell)
-        running = last_begun(command for command, _ in ended)
         for command, call in ended:
-            if command is running:
+            if command is last_begun(each for each, _ in ended):
                 self._finish(command, call, news, end=end, exit_code=code)
             else:
-                unread = behind(command, self._flight.cursor)
-                self._finish(unread, call, news.without_output(), end=end, exit_code=None)
+                command = behind(command, self._flight.cursor)
+                self._finish(command, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
@@ -355,10 +345,7 @@ class Terminal(Front):
         """A submission whose number was shown did not run after all: no other may have it."""
         ended = self._flight.end_submitted(number)
         if ended is not None:
-            self._record_lost(ended[0])
-
-    def _record_lost(self, command: InFlight) -> None:
-        self._recorder.append(lost_record(command, utc_now(), trio.current_time()))
+            self._recorder.append_lost(ended[0])
 
     _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
         msg.ShellStarted: _shell_started,

@@ -66,7 +66,6 @@ class Tracker:
         self._incomplete = False
         self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
-        self._is_probing = False
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
@@ -214,7 +213,7 @@ class Tracker:
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
             self._boundaries.probed()
-            self._is_probing = True
+            self._streams.probed(self.adapter.probe_key)
             self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
@@ -242,10 +241,8 @@ class Tracker:
         """The call whose text is here, or with the shell, and did not begin yet."""
         if self._pending is not None:
             return self._pending.call
-        return self._sent.call if self._sent is not None and self._has_unread() else None
-
-    def _has_unread(self) -> bool:
-        return self._boundaries.is_submitting or self._incomplete
+        is_unread = self._boundaries.is_submitting or self._incomplete
+        return self._sent.call if self._sent is not None and is_unread else None
 
     def report(self, call: int) -> None:
         """Say what the command in flight printed so far; one not typed yet is refused instead."""
@@ -276,10 +273,6 @@ class Tracker:
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
-        if self._is_probing and not self.adapter.types_probe:
-            # The shell may have begun a line that was typed ahead when the probe key came. Then the
-            # tty echoes the key, in caret notation, into the output of that command.
-            text = text.replace(self.adapter.probe_key.replace(b"\x1b", b"^["), b"")
         self._visible.show(text)
         self.printed.feed(text)
 
@@ -418,7 +411,6 @@ class Tracker:
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
-        self._is_probing = False
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
