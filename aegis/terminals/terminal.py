@@ -98,6 +98,8 @@ class Terminal(Front):
         self._last_record, given = self._history.last()
         note = Note.open(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
+        for lacking in self._flight.unrecorded()[:1]:
+            self._wakes.expect(lacking.seq)
         shown, early = self._flight.is_shown, self._flight.holds_back
         self._recorder = Recorder(self._writer, self._retry_soon, shown, early)
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after

@@ -35,6 +35,7 @@ def _outcomes(case: Case) -> Iterator[str]:
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
+            explained = explained or _ended_with_the_shell(case, command, record)
             if not explained and command.token not in ended:
                 yield f"{command.token} is {record['end']} and did not come to its end"
         yield from _output(case, command, record, harms)
@@ -80,7 +81,7 @@ def _ended_with_the_shell(case: Case, command: Command, record: Record) -> bool:
 
     Its caller was told that it runs next, so it is recorded though it did not begin.
     """
-    if command.typed or command.token in case.evidence.begun:
+    if record["end"] != "shell_exit" or command.typed or command.token in case.evidence.begun:
         return False
     return any(
         each["seq"] == record["seq"] - 1 and each["end"] == "shell_exit"
@@ -99,7 +100,7 @@ def _output(
     if case.is_rebuilt_from_less(command.terminal, record, command.span):
         return
     printed, token = record["stdout"], command.token
-    if record["end"] == "shell_exit" and _ended_with_the_shell(case, command, record):
+    if _ended_with_the_shell(case, command, record):
         is_right = not printed
     elif record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
         is_right = _is_some_of(_without_echo(printed, harms), command)
