@@ -22,10 +22,25 @@ import attrs
 from actors.errors import MisuseError
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Request(Generic[T]):
-    """A message that is answered with a ``T``; subclass it with the class of the answer."""
+class Askable(Generic[T_co]):
+    """What ``Ref.ask`` takes: a request as its asker sees it, who gets a ``T_co`` or more general.
+
+    An asker may expect less than the answer's class: ``object``, as ``print`` does, or
+    ``int | None``. So the type parameter is covariant here, and a type checker finds it.
+    """
+
+    __slots__ = ()
+
+
+class Request(Askable[T], Generic[T]):
+    """A message that is answered with a ``T``; subclass it with the class of the answer.
+
+    For the actor that answers, the type parameter is invariant: ``Actor.reply`` takes exactly a
+    ``T`` for it.
+    """
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ import trio
 from actors.deadlines import late
 from actors.envelope import Asker, Envelope, chain_of_askers
 from actors.errors import ActorStopped, AskCycle, MisuseError
-from actors.messages import Request
+from actors.messages import Askable, Request
 from actors.reply import Reply
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Ref(Generic[M]):
             self._check_cycle("sending", message, chain_of_askers(Reply()))
         await mailbox.put_when_room(message)
 
-    async def ask(self, request: Request[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
+    async def ask(self, request: Askable[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
         """Send a request and wait for its answer, at most ``timeout`` seconds.
 
         Where the mailbox is full and its policy is ``wait``, the time includes the wait for room.

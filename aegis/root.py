@@ -6,30 +6,41 @@ state's files are part of the contract; see ``docs/operations.md``.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shlex
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections import namedtuple
+
+# A type checker takes this for true. To import typing and pathlib would cost an everyday command
+# more than all else here.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
 
 CONFIG_NAME = ".aegis.yaml"
 ENDPOINT_VERSION = 1
+
+_ENDPOINT = ".aegis/state/endpoint.json"
+_MARKS = (CONFIG_NAME, _ENDPOINT)
+"""What makes a directory a root."""
 
 
 class BadEndpoint(Exception):
     """The endpoint file is there but cannot be used; the sentence says why and what to do."""
 
 
-class State(NamedTuple):
+# Named tuples without typing: the fields have no types, so the annotations are at the uses.
+class State(namedtuple("State", ("root",))):
     """The paths below a root where its daemon keeps what must outlive it."""
 
-    root: Path
+    __slots__ = ()
 
     @property
     def directory(self) -> Path:
         """All of the state; mode 0700."""
-        return self.root / ".aegis" / "state"
+        directory: Path = self.root / ".aegis" / "state"
+        return directory
 
     @property
     def endpoint(self) -> Path:
@@ -77,21 +88,22 @@ class State(NamedTuple):
         return self.directory / "inboxes"
 
 
-class Endpoint(NamedTuple):
-    """Where a daemon is reached, and the operator's token for it."""
+class Endpoint(
+    namedtuple(
+        "Endpoint",
+        ("pid", "url", "mcp", "ws", "socket", "token", "version"),
+        defaults=(ENDPOINT_VERSION,),
+    )
+):
+    """Where a daemon is reached, and the operator's token for it: texts, ``pid`` is an int."""
 
-    pid: int
-    url: str
-    mcp: str
-    ws: str
-    socket: str
-    token: str
-    version: int = ENDPOINT_VERSION
+    __slots__ = ()
 
     @property
     def socket_path(self) -> bytes:
         """The path of the Unix socket, as the kernel knows it, whatever the locale here."""
-        return self.socket.encode("utf-8", "surrogateescape")
+        path: bytes = self.socket.encode("utf-8", "surrogateescape")
+        return path
 
     def __repr__(self) -> str:
         return f"Endpoint(pid={self.pid}, url={self.url!r}, socket={self.socket!r})"
@@ -102,23 +114,32 @@ def find_root(start: Path) -> Path:
 
     A root holds a configuration (``.aegis.yaml``) or the endpoint of a daemon.
     """
-    start = start.resolve()
-    for directory in (start, *start.parents):
-        marks = (directory / CONFIG_NAME, State(directory).endpoint)
+    return type(start)(nearest_root(os.fspath(start)))
+
+
+def nearest_root(start: str) -> str:
+    """As ``find_root``, for paths that are text."""
+    start = directory = os.path.realpath(start)
+    while True:
         # Not Path.exists: it raises where a directory may not be searched.
-        if any(os.path.exists(mark) for mark in marks):  # noqa: PTH110
+        if any(os.path.exists(f"{directory}/{mark}") for mark in _MARKS):  # noqa: PTH110
             return directory
-    return start
+        directory, below = os.path.dirname(directory), directory  # noqa: PTH120
+        if directory == below:
+            return start
 
 
-def how_to_start(root: Path) -> str:
+def how_to_start(root: Path | str) -> str:
     """What to do where ``root`` has no daemon: the words that start one, as typed here."""
     try:
-        is_here = find_root(Path.cwd()) == root
+        is_here = nearest_root(os.getcwd()) == str(root)  # noqa: PTH109
     except OSError:
         is_here = False
-    where = "" if is_here else f" --root {shlex.quote(str(root))}"
-    return f"start one with: aegis-actors up{where}"
+    if is_here:
+        return "start one with: aegis-actors up"
+    import shlex
+
+    return f"start one with: aegis-actors up --root {shlex.quote(str(root))}"
 
 
 def make_directory(state: State) -> None:
@@ -127,10 +148,11 @@ def make_directory(state: State) -> None:
     The one above it is nobody else's to write to either, whatever the umask: who could, would put
     a state of their own in the place of this one.
     """
-    with contextlib.suppress(FileExistsError):
-        state.directory.parent.mkdir(mode=0o755)
-    with contextlib.suppress(FileExistsError):
-        state.directory.mkdir(mode=0o700)
+    for directory, mode in ((state.directory.parent, 0o755), (state.directory, 0o700)):
+        try:
+            directory.mkdir(mode=mode)
+        except FileExistsError:
+            continue
 
 
 def write_endpoint(state: State, endpoint: Endpoint) -> None:
@@ -146,45 +168,51 @@ def write_whole(path: Path, text: str) -> None:
     ``.new``, which the next one replaces. Nothing is synced.
     """
     fresh = path.with_name(f"{path.name}.new")
-    with contextlib.suppress(FileNotFoundError):
-        fresh.unlink()
+    fresh.unlink(missing_ok=True)
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(opened, "w") as file:
             file.write(text)
         fresh.replace(path)
     except OSError:
-        with contextlib.suppress(OSError):
+        try:  # noqa: SIM105 -- contextlib is not loaded here
             fresh.unlink()
+        except OSError:
+            pass
         raise
 
 
 def remove_endpoint(state: State) -> None:
     """Remove the endpoint file if it is there."""
-    with contextlib.suppress(FileNotFoundError):
-        state.endpoint.unlink()
+    state.endpoint.unlink(missing_ok=True)
 
 
 def read_endpoint(state: State) -> Endpoint | None:
-    """What the endpoint file says; None if there is none.
+    """As ``endpoint_of``, for the root's state."""
+    return endpoint_of(str(state.root))
+
+
+def endpoint_of(root: str) -> Endpoint | None:
+    """What the endpoint file of ``root`` says; None if there is none.
 
     Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
     or belongs to somebody else: whoever wrote it would be sent all that is typed.
     """
+    path = f"{root.rstrip('/')}/{_ENDPOINT}"
     try:
-        with state.endpoint.open(encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
             owner = os.fstat(file.fileno()).st_uid
             text = file.read(65_536)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadEndpoint(f"{state.endpoint} cannot be read: {error}") from None
+        raise BadEndpoint(f"{path} cannot be read: {error}") from None
     if os.geteuid() not in (owner, 0):
-        raise BadEndpoint(f"{state.endpoint} belongs to user {owner}, so it is not used")
-    return _parsed(state.endpoint, text)
+        raise BadEndpoint(f"{path} belongs to user {owner}, so it is not used")
+    return _parsed(path, text)
 
 
-def _parsed(path: Path, text: str) -> Endpoint:
+def _parsed(path: str, text: str) -> Endpoint:
     try:
         document: Any = json.loads(text)
         endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
@@ -202,7 +230,7 @@ def _parsed(path: Path, text: str) -> Endpoint:
     return endpoint
 
 
-def _no_endpoint(path: Path) -> BadEndpoint:
+def _no_endpoint(path: str) -> BadEndpoint:
     return BadEndpoint(
         f"{path} does not hold the address of a daemon: remove it and start one with: "
         "aegis-actors up"

@@ -5,27 +5,26 @@ from __future__ import annotations
 import os
 import sys
 
-import click
-
 from aegis.cli.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
+from aegis.cli.failing import UsageError
 from aegis.cli.importing import many_imports
-from aegis.cli.verb import Daemon, live_verb
+from aegis.cli.verb import Daemon, argument, flag, live_verb, option
 
 _COOKIE = "AEGIS_TERMINAL"
 
 
-@click.command()
-@click.option("--read-only", is_flag=True, help="Only look: type nothing, leave its size alone.")
-@click.option("--no-resize", is_flag=True, help="Do not give it the size of your window.")
-@click.option(
-    "--detach-keys",
-    metavar="KEYS",
-    default=DEFAULT_DETACH_KEYS,
-    show_default=True,
-    help="The keys that leave it, with commas between; the first like ctrl-a.",
+@live_verb(
+    flag("--read-only", help="Only look: type nothing, leave its size alone."),
+    flag("--no-resize", help="Do not give it the size of your window."),
+    option(
+        "--detach-keys",
+        metavar="KEYS",
+        default=DEFAULT_DETACH_KEYS,
+        show_default=True,
+        help="The keys that leave it, with commas between; the first like ctrl-a.",
+    ),
+    argument("name"),
 )
-@click.argument("name")
-@live_verb
 def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_keys: str) -> int:
     r"""Sit in front of the terminal NAME.
 
@@ -36,14 +35,14 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
     try:
         keys = parse_detach_keys(detach_keys)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--detach-keys") from None
+        raise UsageError(f"Invalid value for --detach-keys: {error}") from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(
+        raise UsageError(
             "attach needs a terminal as its standard input and output; elsewhere use term output "
             "--follow and term keys"
         )
     if os.environ.get(_COOKIE, "").lower().startswith(f"{daemon.root}/{name}/".lower()):
-        raise click.UsageError(f"this is the terminal {name} already: it would show itself")
+        raise UsageError(f"this is the terminal {name} already: it would show itself")
     # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
     with many_imports():
         from aegis.cli.live.attaching import run_attach

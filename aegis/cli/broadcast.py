@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import click
-
+from aegis.cli.failing import UsageError
 from aegis.cli.show import escaped_line, print_lines, record_block, say
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import SECONDS, Daemon, argument, option, verb
 from aegis.cli.words import command_text, in_verbs
 
-_COMMAND = "aegis.command"
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
-class _BehindDashes(click.Command):
-    """What stands behind the first ``--`` is the command; click alone would lose where that was."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[_COMMAND] = args[at + 1 :]
-        return super().parse_args(ctx, args[:at])
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "--", "COMMAND..."]
-
-
-@click.command(cls=_BehindDashes)
-@click.option(
-    "--timeout", type=float, help="Seconds for each terminal; default 50, or as configured."
+@verb(
+    option(
+        "--timeout", kind=SECONDS, help="Seconds for each terminal; default 50, or as configured."
+    ),
+    argument("names", metavar="NAME...", many=True),
+    behind_dashes="words",
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@verb
-def broadcast(daemon: Daemon, names: Sequence[str], timeout: float | None) -> int:
+def broadcast(
+    daemon: Daemon, names: Sequence[str], timeout: float | None, words: Sequence[str]
+) -> int:
     """Run COMMAND on all the terminals NAME at once.
 
     Exits with 0 if it did everywhere, with 1 if somewhere it failed or its exit code is not known.
     One word behind -- is text for the shell; several are one command, each word kept whole.
     """
-    words = click.get_current_context().meta[_COMMAND]
     if not words:
-        raise click.UsageError("put the command behind '--': term broadcast web api -- git pull")
+        raise UsageError("put the command behind '--': term broadcast web api -- git pull")
     cmd = command_text(words)
     reply = daemon.call("term_broadcast", names=list(names), cmd=cmd, timeout=timeout)
     daemon.show(reply, lambda: _show(reply))

@@ -11,13 +11,14 @@ from typing import Protocol
 
 import click
 
+from aegis.cli.commands import DecimalRange, WholeRange
 from aegis.cli.show import duration, escaped_line, print_lines
 
 DEFAULT_MINUTES = 1.0
 MOST_JOBS = 256
 FAILED, INTERRUPTED = 1, 130
 
-_COUNT = click.IntRange(min=1)
+_COUNT = WholeRange(min=1)
 
 
 class Ring(Protocol):
@@ -44,16 +45,14 @@ class Ring(Protocol):
 
 
 @click.command()
-@click.option("--seed", type=click.IntRange(min=0), help="The first seed; default: any.")
+@click.option("--seed", type=WholeRange(min=0), help="The first seed; default: any.")
 @click.option("--seeds", type=_COUNT, metavar="COUNT", help="Play so many seeds.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DecimalRange(min=0, min_open=True),
     help="Begin nothing later than so many minutes; default: 1, if no number is given.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, MOST_JOBS), help="Processes; default: one a processor."
-)
+@click.option("--jobs", type=WholeRange(1, MOST_JOBS), help="Processes; default: one a processor.")
 @click.option("--real", is_flag=True, help="Kill real daemons in a temporary directory instead.")
 @click.option("--lives", type=_COUNT, metavar="COUNT", help="With --real: so many lives.")
 def chaos(

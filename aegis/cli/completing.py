@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,7 +22,7 @@ from click.shell_completion import (
 
 from aegis.client.line import ClientError, LineClient, open_connection
 from aegis.protocol.naming import LOCAL_NODE
-from aegis.root import find_root
+from aegis.root import nearest_root
 
 PATIENCE_S = 1.0
 """How long a daemon may take to answer."""
@@ -147,14 +146,14 @@ def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
     return []
 
 
-def _asked(root: Path, names: Names) -> list[str]:
+def _asked(root: str, names: Names) -> list[str]:
     connected, endpoint = open_connection(root)
     connected.settimeout(PATIENCE_S)
     with LineClient(connected, endpoint, root) as client:
         return names(client)
 
 
-def _root(context: click.Context) -> Path:
+def _root(context: click.Context) -> str:
     """The root that the line so far names, else the one from here upwards."""
     given: Any = context.params.get("root") or context.find_root().params.get("root")
-    return find_root(given or Path.cwd())
+    return nearest_root(str(given or "."))

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from aegis.cli.clicked import DIRECTORY, here, json_option, root_before
 from aegis.cli.show import escaped_line, print_json, print_lines, say, table
-from aegis.cli.verb import DIRECTORY, globals_now, here, json_option
 from aegis.root import CONFIG_NAME, find_root
 
 BAD_CONFIGURATION = 2
@@ -38,7 +38,7 @@ def check(root: Path | None, as_json: bool) -> int:
     from aegis.configuration.file import read_configuration
     from aegis.configuration.problems import BadConfiguration
 
-    given = root or globals_now().root
+    given = root or root_before()
     path = (given.resolve() if given else find_root(here())) / CONFIG_NAME
     try:
         parsed = read_configuration(path)

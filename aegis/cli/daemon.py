@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Mapping
-from typing import Any
 
-import click
-
-from aegis.cli.importing import many_imports
 from aegis.cli.show import cell, duration, print_lines, table, tree_rows
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, flag, verb
 from aegis.client.line import ClientError, NoDaemon
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 DOWN_TIMEOUT_S = 10.0
 
@@ -20,8 +22,7 @@ _NODES_HEAD = ["node", "kind", "state", "terminals", "where", "since"]
 _TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
 
 
-@click.command()
-@verb
+@verb()
 def down(daemon: Daemon) -> None:
     """Stop the daemon and wait until its process is gone."""
     with daemon.connect() as client:
@@ -49,8 +50,7 @@ def _wait_gone(process: int, pid: int) -> None:
         raise ClientError(f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after 'down'")
 
 
-@click.command()
-@verb
+@verb()
 def status(daemon: Daemon) -> None:
     """Show where the daemon is and how it does."""
     reply = daemon.call("status")
@@ -79,9 +79,7 @@ def _node_row(node: Mapping[str, Any]) -> list[object]:
     return [node["name"], node["kind"], node["state"], node["terminals"], where, node["since"]]
 
 
-@click.command()
-@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
-@verb
+@verb(flag("--watch", help="Go on with what changes, until Ctrl-C."))
 def tree(daemon: Daemon, watch: bool) -> int:
     """Show the live supervision tree.
 
@@ -90,6 +88,8 @@ def tree(daemon: Daemon, watch: bool) -> int:
     """
     if watch:
         # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        from aegis.cli.importing import many_imports
+
         with many_imports():
             from aegis.cli.live.tree_watching import watch_tree
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from aegis.cli.clicked import here, json_option, root_before, root_option
 from aegis.cli.show import escaped_line, print_json, print_lines, say
-from aegis.cli.verb import globals_now, here, json_option, root_option
 from aegis.root import State, find_root
 
 
@@ -25,7 +25,7 @@ def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
     """
     from aegis.doctor import finding
 
-    state = State(find_root(root or globals_now().root or here()))
+    state = State(find_root(root or root_before() or here()))
     found = []
     for each in _findings(state, repair=repair):
         found.append(each)

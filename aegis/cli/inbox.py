@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import click
-
 from aegis.cli.show import escaped, escaped_line, print_lines, say
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
 
-_after = click.option(
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_after = option(
     "--after", metavar="NEXT", help="Acknowledge: the `next` that an earlier read gave."
 )
 
 
-@click.group()
-def inbox() -> None:
-    """Messages that wake: from terminals, agents and people."""
-
-
-@inbox.command()
-@_after
-@click.option("--all", "show_all", is_flag=True, help="Show acknowledged messages too.")
-@click.option("--limit", type=int, help="At most so many; default 50.")
-@verb
+@verb(
+    _after,
+    flag("--all", "show_all", help="Show acknowledged messages too."),
+    option("--limit", kind=WHOLE, help="At most so many; default 50."),
+)
 def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -> None:
     """Show the messages of your inbox (--as HANDLE)."""
     unread = False if show_all else None
@@ -32,10 +29,7 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
     daemon.show(reply, lambda: _show_messages(reply, "no message"))
 
 
-@inbox.command()
-@_after
-@click.option("--timeout", type=float, help="Seconds to wait at most; default 50.")
-@verb
+@verb(_after, option("--timeout", kind=SECONDS, help="Seconds to wait at most; default 50."))
 def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
     """Wait for a message in your inbox (--as HANDLE).
 
@@ -45,10 +39,7 @@ def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
     daemon.show(reply, lambda: _show_messages(reply, "no message came in time"))
 
 
-@inbox.command(context_settings={"allow_interspersed_args": False})
-@click.argument("target")
-@click.argument("text", nargs=-1, required=True)
-@verb
+@verb(argument("target"), argument("text", many=True), options_first=True)
 def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
     """Wake the agent TARGET with TEXT. Options stand before TARGET."""
     reply = daemon.call("handoff", target_handle=target, context=" ".join(text))
@@ -61,3 +52,13 @@ def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
         say(f"↳ {if_none}")
     elif reply["next"] is not None:
         say(f"acknowledge with: --after {reply['next']}")
+
+
+inbox = Group(
+    """Messages that wake: from terminals, agents and people.""",
+    {
+        "read": read,
+        "wait": wait,
+        "send": send,
+    },
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.verb import globals_now, here, root_option
+from aegis.cli.clicked import here, root_before, root_option
 from aegis.client.bridge import carry
 from aegis.root import find_root
 
@@ -21,4 +21,4 @@ def mcp(root: Path | None, handle: str) -> None:
 
     For MCP clients that start a command; it carries what they say to the daemon and back.
     """
-    carry(find_root(root or globals_now().root or here()), handle)
+    carry(find_root(root or root_before() or here()), handle)

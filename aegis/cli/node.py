@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from aegis.cli.addresses import where_to_join
+from aegis.cli.clicked import DIRECTORY, here, root_before
+from aegis.cli.commands import command_of
 from aegis.cli.show import cell, escaped_line, print_lines, say
-from aegis.cli.verb import DIRECTORY, Daemon, globals_now, here, verb
+from aegis.cli.verb import Daemon, argument, verb
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name
 from aegis.root import State, find_root
 from aegis.settings import JoinSettings, NodesAddress
@@ -37,7 +39,7 @@ def key(root: Path | None) -> None:
     from aegis.errors import StartupError
     from aegis.node_key import open_node_key
 
-    state = State(find_root(root or globals_now().root or here()))
+    state = State(find_root(root or root_before() or here()))
     try:
         open_node_key(state)
     except (StartupError, NodeError) as error:
@@ -47,9 +49,7 @@ def key(root: Path | None) -> None:
     say("  aegis-actors join HOST:PORT --name NAME --root DIR --key-file FILE")
 
 
-@node.command()
-@click.argument("node")
-@verb
+@verb(argument("node"))
 def forget(daemon: Daemon, node: str) -> None:
     """Forget a host that will not join again.
 
@@ -57,6 +57,9 @@ def forget(daemon: Daemon, node: str) -> None:
     """
     reply = daemon.call("node_forget", node=node)
     daemon.show(reply, lambda: print_lines(f"free again: {cell(reply['terminals'])}"))
+
+
+node.add_command(command_of(forget, "forget"))
 
 
 def _node_name(_: click.Context, param: click.Parameter, name: str) -> str:
@@ -87,7 +90,7 @@ def join(
     That daemon takes nodes at HOST:PORT (`up --nodes`). Terminals that are spawned on this node run
     here, as you, and their histories stay here. While the daemon cannot be reached they go on.
     """
-    given = root or globals_now().root
+    given = root or root_before()
     if given is None:
         raise click.UsageError("give --root DIR, where this node keeps its terminals")
     directory = given.resolve()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-import click
-
+from aegis.cli.failing import UsageError, report_error
 from aegis.cli.show import (
     EXIT_UNKNOWN,
     escaped,
@@ -18,9 +15,15 @@ from aegis.cli.show import (
     record_block,
     say,
 )
-from aegis.cli.verb import Daemon, verb
-from aegis.cli.words import in_verbs
+from aegis.cli.verb import SECONDS, WHOLE, Daemon, argument, flag, option, verb
 from aegis.client.line import CommandFailed, LineClient
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 FOLLOW_S = 50.0
 """How long one call waits for output; then the next one does."""
@@ -28,12 +31,12 @@ FOLLOW_S = 50.0
 READ_BYTES = 262_144
 
 
-@click.command()
-@click.option("--cursor", type=int, metavar="N", help="Where to begin; default: the last command.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-@click.option("--raw", is_flag=True, help="The bytes as they are, with escape sequences.")
-@click.argument("name")
-@verb
+@verb(
+    option("--cursor", kind=WHOLE, metavar="N", help="Where to begin; default: the last command."),
+    flag("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
+    flag("--raw", help="The bytes as they are, with escape sequences."),
+    argument("name"),
+)
 def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: bool) -> None:
     """Show what the terminal NAME printed.
 
@@ -41,7 +44,7 @@ def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: boo
     terminal obeys what programs there have printed.
     """
     if daemon.as_json and follow:
-        raise click.UsageError("--json shows one reply: leave out --follow")
+        raise UsageError("--json shows one reply: leave out --follow")
     arguments: dict[str, object] = {
         "name": name,
         "cursor": cursor,
@@ -70,7 +73,7 @@ def _replies(
         except CommandFailed as error:
             if not follow or error.code != "unavailable" or "wait_s" not in arguments:
                 raise
-            say(f"aegis-actors: {in_verbs(str(error))}")
+            report_error(error, as_json=False)
             return
         yield reply
         if follow:
@@ -87,19 +90,19 @@ def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
     sys.stdout.flush()
 
 
-@click.command()
-@click.option("--seq", type=int, metavar="N", help="The command to wait for; default: what runs.")
-@click.option("--pattern", metavar="RE", help="Or until this appears in the output.")
-@click.option("--idle", "idle_s", type=float, metavar="S", help="Or until S seconds of quiet.")
-@click.option("--cursor", type=int, metavar="N", help="Where to begin to look for the pattern.")
-@click.option(
-    "--timeout",
-    type=float,
-    metavar="S",
-    help="Seconds to wait at most; default 50, or as configured.",
+@verb(
+    option("--seq", kind=WHOLE, metavar="N", help="The command to wait for; default: what runs."),
+    option("--pattern", metavar="RE", help="Or until this appears in the output."),
+    option("--idle", "idle_s", kind=SECONDS, metavar="S", help="Or until S seconds of quiet."),
+    option("--cursor", kind=WHOLE, metavar="N", help="Where to begin to look for the pattern."),
+    option(
+        "--timeout",
+        kind=SECONDS,
+        metavar="S",
+        help="Seconds to wait at most; default 50, or as configured.",
+    ),
+    argument("name"),
 )
-@click.argument("name")
-@verb
 def wait(daemon: Daemon, name: str, **conditions: int | float | str | None) -> int:
     """Wait until a command on the terminal NAME has ended.
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Callable, Mapping
-from types import FrameType, TracebackType
-from typing import Any
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType, TracebackType
+    from typing import Any
 
 
 class Presses:

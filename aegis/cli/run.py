@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import click
-
+from aegis.cli.failing import UsageError, report_error
 from aegis.cli.run_end import exit_code
 from aegis.cli.run_shown import LONGEST_S, ShownRun
-from aegis.cli.show import EXIT_UNKNOWN, print_json, say
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.show import EXIT_UNKNOWN, print_json
+from aegis.cli.verb import SECONDS, Daemon, argument, option, verb
 from aegis.cli.words import command_text
 from aegis.client.line import ClientError
 
-_OPTIONS_FIRST = {"allow_interspersed_args": False}
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-@click.command(context_settings=_OPTIONS_FIRST)
-@click.option("--timeout", type=float, help="Seconds for the whole call; default: no limit.")
-@click.argument("name")
-@click.argument("command", nargs=-1, required=True)
-@verb
+@verb(
+    option("--timeout", kind=SECONDS, help="Seconds for the whole call; default: no limit."),
+    argument("name"),
+    argument("command", many=True),
+    options_first=True,
+)
 def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND on the terminal NAME.
 
@@ -32,7 +34,7 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
     kept whole. Options stand before NAME: everything behind it is the command.
     """
     if command[0].startswith("-"):
-        raise click.UsageError("options stand before the terminal's name")
+        raise UsageError("options stand before the terminal's name")
     text = command_text(command)
     try:
         if not daemon.as_json:
@@ -40,7 +42,7 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
         seconds = LONGEST_S if timeout is None else timeout
         record = daemon.call("term_run", name=name, cmd=text, timeout=seconds)
     except ClientError as error:
-        say(f"aegis-actors: {error}")
+        report_error(error, as_json=daemon.as_json)
         return EXIT_UNKNOWN
     print_json(record)
     return exit_code(name, record)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from aegis.cli.show import chip, escaped, exit_code_of, say
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 def show_end(name: str, record: Mapping[str, Any], *, errors: str, last: str) -> int:

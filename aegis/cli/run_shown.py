@@ -11,13 +11,10 @@ answer: a command that was typed already begins in that time, and is then interr
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from aegis.cli.presses import Presses
 from aegis.cli.run_end import show_end
@@ -25,6 +22,13 @@ from aegis.cli.show import EXIT_UNKNOWN, escaped, say
 from aegis.cli.verb import Daemon
 from aegis.cli.words import in_verbs
 from aegis.client.line_flow import Answer
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 LONGEST_S = 86_400.0
 """The longest that one call may wait; where no limit was given the next one follows."""
@@ -96,8 +100,10 @@ class ShownRun:
             self._awaited.pop(answer.number)(answer)
 
     def _push(self) -> None:
-        with contextlib.suppress(OSError):  # the daemon is gone: that is met when it is read
+        try:  # noqa: SIM105 -- contextlib is not loaded here
             self._flow.push()
+        except OSError:
+            pass  # the daemon is gone: that is met when it is read
 
     def _ask(self, then: Callable[[Answer], None], command: str, **arguments: object) -> int:
         """Send a request whose answer goes to ``then``; gives its number."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import click
-
 from aegis.cli.show import escaped_line, print_lines, say
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, argument, verb
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
-@click.command()
-@click.argument("name")
-@verb
+@verb(argument("name"))
 def screen(daemon: Daemon, name: str) -> None:
     """Show the screen of the terminal NAME.
 

@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import click
-
+from aegis.cli.failing import UsageError
 from aegis.cli.show import escaped_line, print_lines
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import Daemon, Group, argument, flag, option, verb
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
-@click.group()
-def session() -> None:
-    """MCP sessions of agents, each bound to a handle."""
-
-
-@session.command()
-@click.option("--handle", "agent", required=True, metavar="HANDLE", help="Whose session.")
-@verb
+@verb(option("--handle", "agent", required=True, metavar="HANDLE", help="Whose session."))
 def new(daemon: Daemon, agent: str) -> None:
     """Print the MCP URL of a handle. It is its own key: keep it secret."""
     reply = daemon.call("session_new", handle=agent)
     daemon.show(reply, lambda: print_lines(escaped_line(reply["url"])))
 
 
-@session.command("list")
-@verb
+@verb()
 def list_sessions(daemon: Daemon) -> None:
     """Name the handles that have an MCP URL, without the URLs."""
     reply = daemon.call("session_list")
     daemon.show(reply, lambda: print_lines("\n".join(map(escaped_line, reply["handles"]))))
 
 
-@session.command()
-@click.argument("agent", metavar="HANDLE")
-@verb
+@verb(argument("agent", metavar="HANDLE"))
 def revoke(daemon: Daemon, agent: str) -> None:
     """Void the MCP URL of HANDLE for good, and send away whoever uses it."""
     reply = daemon.call("session_revoke", handle=agent)
     daemon.show(reply, lambda: print_lines(_told(reply)))
 
 
-@click.group()
-def token() -> None:
-    """The keys with which clients come in."""
-
-
-@token.command()
-@click.option("--session", "agent", metavar="HANDLE", help="The secret of this handle instead.")
-@click.option("--all", "all_keys", is_flag=True, help="The token and all sessions' secrets.")
-@verb
+@verb(
+    option("--session", "agent", metavar="HANDLE", help="The secret of this handle instead."),
+    flag("--all", "all_keys", help="The token and all sessions' secrets."),
+)
 def rotate(daemon: Daemon, agent: str | None, all_keys: bool) -> None:
     """Void the operator's token, make a new one, and send away whoever uses the old one.
 
     The new token is in endpoint.json. `session new --handle HANDLE` prints the new URL of a handle.
     """
     if agent is not None and all_keys:
-        raise click.UsageError("give --session HANDLE or --all, not both")
+        raise UsageError("give --session HANDLE or --all, not both")
     reply = daemon.call("token_rotate", session=agent, all_keys=all_keys or None)
     daemon.show(reply, lambda: print_lines(_told(reply)))
 
@@ -68,3 +56,21 @@ def _told(reply: Mapping[str, Any]) -> str:
     names += [f"the session of {handle}" for handle in reply["sessions"]]
     gone = f"clients sent away: {reply['connections']}"
     return "\n".join([*(escaped_line(f"void: {name}") for name in names), gone])
+
+
+session = Group(
+    """MCP sessions of agents, each bound to a handle.""",
+    {
+        "new": new,
+        "list": list_sessions,
+        "revoke": revoke,
+    },
+)
+
+
+token = Group(
+    """The keys with which clients come in.""",
+    {
+        "rotate": rotate,
+    },
+)

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
-import click
-
+from aegis.cli.failing import UsageError
 from aegis.cli.keys import keys_of
 from aegis.cli.show import cell, escaped, print_lines, say, table
-from aegis.cli.verb import Daemon, verb
+from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _HEAD = ["shell", "workspace", "state", "size", "cwd"]
 
 
-@click.group()
-def shell() -> None:
-    """Shells in workspaces, that keep their state between calls.
-
-    For a command whose exit code and streams matter more than state: `workspace exec`.
-    """
-
-
-@shell.command("open")
-@click.option("--name", help="Its name in the workspace; default: a new number.")
-@click.option("--shell", "program", help="Path or name of the shell program.")
-@click.option("--cwd", help="Where to start, relative to the workspace.")
-@click.option("--cols", type=int, help="Width in columns.")
-@click.option("--rows", type=int, help="Height in rows.")
-@click.argument("workspace")
-@verb
+@verb(
+    option("--name", help="Its name in the workspace; default: a new number."),
+    option("--shell", "program", help="Path or name of the shell program."),
+    option("--cwd", help="Where to start, relative to the workspace."),
+    option("--cols", kind=WHOLE, help="Width in columns."),
+    option("--rows", kind=WHOLE, help="Height in rows."),
+    argument("workspace"),
+)
 def open_shell(daemon: Daemon, workspace: str, program: str | None, **options: Any) -> None:
     """Open a shell in WORKSPACE and print its id."""
     reply = daemon.call("shell_open", workspace=workspace, shell=program, **options)
@@ -43,15 +39,18 @@ def _shown(info: Mapping[str, Any]) -> str:
     return table(_HEAD, [row])
 
 
-@shell.command()
-@click.option("--cursor", type=int, help="Read from this offset on: 0, or where a read ended.")
-@click.option("--max-bytes", type=int, help="How many bytes at most; default 65536.")
-@click.option("--wait", "wait_s", type=float, help="Seconds to wait for output.")
-@click.option(
-    "--plain/--no-plain", default=True, help="Leave out escape sequences; --no-plain shows them."
+@verb(
+    option("--cursor", kind=WHOLE, help="Read from this offset on: 0, or where a read ended."),
+    option("--max-bytes", kind=WHOLE, help="How many bytes at most; default 65536."),
+    option("--wait", "wait_s", kind=SECONDS, help="Seconds to wait for output."),
+    flag(
+        "--plain",
+        negation="--no-plain",
+        default=True,
+        help="Leave out escape sequences; --no-plain shows them.",
+    ),
+    argument("shell"),
 )
-@click.argument("shell")
-@verb
 def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
     """Show what SHELL printed.
 
@@ -70,38 +69,47 @@ def _show_output(reply: Mapping[str, Any]) -> None:
     say(f"↳ read on with --cursor {reply['next_cursor']}{lost}")
 
 
-@shell.command()
-@click.option("--no-newline", is_flag=True, help="Do not press Enter after it.")
-@click.option("--keys", "as_keys", is_flag=True, help=r"Read escapes: \e \t \xHH \uHHHH …")
-@click.argument("shell")
-@click.argument("text")
-@verb
+@verb(
+    flag("--no-newline", help="Do not press Enter after it."),
+    flag("--keys", "as_keys", help=r"Read escapes: \e \t \xHH \uHHHH …"),
+    argument("shell"),
+    argument("text"),
+)
 def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool) -> None:
     """Type TEXT into SHELL, and Enter after it."""
     try:
         typed = keys_of(text) if as_keys else text
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     reply = daemon.call("shell_write", shell=shell, input=typed, append_newline=not no_newline)
     daemon.show(reply, lambda: None)
 
 
-@shell.command()
-@click.argument("shell")
-@click.argument("signal", metavar="SIGNAL")
-@verb
+@verb(argument("shell"), argument("signal", metavar="SIGNAL"))
 def signal(daemon: Daemon, shell: str, signal: str) -> None:
     """Send SIGNAL (INT, TERM, KILL …) to what runs in front in SHELL."""
     reply = daemon.call("shell_signal", shell=shell, signal=signal)
     daemon.show(reply, lambda: None)
 
 
-@shell.command()
-@click.argument("shell")
-@verb
+@verb(argument("shell"))
 def close(daemon: Daemon, shell: str) -> None:
     """Close SHELL and end its processes."""
     reply = daemon.call("shell_close", shell=shell)
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
         say(f"warning: these processes of {shell} could not be ended: {cell(reply['leftover'])}")
+
+
+shell = Group(
+    """Shells in workspaces, that keep their state between calls.
+
+For a command whose exit code and streams matter more than state: `workspace exec`.""",
+    {
+        "open": open_shell,
+        "read": read,
+        "write": write,
+        "signal": signal,
+        "close": close,
+    },
+)

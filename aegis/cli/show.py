@@ -9,12 +9,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_IN_TEXT = re.compile(f"[{_CONTROLS}]")
-_IN_LINE = re.compile(f"[\t\n{_CONTROLS}]")
+# Not compiled here: most texts are printable, and need neither.
+_IN_TEXT = f"[{_CONTROLS}]"
+_IN_LINE = f"[\t\n{_CONTROLS}]"
 
 
 def escaped(text: str) -> str:
@@ -23,12 +29,14 @@ def escaped(text: str) -> str:
     Control characters other than tab and line feed, and those that turn the direction of writing
     or are no characters at all, become ``\\x1b``, ``\\u202e`` and the like.
     """
-    return _IN_TEXT.sub(_escape, text)
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return re.sub(_IN_TEXT, _escape, text)
 
 
 def escaped_line(text: str) -> str:
     """``text`` as one line, safe to show: tab and line feed are escaped too."""
-    return _IN_LINE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_IN_LINE, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -63,6 +71,12 @@ def print_lines(text: str) -> None:
 def print_json(document: Mapping[str, Any]) -> None:
     """Print ``document`` as JSON, in ASCII: escaping is JSON's own."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def print_error(sentence: str, code: str) -> None:
+    """Print a failure as JSON: one line, in the shape that every verb has."""
+    document = {"error": {"code": code, "message": sentence}}
+    sys.stdout.write(json.dumps(document) + "\n")
 
 
 def say(text: str) -> None:

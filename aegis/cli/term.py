@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import click
-
-from aegis.cli.attach import attach
-from aegis.cli.broadcast import broadcast
+from aegis.cli.failing import UsageError
 from aegis.cli.keys import keys_of
-from aegis.cli.output import output, wait
-from aegis.cli.run import run
-from aegis.cli.screen import screen
 from aegis.cli.show import (
     cell,
     print_lines,
@@ -20,37 +11,33 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import Daemon, from_here, verb
+from aegis.cli.verb import WHOLE, Daemon, Group, argument, flag, from_here, option, verb
 from aegis.protocol.naming import LOCAL_NODE
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers", "cwd"]
 
 
-@click.group()
-def term() -> None:
-    """Shared terminals of people and agents."""
-
-
-term.add_command(attach)
-term.add_command(broadcast)
-
-
-@term.command()
-@click.argument("name")
-@click.option("--shell", help="Path or name of the shell; default: $SHELL of the daemon.")
-@click.option("--cwd", help="Directory to start in; default: the daemon's root.")
-@click.option(
-    "--env", "variables", multiple=True, metavar="K=V", help="Set a variable; may repeat."
+@verb(
+    argument("name"),
+    option("--shell", help="Path or name of the shell; default: $SHELL of the daemon."),
+    option("--cwd", help="Directory to start in; default: the daemon's root."),
+    option("--env", "variables", many=True, metavar="K=V", help="Set a variable; may repeat."),
+    option("--cols", kind=WHOLE, help="Width in columns."),
+    option("--rows", kind=WHOLE, help="Height in rows."),
+    option(
+        "--stderr",
+        kind=("merged", "separate"),
+        help="Whether standard error of commands is told apart.",
+    ),
+    option("--node", help="Where it is to run: local, a worker, or a host that has joined."),
 )
-@click.option("--cols", type=int, help="Width in columns.")
-@click.option("--rows", type=int, help="Height in rows.")
-@click.option(
-    "--stderr",
-    type=click.Choice(["merged", "separate"]),
-    help="Whether standard error of commands is told apart.",
-)
-@click.option("--node", help="Where it is to run: local, a worker, or a host that has joined.")
-@verb
 def spawn(
     daemon: Daemon,
     name: str,
@@ -67,12 +54,11 @@ def spawn(
 def _variable(given: str) -> tuple[str, str]:
     name, separator, value = given.partition("=")
     if not (name and separator):
-        raise click.UsageError(f"--env must be NAME=VALUE, not {given!r}")
+        raise UsageError(f"--env must be NAME=VALUE, not {given!r}")
     return name, value
 
 
-@term.command("list")
-@verb
+@verb()
 def list_terminals(daemon: Daemon) -> None:
     """List the open terminals."""
     reply = daemon.call("term_list")
@@ -100,14 +86,11 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
     return table(head, rows)
 
 
-term.add_command(run)
-
-
-@term.command()
-@click.option("--literal", is_flag=True, help="Send KEYS as they are, without escapes.")
-@click.argument("name")
-@click.argument("keys")
-@verb
+@verb(
+    flag("--literal", help="Send KEYS as they are, without escapes."),
+    argument("name"),
+    argument("keys"),
+)
 def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
     r"""Type KEYS on the terminal NAME.
 
@@ -116,15 +99,12 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
     try:
         typed = keys if literal else keys_of(keys)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     reply = daemon.call("term_keys", name=name, keys=typed)
     daemon.show(reply, lambda: None)
 
 
-@term.command("signal")
-@click.argument("name")
-@click.argument("signal")
-@verb
+@verb(argument("name"), argument("signal"))
 def send_signal(daemon: Daemon, name: str, signal: str) -> None:
     """Send SIGNAL to what runs in front on NAME.
 
@@ -134,27 +114,23 @@ def send_signal(daemon: Daemon, name: str, signal: str) -> None:
     daemon.show(reply, lambda: None)
 
 
-@term.command()
-@click.argument("name")
-@click.argument("cols", type=int)
-@click.argument("rows", type=int)
-@verb
+@verb(argument("name"), argument("cols", kind=WHOLE), argument("rows", kind=WHOLE))
 def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
     """Make the window of NAME COLS columns wide and ROWS rows high."""
     reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 
-@term.command()
-@click.option("-n", "last_n", type=int, metavar="N", help="The newest N records; default 5.")
-@click.option("--since", "since_seq", type=int, metavar="SEQ", help="Records after SEQ; -1: all.")
-@click.option("--brief", is_flag=True, help="Without what they printed.")
-@click.argument("name")
-@verb
+@verb(
+    option("-n", "last_n", kind=WHOLE, metavar="N", help="The newest N records; default 5."),
+    option("--since", "since_seq", kind=WHOLE, metavar="SEQ", help="Records after SEQ; -1: all."),
+    flag("--brief", help="Without what they printed."),
+    argument("name"),
+)
 def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None, brief: bool) -> None:
     """Show finished commands of NAME, oldest first."""
     if last_n is not None and since_seq is not None:
-        raise click.UsageError("give -n or --since, not both")
+        raise UsageError("give -n or --since, not both")
     reply = daemon.call("term_read", name=name, last_n=last_n, since_seq=since_seq)
     daemon.show(reply, lambda: _show_records(name, reply, brief=brief))
 
@@ -167,16 +143,11 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 
 
-term.add_command(screen)
-term.add_command(output)
-term.add_command(wait)
-
-
-@term.command()
-@click.option("--pattern", metavar="RE", help="Only commands that this regular expression finds.")
-@click.option("--only-failures", is_flag=True, help="Only commands whose exit is not 0.")
-@click.argument("name")
-@verb
+@verb(
+    option("--pattern", metavar="RE", help="Only commands that this regular expression finds."),
+    flag("--only-failures", help="Only commands whose exit is not 0."),
+    argument("name"),
+)
 def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: bool) -> None:
     """Be woken when a command finishes on NAME.
 
@@ -187,19 +158,14 @@ def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: boo
     daemon.show(reply, lambda: print_lines(f"subscribers: {cell(reply['subscribers'])}"))
 
 
-@term.command()
-@click.argument("name")
-@verb
+@verb(argument("name"))
 def unsubscribe(daemon: Daemon, name: str) -> None:
     """Stop being woken by the terminal NAME."""
     reply = daemon.call("term_unsubscribe", name=name)
     daemon.show(reply, lambda: None)
 
 
-@term.command()
-@click.option("--purge", is_flag=True, help="Delete its history too.")
-@click.argument("name")
-@verb
+@verb(flag("--purge", help="Delete its history too."), argument("name"))
 def close(daemon: Daemon, name: str, purge: bool) -> None:
     """Close the terminal NAME.
 
@@ -209,3 +175,25 @@ def close(daemon: Daemon, name: str, purge: bool) -> None:
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
         say(f"warning: these processes of {name} could not be ended: {cell(reply['leftover'])}")
+
+
+term = Group(
+    """Shared terminals of people and agents.""",
+    {
+        "attach": "aegis.cli.attach:attach",
+        "broadcast": "aegis.cli.broadcast:broadcast",
+        "spawn": spawn,
+        "list": list_terminals,
+        "run": "aegis.cli.run:run",
+        "keys": keys,
+        "signal": send_signal,
+        "resize": resize,
+        "read": read,
+        "screen": "aegis.cli.screen:screen",
+        "output": "aegis.cli.output:output",
+        "wait": "aegis.cli.output:wait",
+        "subscribe": subscribe,
+        "unsubscribe": unsubscribe,
+        "close": close,
+    },
+)

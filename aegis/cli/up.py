@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from aegis.cli.addresses import where_nodes_come_in
+from aegis.cli.clicked import DIRECTORY, here, root_before
+from aegis.cli.commands import WholeRange
 from aegis.cli.config import refuse
-from aegis.cli.verb import DIRECTORY, globals_now, here
 from aegis.root import CONFIG_NAME, find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 
 _PORT_HELP = f"Port; 0: a free one. Default: the one used last here, else {DEFAULT_PORT}."
-_PORTS = click.IntRange(0, 65_535)
+_PORTS = WholeRange(0, 65_535)
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 
 
@@ -28,7 +29,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
 @click.option(
     "--workers",
-    type=click.IntRange(0, 64),
+    type=WholeRange(0, 64),
     help="Spread terminals over so many processes; default: nodes.workers of .aegis.yaml, else 0.",
 )
 @click.option(
@@ -49,7 +50,7 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
-    given = root or globals_now().root
+    given = root or root_before()
     directory = given.resolve() if given else find_root(here())
     level = "debug" if options["debug"] else log_level
     # Imported last: they bring the whole system, which no other verb needs.

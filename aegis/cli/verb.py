@@ -1,34 +1,180 @@
-"""What every verb that talks to the daemon has in common: its options, and its one connection."""
+"""Verbs of the command line as data: options, arguments, and the function that carries one out.
+
+A ``Verb`` is the one definition of a verb that talks to the daemon. ``aegis.cli.parsing`` reads
+everyday command lines by it; ``aegis.cli.commands`` makes of it a command of click, which has the
+help, the completion and the sentences about wrong usage. Standard library only, and little of it:
+neither click nor pathlib nor typing is loaded here.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+import os
 
-import click
-
+from aegis.cli.failing import UsageError
 from aegis.cli.show import print_json
 from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient, connect
-from aegis.client.line_flow import LineFlow, connect_flow
-from aegis.root import find_root
+from aegis.root import nearest_root
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from aegis.client.line_flow import LineFlow
+
+TEXT = "text"
+WHOLE = "whole number"
+SECONDS = "seconds"
+DIRECTORY = "directory"
+FLAG = "flag"
 
 
-class Globals(NamedTuple):
+class Parameter:
+    """An option or, without ``options``, an argument of a verb.
+
+    ``kind`` is ``TEXT``, ``WHOLE``, ``SECONDS``, ``DIRECTORY``, ``FLAG``, or a tuple of the words
+    that are allowed. ``negation`` is the option that makes a flag false. ``many``: an option that
+    may be repeated, an argument that takes all the words that are left.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: tuple[str, ...],
+        *,
+        kind: str | tuple[str, ...] = TEXT,
+        help: str | None = None,  # noqa: A002 -- as click calls it
+        metavar: str | None = None,
+        default: object = None,
+        show_default: bool = False,
+        negation: str | None = None,
+        many: bool = False,
+        required: bool = False,
+    ) -> None:
+        self.name = name
+        self.options = options
+        self.kind = kind
+        self.help = help
+        self.metavar = metavar
+        self.default = False if kind == FLAG and default is None else default
+        self.show_default = show_default
+        self.negation = negation
+        self.many = many
+        self.required = required
+
+
+def argument(name: str, **properties: Any) -> Parameter:
+    """Return an argument; it is required unless ``required=False`` is given."""
+    return Parameter(name, (), **{"required": True, **properties})
+
+
+def option(*words: str, **properties: Any) -> Parameter:
+    """Return an option. ``words`` are its spellings and, without dashes, its name in the function.
+
+    Without a name it has that of its first long spelling.
+    """
+    spelled = tuple(word for word in words if word.startswith("-"))
+    names = [word for word in words if not word.startswith("-")]
+    long = next((word for word in spelled if word.startswith("--")), spelled[0])
+    name = names[0] if names else long.lstrip("-").replace("-", "_")
+    return Parameter(name, spelled, **properties)
+
+
+def flag(*words: str, **properties: Any) -> Parameter:
+    """Return an option without a value."""
+    return option(*words, kind=FLAG, **properties)
+
+
+ROOT = option(
+    "--root", kind=DIRECTORY, help="Directory to look for the daemon from; default: here."
+)
+HANDLE = option("--as", "handle", metavar="HANDLE", help="Act under this handle.")
+JSON = flag("--json", "as_json", help="Print JSON.")
+
+
+class Verb:
+    """A verb that talks to the daemon.
+
+    ``options_first``: from the first argument on everything is an argument, whatever it looks like.
+    ``behind_dashes``: the name under which the function gets the words behind the first ``--``.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: tuple[Parameter, ...],
+        *,
+        options_first: bool = False,
+        behind_dashes: str | None = None,
+    ) -> None:
+        self.function = function
+        self.parameters = parameters
+        self.options_first = options_first
+        self.behind_dashes = behind_dashes
+
+    @property
+    def doc(self) -> str:
+        """The text of the help."""
+        return self.function.__doc__ or ""
+
+    def run(self, before: Globals, given: Mapping[str, Any]) -> int:
+        """Carry the verb out and return the exit code.
+
+        ``before`` are the options that stood before the verb, ``given`` the values of all
+        ``parameters``. Raises ``UsageError``, ``ClientError``, ``OutputLost``.
+        """
+        own = dict(given)
+        root, handle = own.pop("root"), own.pop("handle")
+        start = root or before.root or here()
+        daemon = Daemon(nearest_root(start), handle or before.handle, own.pop("as_json", False))
+        code = self.function(daemon, **own)
+        return code if isinstance(code, int) else 0
+
+
+def verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[..., Any]], Verb]:
+    """Make a verb of a function, with the options ``--json``, ``--root`` and ``--as``.
+
+    The function gets a ``Daemon`` first, and the values of ``parameters`` by name; what it
+    returns, if an int, is the exit code.
+    """
+    return lambda function: Verb(function, (*parameters, JSON, ROOT, HANDLE), **properties)
+
+
+def live_verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[..., Any]], Verb]:
+    """Make a verb that prints nothing that could be JSON: as ``verb``, without ``--json``."""
+    return lambda function: Verb(function, (*parameters, ROOT, HANDLE), **properties)
+
+
+class Group:
+    """Verbs under a common first word.
+
+    A member is a ``Verb``, or the place of one (``module:name``), which is imported when it is
+    used; such a place may also hold a command of click.
+    """
+
+    def __init__(self, doc: str, members: Mapping[str, Verb | str]) -> None:
+        self.doc = doc
+        self.members = members
+
+
+class Globals:
     """The options that may stand before any verb, or behind it."""
 
-    root: Path | None = None
-    handle: str | None = None
+    def __init__(self, root: str | None = None, handle: str | None = None) -> None:
+        self.root = root
+        self.handle = handle
 
 
-class Daemon(NamedTuple):
+class Daemon:
     """The daemon that a verb talks to, and under whose handle."""
 
-    root: Path
-    handle: str | None
-    as_json: bool
+    def __init__(self, root: str, handle: str | None, as_json: bool) -> None:
+        self.root = root
+        self.handle = handle
+        self.as_json = as_json
 
     def connect(self) -> LineClient:
         """A new connection; raises ``ClientError``."""
@@ -36,6 +182,8 @@ class Daemon(NamedTuple):
 
     def flow(self) -> LineFlow:
         """A new connection for several requests at once; raises ``ClientError``."""
+        from aegis.client.line_flow import connect_flow
+
         return connect_flow(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
@@ -62,50 +210,17 @@ class Daemon(NamedTuple):
             text()
 
 
-DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
-
-root_option = click.option(
-    "--root", type=DIRECTORY, help="Directory to look for the daemon from; default: here."
-)
-handle_option = click.option("--as", "handle", metavar="HANDLE", help="Act under this handle.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def verb(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options ``--root``, ``--as`` and ``--json``, and a ``Daemon`` for them.
-
-    The function gets the ``Daemon`` first; what it returns, if an int, is the exit code.
-    """
-
-    return json_option(live_verb(function))
-
-
-def live_verb(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``verb``, for what prints nothing that could be JSON: without ``--json``."""
-
-    @functools.wraps(function)
-    def run(root: Path | None, handle: str | None, as_json: bool = False, **parameters: Any) -> Any:
-        before = globals_now()
-        start = root or before.root or here()
-        daemon = Daemon(find_root(start), handle or before.handle, as_json)
-        return function(daemon, **parameters)
-
-    return root_option(handle_option(run))
-
-
-def globals_now() -> Globals:
-    """The options that stood before the verb."""
-    return click.get_current_context().find_object(Globals) or Globals()
-
-
 def from_here(path: str | None) -> str | None:
     """A path as the daemon needs it: what is relative is so to the current directory."""
-    return path if path is None or Path(path).is_absolute() else str(here() / path)
+    if path is None or path.startswith("/"):
+        return path
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return "/".join([here().rstrip("/"), *parts]) or "/"
 
 
-def here() -> Path:
+def here() -> str:
     """The current directory; a usage error if it is gone."""
     try:
-        return Path.cwd()
+        return os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
-        raise click.UsageError("the current directory is gone: give --root") from None
+        raise UsageError("the current directory is gone: give --root") from None

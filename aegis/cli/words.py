@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Sequence
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def command_text(words: Sequence[str]) -> str:
     """``words`` as text for a shell: one word is text already, several are quoted each."""
-    return words[0] if len(words) == 1 else shlex.join(words)
+    if len(words) == 1:
+        return words[0]
+    import shlex
+
+    return shlex.join(words)
 
 
-_TOOL = re.compile(
+# Not compiled here: only sentences of the daemon are searched.
+_TOOL = (
     r"(?<![\w'\"])(?:aegis_)?(?:"
     "(term)_(broadcast|close|keys|list|output|read|run|spawn|subscribe|unsubscribe|wait)"
     "|(workspace)_(create|delete|exec|list)|(shell)_(close|open|read|signal|write)"
@@ -25,6 +34,6 @@ def in_verbs(sentence: str) -> str:
 
     What stands in quotes is somebody's own text, and stays.
     """
-    return _TOOL.sub(
-        lambda found: " ".join(("aegis-actors", *filter(None, found.groups()))), sentence
+    return re.sub(
+        _TOOL, lambda found: " ".join(("aegis-actors", *filter(None, found.groups()))), sentence
     )

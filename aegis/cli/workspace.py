@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-import click
-
+from aegis.cli.failing import UsageError, report_error
 from aegis.cli.show import (
     EXIT_UNKNOWN,
     cell,
@@ -18,34 +15,28 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import Daemon, from_here, verb
+from aegis.cli.verb import SECONDS, Daemon, Group, argument, flag, from_here, option, verb
 from aegis.cli.words import command_text
 from aegis.client.line import ClientError
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _HEAD = ["workspace", "shell", "state", "size", "directory"]
 
 
-@click.group()
-def workspace() -> None:
-    """Named directories with shells, and commands in them.
-
-    A shell keeps its state between calls (`aegis-actors shell`); `workspace exec` runs one command
-    in a process of its own and separates its two streams.
-    """
-
-
-@workspace.command()
-@click.argument("name")
-@click.argument("directory", required=False)
-@verb
+@verb(argument("name"), argument("directory", required=False))
 def create(daemon: Daemon, name: str, directory: str | None) -> None:
     """Make DIRECTORY (default: the daemon's root) the workspace NAME."""
     reply = daemon.call("workspace_create", workspace=name, directory=from_here(directory))
     daemon.show(reply, lambda: print_lines(_workspaces([reply])))
 
 
-@workspace.command("list")
-@verb
+@verb()
 def list_workspaces(daemon: Daemon) -> None:
     """List the workspaces and their shells."""
     reply = daemon.call("workspace_list")
@@ -73,10 +64,7 @@ def _rows(info: Mapping[str, Any]) -> list[list[object]]:
     ]
 
 
-@workspace.command()
-@click.option("--purge", is_flag=True, help="Also delete what its shells have printed and run.")
-@click.argument("name")
-@verb
+@verb(flag("--purge", help="Also delete what its shells have printed and run."), argument("name"))
 def delete(daemon: Daemon, name: str, purge: bool) -> None:
     """Delete the workspace NAME and close its shells.
 
@@ -88,15 +76,16 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
         say(f"warning: these processes could not be ended: {cell(reply['leftover'])}")
 
 
-@workspace.command("exec", context_settings={"allow_interspersed_args": False})
-@click.option(
-    "--timeout",
-    type=float,
-    help="Seconds until the command is ended; default 50, or as configured.",
+@verb(
+    option(
+        "--timeout",
+        kind=SECONDS,
+        help="Seconds until the command is ended; default 50, or as configured.",
+    ),
+    argument("name"),
+    argument("command", many=True),
+    options_first=True,
 )
-@click.argument("name")
-@click.argument("command", nargs=-1, required=True)
-@verb
 def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND in the workspace NAME, without a terminal.
 
@@ -105,12 +94,12 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     failed, or time ran out.
     """
     if command[0].startswith("-"):
-        raise click.UsageError("options stand before the workspace's name")
+        raise UsageError("options stand before the workspace's name")
     text = command_text(command)
     try:
         result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
     except ClientError as error:
-        say(f"aegis-actors: {error}")
+        report_error(error, as_json=daemon.as_json)
         return EXIT_UNKNOWN
     if daemon.as_json:
         print_json(result)
@@ -121,3 +110,17 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
     if result["exit"] is None:
         say("aegis-actors: the time ran out, and the command was ended")
     return exit_code_of(result)
+
+
+workspace = Group(
+    """Named directories with shells, and commands in them.
+
+A shell keeps its state between calls (`aegis-actors shell`); `workspace exec` runs one command
+in a process of its own and separates its two streams.""",
+    {
+        "create": create,
+        "list": list_workspaces,
+        "delete": delete,
+        "exec": execute,
+    },
+)

@@ -15,13 +15,18 @@ import json
 import select
 import socket
 import struct
-from collections.abc import Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
-from aegis.root import BadEndpoint, Endpoint, State, how_to_start, read_endpoint
+from aegis.root import BadEndpoint, Endpoint, endpoint_of, how_to_start
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Any
 
 __all__ = ["ClientError", "CommandFailed", "ConnectionLost", "LineClient", "NoDaemon", "connect"]
 
@@ -36,7 +41,7 @@ class LineClient:
     ``endpoint`` is where it leads. Not for use by several threads.
     """
 
-    def __init__(self, connected: socket.socket, endpoint: Endpoint, root: Path) -> None:
+    def __init__(self, connected: socket.socket, endpoint: Endpoint, root: Path | str) -> None:
         self.endpoint = endpoint
         self._socket = connected
         self._lines = connected.makefile("rb")
@@ -109,8 +114,11 @@ def request_line(number: int, command: str, arguments: Mapping[str, object]) -> 
 
 def failure_in(frame: Mapping[str, Any], command: str) -> CommandFailed:
     """The failure of ``command`` that an error frame tells."""
-    # The sentence opens with the tool's name, for agents; here it is known.
-    sentence = str(frame.get("message")).removeprefix(f"aegis_{command}: ")
+    # The sentence begins with the tool's name, for agents; here it is known. Some tools have the
+    # command's own name, the others a prefix before it.
+    sentence = str(frame.get("message"))
+    for tool in (f"aegis_{command}", command):
+        sentence = sentence.removeprefix(f"{tool}: ")
     return CommandFailed(str(frame.get("code")), sentence)
 
 
@@ -123,19 +131,19 @@ def parsed(line: bytes) -> dict[str, Any] | None:
     return frame if isinstance(frame, dict) and isinstance(frame.get("type"), str) else None
 
 
-def connect(root: Path) -> LineClient:
+def connect(root: Path | str) -> LineClient:
     """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
     connected, endpoint = open_connection(root)
     return LineClient(connected, endpoint, root)
 
 
-def open_connection(root: Path) -> tuple[socket.socket, Endpoint]:
+def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
     """A connection to the daemon of ``root`` on which nothing was said yet, and where it leads.
 
     Raises ``NoDaemon`` if there is none, ``ConnectionLost`` if it does not take the connection.
     """
     try:
-        endpoint = read_endpoint(State(root))
+        endpoint = endpoint_of(str(root))
     except BadEndpoint as error:
         raise NoDaemon(str(error)) from None
     if endpoint is None:

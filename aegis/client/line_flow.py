@@ -9,29 +9,32 @@ from __future__ import annotations
 import json
 import select
 import socket
-from collections.abc import Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple
+from collections import namedtuple
 
-from aegis.client.errors import CommandFailed, ConnectionLost
+from aegis.client.errors import ConnectionLost
 from aegis.client.line import MAX_LINE_BYTES, failure_in, open_connection, parsed, request_line
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
 
 CHUNK_BYTES = 262_144
 
 
-class Answer(NamedTuple):
-    """What the daemon says to the request ``number``: a result, or why there is none."""
+class Answer(namedtuple("Answer", ("number", "result", "error"))):
+    """The daemon's answer to the request ``number``: a result, or a ``CommandFailed``, or None."""
 
-    number: int
-    result: dict[str, Any]
-    error: CommandFailed | None
+    __slots__ = ()
 
 
 class LineFlow:
     """One connection, and the requests that are in flight on it. A context manager."""
 
-    def __init__(self, connected: socket.socket, root: Path) -> None:
+    def __init__(self, connected: socket.socket, root: Path | str) -> None:
         connected.setblocking(False)
         self._socket = connected
         self._root = root
@@ -137,7 +140,7 @@ class LineFlow:
         self.close()
 
 
-def connect_flow(root: Path) -> LineFlow:
+def connect_flow(root: Path | str) -> LineFlow:
     """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
     connected, _ = open_connection(root)
     return LineFlow(connected, root)

@@ -19,6 +19,13 @@ MAX_TRIES = 3
 """Times that a call is sent at most: one that brings the daemon down must not do so for ever."""
 
 
+def checked_patience(patience_s: float) -> float:
+    """Return ``patience_s`` if it is 0 or more seconds, or infinite; else raise ``ValueError``."""
+    if not patience_s >= 0:  # false for nan too, with which a wait would never end
+        raise ValueError(f"patience_s must be 0 or more seconds, or math.inf, not {patience_s!r}")
+    return patience_s
+
+
 def delay_s(failures: int, chance: float) -> float:
     """Seconds to wait after so many failures in a row, 1 or more; ``chance`` is from 0 to 1.
 

@@ -18,7 +18,7 @@ import trio
 from aegis.client.calling import arguments_of, entry_of, refusal, reply_of
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.link import Link, LinkLost
-from aegis.client.retrying import delay_s, failures_after, is_repeated, lost
+from aegis.client.retrying import checked_patience, delay_s, failures_after, is_repeated, lost
 from aegis.client.streams import Stream
 from aegis.client.transport import Wire, WireClosed
 from aegis.protocol.command import Command
@@ -60,7 +60,7 @@ class Session:
         self._token = token
         self._session = session
         self.handle = handle
-        self.patience_s = patience_s
+        self.patience_s = checked_patience(patience_s)
         self._chance = chance
         self._numbers = itertools.count(1)
         self._slots = trio.Semaphore(MAX_IN_FLIGHT)

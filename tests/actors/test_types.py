@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ PROGRAM = """
 from __future__ import annotations
 
 import attrs
-from actors import Actor, Ref, Reply, Request
+from actors import Actor, Ref, Request
 
 
 @attrs.frozen
@@ -40,27 +41,40 @@ class Account(Actor[Deposit | Balance | Owner]):
             case Balance():
                 self.reply(message, 3)
                 reveal_type(self.defer(message))
+                self.reply(message, "three")  # an error
+                self.defer(message).send("three")  # an error
             case Owner():
                 self.reply(message, "ada")
+                self.reply(message, None)  # an error
+            case Deposit():
+                pass
 
 
 async def use(account: Ref[Deposit | Balance | Owner], other: Ref[str]) -> None:
     account.tell(Deposit(1))
     account.tell("nonsense")  # an error
+    print(await account.ask(Balance()))
+    maybe: int | None = await account.ask(Balance())
+    anything: object = await account.ask(Owner())
+    wrong: str = await account.ask(Balance())  # an error
     reveal_type(await account.ask(Balance()))
     reveal_type(await account.ask(Owner()))
     await account.ask(Deposit(1))  # an error
     reveal_type(account.send_request(Owner()))
+    waited: str | None = await account.send_request(Owner()).wait()
+    print(await account.send_request(Owner()).wait())
     narrowed: Ref[Deposit] = account
     widened: Ref[Deposit | Balance | Owner] = other  # an error
+    print(maybe, anything, wrong, waited, narrowed, widened)
 """
 
+PYRIGHT = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT)]}
 
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
-    """What mypy says of each line of the program, by the line's number."""
-    folder = tmp_path_factory.mktemp("types")
-    (folder / "program.py").write_text(PROGRAM)
+Verdicts = dict[int, str]
+"""What a checker prints about each line of the program, by the line's number."""
+
+
+def by_mypy(folder: Path) -> Verdicts:
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"],
         cwd=folder,
@@ -74,7 +88,31 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     return {int(match[1]): match[2] for match in lines if match is not None}
 
 
-def said_of(verdicts: dict[int, str], code: str) -> str:
+def by_pyright(folder: Path) -> Verdicts:
+    (folder / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
+    run = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson", "program.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    return {
+        each["range"]["start"]["line"] + 1: f"{each['severity']}: {each['message']}"
+        for each in json.loads(run.stdout)["generalDiagnostics"]
+    }
+
+
+@pytest.fixture(scope="module", params=[by_mypy, by_pyright], ids=["mypy", "pyright"])
+def verdicts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    folder = tmp_path_factory.mktemp("types")
+    (folder / "program.py").write_text(PROGRAM)
+    found: Verdicts = request.param(folder)
+    return found
+
+
+def said_of(verdicts: Verdicts, code: str) -> str:
     """The verdict on the one line that contains ``code``."""
     (number,) = [n for n, line in enumerate(PROGRAM.splitlines(), 1) if code in line]
     return verdicts.get(number, "")
@@ -84,21 +122,19 @@ def said_of(verdicts: dict[int, str], code: str) -> str:
 @pytest.mark.parametrize(
     ("code", "revealed"),
     [
-        ("account.ask(Balance())", "int"),
-        ("account.ask(Owner())", "str"),
-        ("account.send_request(Owner())", "actors.reply.Reply[str]"),
-        ("self.defer(message)", "actors.reply.Reply[int]"),
+        ("reveal_type(await account.ask(Balance()))", "int"),
+        ("reveal_type(await account.ask(Owner()))", "str"),
+        ("reveal_type(account.send_request(Owner()))", "Reply[str]"),
+        ("reveal_type(self.defer(message))", "Reply[int]"),
     ],
 )
-def test_the_class_of_an_answer_is_known(
-    verdicts: dict[int, str], code: str, revealed: str
-) -> None:
-    said = said_of(verdicts, code).replace("builtins.", "")
-    assert f'Revealed type is "{revealed}"' in said
+def test_the_class_of_an_answer_is_known(verdicts: Verdicts, code: str, revealed: str) -> None:
+    found = said_of(verdicts, code).replace("builtins.", "").replace("actors.reply.", "")
+    assert re.search(rf'(Revealed type|Type of ".*") is "{re.escape(revealed)}"', found)
 
 
 @pytest.mark.slow
-def test_every_misuse_is_an_error_and_nothing_else_is(verdicts: dict[int, str]) -> None:
+def test_every_misuse_is_an_error_and_nothing_else_is(verdicts: Verdicts) -> None:
     wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# an error" in line}
-    assert len(wrong) == 3
+    assert len(wrong) == 7
     assert {number for number, said in verdicts.items() if said.startswith("error")} == wrong

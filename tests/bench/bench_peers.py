@@ -1,10 +1,8 @@
-"""The same commands on the same machine through what else one would pick to drive a shell.
+"""The same commands on the same machine through other programs that drive a shell.
 
-- pexpect's replwrap: bash with a prompt of its own, output up to that prompt; no exit codes.
-- libtmux: keys into a pane of a real tmux, ``tmux wait-for`` for the end, the pane's text back.
-- ours: a run over the daemon's Unix socket, with the exit code and a synced record.
-
-Each round runs every command once through each of the three. A ratio is theirs to ours.
+Each round runs every command once through each peer, so that all of them meet the same load. A
+ratio is the peer's time to ours: below 1 the peer is faster. Over MCP the peer is the system that
+this project took its vocabulary from, ``aegis-harness`` from PyPI, with one client for both.
 
 python tests/bench/bench_peers.py
 """
@@ -15,127 +13,81 @@ import shutil
 import statistics
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-import libtmux
-import pexpect.replwrap
-
-from aegis.client.line import LineClient
+from tests.bench.peers import PEERS, Peer, Run
+from tests.bench.peers_mcp import MCP_PEERS, missing_for_mcp
 from tests.bench.table import Row, print_rows
-from tests.e2e.harness import DaemonProcess
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "true": ("true", ""),
-    "one line": ("echo hello", "hello"),
-    "10,000 lines": ("seq 10000", "9999"),
-    "a process": ("/bin/true", ""),
+COMMANDS: Mapping[str, tuple[str, int, str]] = {
+    "true": ("true", 0, ""),
+    "false": ("false", 1, ""),
+    "one line": ("echo hello", 0, "hello"),
+    "10,000 lines": ("seq 10000", 0, "10000"),
+    "a process": ("/bin/true", 0, ""),
 }
-"""The command, and what its output must hold."""
+"""The command, its exit code, and what its output must hold."""
 
-ROUNDS = 30
-WARM_UP = 3
-TIMEOUT_S = 60.0
-
-Run = Callable[[str], str]
+ROUNDS = 60
+WARM_UP = 5
 
 
-@contextmanager
-def open_ours(directory: Path) -> Iterator[Run]:
-    """A terminal of a daemon."""
-    daemon = DaemonProcess(directory)
-    daemon.start("--port", "0", "--log-level", "warning")
-    try:
-        daemon.call("term_spawn", name="bench", shell="/bin/bash")
-        with daemon.connect() as client:
-            yield lambda cmd: _run_ours(client, cmd)
-    finally:
-        daemon.stop()
-
-
-def _run_ours(client: LineClient, cmd: str) -> str:
-    record = client.call("term_run", {"name": "bench", "cmd": cmd, "timeout": TIMEOUT_S})
-    assert record["exit"] == 0
-    output: str = record["stdout"]
-    return output
-
-
-@contextmanager
-def open_replwrap() -> Iterator[Run]:
-    """A bash under pexpect."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it forks with threads about
-        bash = pexpect.replwrap.bash()
-    try:
-        yield lambda cmd: bash.run_command(cmd, timeout=TIMEOUT_S)
-    finally:
-        bash.child.close(force=True)
-
-
-@contextmanager
-def open_tmux(directory: Path) -> Iterator[Run]:
-    """A pane of a tmux server of its own, with a scrollback that holds the longest output."""
-    server = libtmux.Server(socket_path=directory / "tmux.sock", config_file="/dev/null")
-    session = server.new_session(x=80, y=24, window_command="bash --norc")
-    try:
-        server.cmd("set-option", "-g", "history-limit", "20000")
-        pane = session.new_window(window_shell="bash --norc").active_pane
-        assert pane is not None
-
-        def run(cmd: str) -> str:
-            pane.clear()
-            pane.cmd("clear-history")
-            pane.send_keys(f"{cmd}; tmux -S {directory}/tmux.sock wait-for -S done", enter=True)
-            server.cmd("wait-for", "done")
-            return "\n".join(pane.capture_pane(start="-"))
-
-        yield run
-    finally:
-        server.kill()
-
-
-def _timed_ms(run: Run, cmd: str, wanted: str) -> float:
+def _timed_ms(run: Run, command: tuple[str, int, str]) -> float:
+    cmd, code, wanted = command
     begin = time.perf_counter()
-    output = run(cmd)
+    result = run(cmd)
     took = time.perf_counter() - begin
-    assert wanted in output, f"{cmd!r} gave {output[-200:]!r}"
+    assert result.exit == code, f"{cmd!r} returned {result.exit}"
+    assert wanted in result.output, f"{cmd!r} printed {result.output[-200:]!r}"
     return took * 1000
 
 
-def measure() -> list[Row]:
-    """Times of all, and how they compare; takes about half a minute."""
+def _medians(peers: Iterable[Peer]) -> dict[tuple[str, str], float]:
+    """Milliseconds by command and peer."""
     times: dict[tuple[str, str], list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
-        own = Path(directory, "daemon")
-        own.mkdir()
-        with (
-            open_ours(own) as ours,
-            open_replwrap() as replwrap,
-            open_tmux(Path(directory)) as tmux,
-        ):
-            runs = {"ours": ours, "replwrap": replwrap, "libtmux": tmux}
-            for number in range(WARM_UP + ROUNDS):
-                for what, (cmd, wanted) in COMMANDS.items():
-                    for who, run in runs.items():
-                        took = _timed_ms(run, cmd, wanted)
-                        if number >= WARM_UP:
-                            times.setdefault((what, who), []).append(took)
-    return [row for what in COMMANDS for row in _rows(what, times)]
+    with ExitStack() as stack:
+        top = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aegis-bench-")))
+        runs: dict[str, Run] = {}
+        for number, peer in enumerate(peers):
+            own = top / str(number)
+            own.mkdir()
+            runs[peer.name] = stack.enter_context(peer.open(own))
+        for number in range(WARM_UP + ROUNDS):
+            for what, command in COMMANDS.items():
+                # Another peer begins in each round: what one leaves running slows the next.
+                first = number % len(runs)
+                for name in [*runs][first:] + [*runs][:first]:
+                    took = _timed_ms(runs[name], command)
+                    if number >= WARM_UP:
+                        times.setdefault((what, name), []).append(took)
+    return {key: statistics.median(each) for key, each in times.items()}
 
 
-def _rows(what: str, times: Mapping[tuple[str, str], list[float]]) -> list[Row]:
-    ours, replwrap, tmux = (
-        statistics.median(times[what, who]) for who in ("ours", "replwrap", "libtmux")
-    )
-    return [
-        (f"{what}: pexpect replwrap / ours", replwrap / ours, "ratio, no exit code, no record"),
-        (f"{what}: libtmux / ours", tmux / ours, "ratio, goal ≥ 1"),
-        ("  ours, ms", ours, "median, with a synced record"),
-        ("  pexpect replwrap, ms", replwrap, "median"),
-        ("  libtmux, ms", tmux, "median"),
-    ]
+def _rows(peers: Iterable[Peer]) -> list[Row]:
+    """For each command a ratio to ours and a time of every peer; ours is the first one."""
+    ours, *others = peers
+    medians = _medians([ours, *others])
+    rows: list[Row] = []
+    for what in COMMANDS:
+        base = medians[what, ours.name]
+        for peer in others:
+            ratio = medians[what, peer.name] / base
+            rows.append((f"{what}: {peer.name} / {ours.name}", ratio, f"ratio, {peer.leaves_out}"))
+        rows += [
+            (f"  {each.name}, ms", medians[what, each.name], "median") for each in (ours, *others)
+        ]
+    return rows
+
+
+def measure() -> list[Row]:
+    """Times of all peers and their ratios to ours; takes about half a minute."""
+    rows = _rows(PEERS)
+    reason = missing_for_mcp()
+    if reason is None:
+        return rows + _rows(MCP_PEERS)
+    return [*rows, (f"MCP peer: not measured, {reason}", 0.0, "skipped")]
 
 
 if __name__ == "__main__":

@@ -88,12 +88,15 @@ def start_rows(name: str, floor_s: float, start_s: float, note: str) -> list[Row
     ]
 
 
+LEAST = "import socket, json"
+"""What no client of the daemon can do without."""
+
 QUIET_S = 0.1
 """How long the command takes that is shown as it runs: left out of the figure."""
 
 
 def verb_rows() -> list[Row]:
-    """Verbs of a running daemon, against Python doing nothing.
+    """Verbs of a running daemon, against Python doing nothing, and against the least they need.
 
     ``term run`` of a command that is over at once is a call and a sync; one that goes on is shown.
     """
@@ -101,19 +104,28 @@ def verb_rows() -> list[Row]:
         daemon = DaemonProcess(Path(directory))
         daemon.start("--port", "0", "--log-level", "warning")
         daemon.call("term_spawn", name="t")
-        verbs = (["status"], ["term", "run", "t", "true"], ["term", "run", "t", f"sleep {QUIET_S}"])
+        verbs = (
+            ["status"],
+            ["term", "list"],
+            ["term", "run", "t", "true"],
+            ["term", "run", "t", f"sleep {QUIET_S}"],
+        )
         commands = [[str(PROGRAM), "--root", str(daemon.root), *words] for words in verbs]
         try:
-            floor_s, verb_s, run_s, shown_s = in_turn(
+            floor_s, least_s, verb_s, list_s, run_s, shown_s = in_turn(
                 VERB_ROUNDS,
                 lambda: python_s("pass"),
+                lambda: python_s(LEAST),
                 *(partial(process_s, command, daemon.environment) for command in commands),
             )
         finally:
             daemon.stop()
     return [
         ("one-shot verb (status) / Python doing nothing", verb_s / floor_s, "ratio"),
+        ("one-shot verb (term list) / import of socket, json", list_s / least_s, "ratio, goal ≤ 2"),
         ("  one-shot verb (status), s", verb_s, "median"),
+        ("  one-shot verb (term list), s", list_s, "median"),
+        ("  import of socket, json, s", least_s, "median"),
         ("  term run true, s", run_s, "median"),
         ("  term run, shown as it runs, s", shown_s - QUIET_S, "median, goal ≤ 0.4"),
         ("  Python doing nothing, s", floor_s, "median"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
+import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +15,9 @@ import mcp_types as types
 import pytest
 import trio
 
+from actors.codec import resolved_fields
+from aegis.client.calling import arguments_of
+from aegis.client.errors import CommandFailed
 from aegis.protocol.table import COMMANDS, Entry
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
@@ -220,11 +228,16 @@ def sentence_of(result: types.CallToolResult) -> str:
     return content.text
 
 
+_TWICE = re.compile(r"\b(?:aegis_|aegis-actors )?(\w+(?:[ -]\w+)*): (?:aegis_|aegis-actors )?\1:")
+"""A prefix that was put before a sentence that has it already."""
+
+
 def check_sentence(sentence: str, reason: str) -> None:
     assert reason in sentence
     assert "\n" not in sentence
     assert "Traceback" not in sentence
     assert "internal" not in sentence
+    assert _TWICE.search(sentence) is None
     assert len(sentence) <= MAX_SENTENCE_CHARS
 
 
@@ -235,6 +248,49 @@ def test_the_line_protocol_refuses_every_bad_argument(target: LiveTerminal, entr
             error = target.daemon.refusal(entry.name, **bad.arguments(target.name))
             assert error.code in ("invalid_request", "not_found"), bad
             check_sentence(str(error), bad.reason)
+
+
+FLOATS = [
+    (entry, field.name)
+    for entry in COMMANDS
+    for field in resolved_fields(entry.command)
+    if "float" in str(field.type)
+]
+TOKENS = ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "-1", "true", '"1"']
+
+
+def test_every_field_that_is_a_float_is_found() -> None:
+    found = {(entry.name, field) for entry, field in FLOATS}
+    assert {("term_run", "timeout"), ("term_wait", "idle_s"), ("shell_read", "wait_s")} <= found
+
+
+def test_the_line_protocol_refuses_every_float_that_is_no_finite_number(
+    target: LiveTerminal,
+) -> None:
+    path = target.daemon.endpoint.socket_path
+    with socket.socket(socket.AF_UNIX) as connected, connected.makefile("rb") as replies:
+        connected.settimeout(GUARD_S)
+        connected.connect(path)
+        for (entry, field), token in itertools.product(FLOATS, TOKENS):
+            arguments = json.dumps(Bad(entry, field, 0, "").arguments(target.name) | {field: None})
+            arguments = arguments.replace(f'"{field}": null', f'"{field}": {token}')
+            request = (
+                f'{{"type":"request","id":1,"command":"{entry.name}","arguments":{arguments}}}'
+            )
+            connected.sendall(request.encode() + b"\n")
+            answer = json.loads(replies.readline())
+            assert (answer["type"], answer["code"]) == ("error", "invalid_request"), request
+            check_sentence(answer["message"], "")
+
+
+def test_the_python_clients_refuse_every_float_that_is_no_finite_number() -> None:
+    for (entry, field), value in itertools.product(FLOATS, (math.nan, math.inf, -math.inf, -1.0)):
+        given = Bad(entry, field, value, "").arguments("target")
+        with pytest.raises(CommandFailed) as caught:
+            arguments_of(entry.command, given, None)
+        assert caught.value.code == "invalid_request"
+        assert str(caught.value).startswith(f"{field} must be ")
+        check_sentence(str(caught.value), "")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -268,6 +324,10 @@ async def test_mcp_refuses_a_tool_that_does_not_exist(
     [
         (["term", "run", "target"], "COMMAND"),
         (["term", "run", "--timeout", "x", "target", "true"], "not a valid float"),
+        (["term", "run", "--timeout", "nan", "target", "true"], "not a valid float"),
+        (["workspace", "exec", "--timeout", "0", "target", "true"], "timeout must be from 0.01"),
+        (["shell", "read", "--wait", "90000", "target.1"], "wait_s must be from 0 to 86400"),
+        (["shell", "read", "--max-bytes", "1", "target.1"], "max_bytes must be from 256"),
         (["term", "read", "-n", "0", "target"], "1 to 1000"),
         (["term", "read", "-n", "1", "--since", "1", "target"], "not both"),
         (["term", "spawn", "a b"], "1 to 64"),
@@ -291,4 +351,5 @@ def test_the_command_line_refuses_in_one_line(
     assert done.stdout == ""
     [line] = done.stderr.splitlines()
     assert line.startswith("aegis-actors: ")
-    assert reason in line
+    assert not line.startswith("aegis-actors: aegis-actors")
+    check_sentence(line, reason)

@@ -12,6 +12,7 @@ import math
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import attrs
 import trio
@@ -66,7 +67,7 @@ def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: 
     """
 
     async def attend() -> Ending:
-        async with connect(daemon.root, handle=daemon.handle, patience_s=math.inf) as client:
+        async with connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client:
             with open_own_terminal(0, 1) as own:
                 attachment = Attachment(client, name, own, keys, types=types, resizes=resizes)
                 return await attachment.run()

@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Protocol
 
 import attrs
@@ -179,7 +180,7 @@ class _Watch:
 
     async def _attend(self, nursery: trio.Nursery) -> None:
         daemon = self._daemon
-        async with connect(daemon.root, handle=daemon.handle, patience_s=math.inf) as client:
+        async with connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client:
             nursery.start_soon(self._part, nursery, self._tell_losses, client)
             while True:
                 try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from aegis.client.calling import Arguments, arguments_of, entry_of, refusal, reply_of
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.line import LineClient, connect
-from aegis.client.retrying import delay_s, is_repeated, lost
+from aegis.client.retrying import checked_patience, delay_s, is_repeated, lost
 from aegis.protocol.command import Command
 from aegis.protocol.table import Entry
 
@@ -27,7 +27,7 @@ class BlockingSession:
     def __init__(self, root: Path, *, handle: str | None, patience_s: float) -> None:
         self._root = root
         self._handle = handle
-        self._patience_s = patience_s
+        self._patience_s = checked_patience(patience_s)
         self._line: LineClient | None = None
         self._is_closed = False
 

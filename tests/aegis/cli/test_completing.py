@@ -14,7 +14,7 @@ from click.testing import Result
 
 from aegis.cli import completing
 from aegis.cli.completing import SIGNALS
-from aegis.cli.main import COMPLETING, cli
+from aegis.cli.program import COMPLETING, cli
 from tests.fakes.line_server import GUARD_S, LineServer
 
 Offered = Callable[[str], list[str]]

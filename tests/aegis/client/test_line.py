@@ -239,3 +239,10 @@ def test_a_connection_that_the_daemon_closed_is_known_as_over(server: LineServer
         with pytest.raises(ConnectionLost):
             client.call("term_list", {})
         assert client.is_over()
+
+
+@pytest.mark.parametrize("tool", ["aegis_term_run", "term_run"])
+def test_the_name_of_the_tool_before_a_sentence_is_left_out(tool: str) -> None:
+    # Tools of workspaces and shells have no prefix, and their sentences kept their names.
+    frame = {"type": "error", "code": "invalid_request", "message": f"{tool}: timeout is wrong"}
+    assert str(line.failure_in(frame, "term_run")) == "timeout is wrong"

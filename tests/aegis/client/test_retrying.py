@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import pytest
 
+from aegis.client.blocking.session import BlockingSession
 from aegis.client.retrying import (
     FIRST_DELAY_S,
     MAX_DELAY_S,
     MAX_TRIES,
     SETTLED_S,
+    checked_patience,
     delay_s,
     failures_after,
     is_repeated,
@@ -79,3 +84,15 @@ def test_a_lost_call_says_whether_it_may_be_made_again(
         f"the connection was lost during {command} (the daemon closed it): "
         f"it may have been carried out; {advice}"
     )
+
+
+@pytest.mark.parametrize("patience_s", [math.nan, -1.0, -math.inf])
+def test_a_patience_that_is_no_time_is_refused(patience_s: float) -> None:
+    with pytest.raises(ValueError, match="patience_s must be 0 or more seconds"):
+        checked_patience(patience_s)
+    with pytest.raises(ValueError, match="patience_s must be 0 or more seconds"):
+        BlockingSession(Path("/"), handle=None, patience_s=patience_s)
+
+
+def test_a_patience_may_be_without_end() -> None:
+    assert checked_patience(math.inf) == math.inf
