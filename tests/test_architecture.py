@@ -7,6 +7,7 @@ is a violation too: everything has a place.
 from __future__ import annotations
 
 import ast
+import fnmatch
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -587,12 +588,33 @@ def hosts_named_in(text: bytes) -> list[str]:
 
 
 def project_files() -> Iterator[Path]:
-    """The files of the project: what git tracks or would; in an unpacked sdist, all of them."""
+    """The files of the project: what git tracks or would; in an unpacked sdist, what it holds."""
     if not (ROOT / ".git").exists():
-        return (path for path in ROOT.rglob("*") if path.is_file())
+        return files_not_ignored(ROOT)
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
     return (ROOT / name.decode() for name in listed.split(b"\0") if name)
+
+
+def files_not_ignored(directory: Path) -> Iterator[Path]:
+    """All files but those that the ``.gitignore`` of ``directory`` names, without asking git."""
+    lines = (directory / ".gitignore").read_text().split()
+    ignored = [line.rstrip("/") for line in lines]
+    for path in sorted(directory.iterdir()):
+        if any(fnmatch.fnmatch(path.name, pattern) for pattern in ignored):
+            continue
+        yield from (path,) if path.is_file() else filter(Path.is_file, path.rglob("*"))
+
+
+def test_what_a_checkout_makes_is_no_file_of_the_project_without_git_either(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".gitignore").write_text(".venv/\n*.pyc\n")
+    for name in (".venv/bin/ruff", "tests/test_it.py", "README.md", "old.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = {str(each.relative_to(tmp_path)) for each in files_not_ignored(tmp_path)}
+    assert found == {".gitignore", "README.md", "tests/test_it.py"}
 
 
 def test_no_file_names_the_host_of_a_package_index() -> None:

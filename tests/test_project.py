@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
 import zipfile
 from importlib import metadata
@@ -77,19 +78,69 @@ def test_the_scripts_of_the_checkout_can_be_run() -> None:
     assert [script for script in scripts if not os.access(script, os.X_OK)] == []
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The names of the files in the wheel that uv builds."""
+def test_the_links_of_the_project_begin_with_the_address_of_its_repository(
+    project: dict[str, Any],
+) -> None:
+    urls: dict[str, str] = project["project"]["urls"]
+    assert {"Repository", "Documentation", "Changelog", "Issues"} <= set(urls)
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    links = [each["replacement"].removeprefix("](") for each in hook["substitutions"]]
+    for url in (*urls.values(), *links):
+        assert url.startswith(urls["Repository"])
+
+
+def build(directory: Path, *options: str) -> Path:
+    """What uv builds into ``directory``."""
     uv = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".uv" / "bin"))
     if uv is None:
         pytest.skip("uv is not installed")
-    directory = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [str(ROOT / ".ci" / "uv"), "build", "--quiet", "--wheel", "--out-dir", str(directory)],
-        cwd=ROOT,
-        check=True,
-    )
-    [built] = directory.glob("*.whl")
+    command = [str(ROOT / ".ci" / "uv"), "build", "--quiet", "--out-dir", str(directory), *options]
+    subprocess.run(command, cwd=ROOT, check=True)
+    [built] = [each for each in directory.iterdir() if each.suffix in (".whl", ".gz")]
+    return built
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, unpacked."""
+    built = build(tmp_path_factory.mktemp("sdist"), "--sdist")
+    directory = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(built) as archive:
+        archive.extractall(directory, filter="data")
+    [top] = directory.iterdir()
+    return top
+
+
+@pytest.mark.real
+def test_the_source_distribution_holds_what_its_own_commands_and_tests_use(sdist: Path) -> None:
+    for directory in (".ci", "actors", "aegis", "docs", "tests"):
+        wanted = {
+            path.relative_to(ROOT): os.access(path, os.X_OK)
+            for path in (ROOT / directory).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        found = {
+            path: os.access(sdist / path, os.X_OK) for path in wanted if (sdist / path).exists()
+        }
+        assert found == wanted
+    assert (sdist / "justfile").exists()
+
+
+@pytest.mark.real
+def test_every_link_of_the_readme_on_a_package_index_is_absolute(sdist: Path) -> None:
+    readme = (sdist / "PKG-INFO").read_text("utf-8").partition("\n\n")[2]
+    targets = re.findall(r"\]\(([^)]+)\)", readme)
+    assert len(targets) > 20
+    assert [each for each in targets if not each.startswith(("https://", "#"))] == []
+    shown = [target for target in targets if "docs/images/" in target]
+    assert shown
+    assert all("/raw/" in target for target in shown)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The names of the files in the wheel that uv builds."""
+    built = build(tmp_path_factory.mktemp("wheel"), "--wheel")
     with zipfile.ZipFile(built) as archive:
         return archive.namelist()
 

@@ -13,6 +13,7 @@ from aegis.cli.addresses import where_nodes_come_in
 from aegis.cli.clicked import DIRECTORY, here, root_before
 from aegis.cli.commands import WholeRange
 from aegis.cli.config import refuse
+from aegis.cli.importing import many_imports
 from aegis.root import CONFIG_NAME, find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 
@@ -61,9 +62,10 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
         configuration = read_configuration(directory / CONFIG_NAME).configuration
     except BadConfiguration as error:
         return refuse(error.lines())
-    from actors.errors import NodeError
-    from aegis.app import run_daemon
-    from aegis.errors import StartupError
+    with many_imports():
+        from actors.errors import NodeError
+        from aegis.app import run_daemon
+        from aegis.errors import StartupError
 
     wanted = configuration.nodes.workers if workers is None else workers
     settings = DaemonSettings(root=directory, log_level=level, workers=wanted, **options)

@@ -81,7 +81,7 @@ def _remote(url: str, token: str | None, session: str | None) -> Remote:
     if parts.path.startswith(SESSION_PATH):
         if token is not None or session is not None:
             raise BadAddress("a session URL is its own key: give neither token nor session")
-        session = parts.path.removeprefix(SESSION_PATH)
+        session = parts.path.removeprefix(SESSION_PATH).rstrip("/").removesuffix("/mcp")
     if not (token or session):
         raise BadAddress("an address needs a key: give token or session, or use a session URL")
     return Remote(f"{_SCHEMES[parts.scheme]}://{parts.netloc}{WEBSOCKET_PATH}", token, session)

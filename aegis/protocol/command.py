@@ -31,13 +31,19 @@ class Command(Request[T]):
 
     from_handle: str | None = attrs.field(
         default=None,
-        metadata={"doc": "Your handle. Leave it out on a session URL: there it is known."},
+        metadata={
+            "doc": "Your handle. Leave it out on a session URL: there it is known.",
+            "brief": "The agent you act as.",
+        },
     )
 
 
-def described(doc: str, **schema: Any) -> dict[str, Any]:
-    """Field metadata: ``doc`` is one sentence for the schema, ``schema`` more of its keywords."""
-    return {"doc": doc, "schema": schema}
+def described(doc: str, brief: str | None = None, **schema: Any) -> dict[str, Any]:
+    """Field metadata: ``doc`` is one sentence for the schema, ``schema`` more of its keywords.
+
+    ``brief`` replaces ``doc`` for MCP clients, which read every schema in every conversation.
+    """
+    return {"doc": doc, "schema": schema} | ({} if brief is None else {"brief": brief})
 
 
 def configurable(doc: str, setting: str, default: str, **schema: Any) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class GetTree(Command[TreeNode]):
 
 
 def _a_handle(whose: str) -> Any:
-    return described(f"{whose} A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
+    return described(f"{whose} A handle: {NAME_RULE}.", whose, pattern=f"^{NAME_PATTERN}$")
 
 
 @attrs.frozen(kw_only=True)

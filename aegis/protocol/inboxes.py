@@ -121,7 +121,11 @@ class Handoff(Command[Receipt]):
 
     target_handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described(f"Whom to wake. A handle: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
+        metadata=described(
+            f"Whom to wake. A handle: {NAME_RULE}.",
+            "Whom to wake: a handle.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
     )
     context: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),

@@ -93,7 +93,11 @@ class ForgetNode(Command[Forgotten]):
 
     node: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=described(f"The name of the host: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$"),
+        metadata=described(
+            f"The name of the host: {NAME_RULE}.",
+            "The name of the host.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
     )
 
 

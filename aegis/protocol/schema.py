@@ -50,7 +50,7 @@ def output_schema(reply: type) -> dict[str, Any]:
 
 @functools.cache
 def _input_schema(command: type) -> Schema:
-    schema = _top(command, _Builder(complete=False))
+    schema = top_of(command, SchemaBuilder(complete=False))
     # What the command does stands beside its schema, as the tool's own description.
     schema.pop("description", None)
     return schema
@@ -58,7 +58,12 @@ def _input_schema(command: type) -> Schema:
 
 @functools.cache
 def _output_schema(reply: type) -> Schema:
-    schema = _top(reply, _Builder(complete=True))
+    return reply_schema(reply, SchemaBuilder(complete=True))
+
+
+def reply_schema(reply: type, builder: SchemaBuilder) -> Schema:
+    """Return the schema of a reply by ``builder``, in which flags of value False are optional."""
+    schema = top_of(reply, builder)
     left_out = optional_flags(reply)
     schema["required"] = [name for name in schema["required"] if name not in left_out]
     return schema
@@ -70,7 +75,7 @@ def optional_flags(reply: type) -> tuple[str, ...]:
     return tuple(field.name for field in resolved_fields(reply) if field.default is False)
 
 
-def _top(cls: type, builder: _Builder) -> Schema:
+def top_of(cls: type, builder: SchemaBuilder) -> Schema:
     """The schema of ``cls`` with ``type: object`` at its top, as MCP wants it."""
     schema = builder.object_of(cls)
     if builder.definitions:
@@ -78,7 +83,7 @@ def _top(cls: type, builder: _Builder) -> Schema:
     return schema
 
 
-class _Builder:
+class SchemaBuilder:
     """Builds one schema. ``complete``: fields with a default are required too.
 
     ``definitions`` collects the classes that contain themselves.
@@ -89,6 +94,7 @@ class _Builder:
         self.definitions: dict[str, Schema] = {}
 
     def object_of(self, cls: type) -> Schema:
+        """Return the schema of ``cls``, written out."""
         fields = resolved_fields(cls)
         tag = tag_of(cls)
         tagged = {"type": {"const": tag}} if tag else {}
@@ -117,10 +123,13 @@ class _Builder:
         """The schema of a type; ``keywords`` narrow it where it is not null."""
         origin, members = get_origin(form), get_args(form)
         if origin in (Union, types.UnionType):
-            return {"anyOf": [self._of(member, keywords) for member in members]}
+            return self._union([self._of(member, keywords) for member in members])
         if form is type(None):
             return {"type": "null"}
         return {**self._plain(form, origin, members), **(keywords or {})}
+
+    def _union(self, members: list[Schema]) -> Schema:
+        return {"anyOf": members}
 
     def _plain(self, form: Any, origin: Any, members: tuple[Any, ...]) -> Schema:
         if form in _SCALARS:

@@ -157,7 +157,9 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
         )
 
 
-_TERMINAL_NAME = described(f"The terminal's name: {NAME_RULE}.", pattern=f"^{NAME_PATTERN}$")
+_TERMINAL_NAME = described(
+    f"The terminal's name: {NAME_RULE}.", "The terminal's name.", pattern=f"^{NAME_PATTERN}$"
+)
 COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
 ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
 NEW_COLS = configurable(COLS["doc"], "terminals.cols", f"{DEFAULT_COLS}", **COLS["schema"])
@@ -250,7 +252,8 @@ class RunCommand(OnTerminal[CommandRecord]):
     runs you get it with ``timed_out``. Either way it keeps running, and its record is completed
     when it ends. If the timeout passes while somebody else's command holds the terminal, the call
     fails and nothing was typed. For what does not end by itself, a server or a watcher, say
-    ``until: "started"``, then go on with aegis_term_output and aegis_term_wait.
+    ``until: "started"``, then go on with aegis_term_output and aegis_term_wait. ``stdout`` is plain
+    text of at most 64 KiB; if it is ``truncated``, read the rest with aegis_term_output.
     """
 
     cmd: str = attrs.field(

@@ -106,7 +106,11 @@ class ExecResult:
     duration_s: float
 
 
-_WORKSPACE = described(f"The workspace's name: {WORKSPACE_RULE}.", pattern=f"^{WORKSPACE_PATTERN}$")
+_WORKSPACE = described(
+    f"The workspace's name: {WORKSPACE_RULE}.",
+    "The workspace's name.",
+    pattern=f"^{WORKSPACE_PATTERN}$",
+)
 _SHELL_ID = described(
     "The shell_id that shell_open gave: the name of its terminal.", pattern=f"^{NAME_PATTERN}$"
 )

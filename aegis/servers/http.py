@@ -1,4 +1,5 @@
-"""The HTTP side: ``/mcp`` and ``/mcp/s/<secret>`` for MCP clients, ``/health`` for anybody.
+"""The HTTP side: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
+``/health`` for anybody.
 
 Plain ASGI. Host, Origin, key and size of a request are checked before anything else sees it, and
 the key goes no further. Whoever is turned away gets a status and one sentence.
@@ -81,7 +82,8 @@ class HttpApp:
         if path.rstrip("/") == MCP_PATH:
             return self._by_token(scope) or _NO_TOKEN
         if path.startswith(SESSION_PREFIX):
-            secret = path.removeprefix(SESSION_PREFIX).rstrip("/")
+            # Some clients insist on an address that ends in /mcp.
+            secret = path.removeprefix(SESSION_PREFIX).rstrip("/").removesuffix(MCP_PATH)
             return self.keys.identity_of_session(secret) or _NO_SESSION
         return _NOT_FOUND
 

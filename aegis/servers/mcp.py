@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,8 +26,8 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from aegis.names import shorten
-from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.wire import to_plain
 from aegis.servers.calls import (
     Caller,
@@ -42,10 +42,13 @@ from aegis.servers.calls import (
 )
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.mcp_answer import PostAnswer, Receive, Send
 from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
+    ANSWER,
     STOPPING,
     Context,
+    answer_of,
     caller_of,
     connection_of,
     identity_of,
@@ -57,7 +60,7 @@ from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
 from aegis.servers.one_answer import OneAnswer
 from aegis.servers.presence import Presence
-from aegis.servers.resources import json_text
+from aegis.servers.resources import json_text, without_nulls
 from aegis.servers.wires import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -120,6 +123,7 @@ class McpFace:
             session_idle_timeout=session_idle_s,
             max_sessions=MAX_SESSIONS,
             max_request_body_size=MAX_BODY_BYTES,
+            json_response=True,  # PostAnswer makes streams of them where it is needed
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -140,8 +144,8 @@ class McpFace:
         self,
         identity: Identity,
         scope: Any,
-        receive: Callable[[], Awaitable[Any]],
-        send: Callable[[Any], Awaitable[None]],
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Serve one HTTP request (ASGI) of somebody whose key was checked.
 
@@ -150,13 +154,44 @@ class McpFace:
         user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
         scope = {**scope, "user": user, "aegis": identity}
         answer = OneAnswer(send)
+        if scope["method"] == "POST":
+            await self._answer_post(scope, receive, answer)
+            return
         with self._resources.noticed(scope, answer) as noticing:
-            try:
-                await self._manager.handle_request(scope, receive, noticing)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                if not answer.is_whole:
-                    raise
-                # The session ended while what was said in it, and confirmed, was on its way.
+            await self._manage(scope, receive, noticing, answer)
+
+    async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
+        post = PostAnswer(scope["headers"], await receive(), answer)
+        scope[ANSWER] = post
+        async with trio.open_nursery() as nursery:
+
+            def abandon() -> None:
+                if not self._close_request(post):
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(post.watch, receive, abandon)
+            await self._manage(scope, post.receive, post.send, answer)
+            nursery.cancel_scope.cancel()
+
+    async def _manage(self, scope: Any, receive: Receive, send: Send, answer: OneAnswer) -> None:
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if not answer.is_whole:
+                raise
+            # The session ended while what was said in it, and confirmed, was on its way.
+
+    def _close_request(self, post: PostAnswer) -> bool:
+        """Stop waiting for the answer to a request of a session, whose client has gone.
+
+        The call itself continues until the session ends. Return whether there is a session.
+        """
+        if post.session is None:
+            return False
+        transport = self._manager._server_instances.get(post.session)
+        if transport is not None:
+            transport.close_sse_stream(str(post.request_id))
+        return True
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
         """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
@@ -195,6 +230,10 @@ class McpFace:
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: tell the port who comes and goes, and the client who it is."""
+        answer = answer_of(ctx)
+        if answer is not None and ctx.request_id is not None:
+            session = None if is_modern(ctx) else connection_of(ctx).session_id
+            answer.dispatched(ctx.request_id, session)
         if is_from_pipe(ctx):
             result = await call_next(ctx)
         elif is_modern(ctx):
@@ -221,9 +260,9 @@ class McpFace:
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[_TOOLS[each.name] for each in visible(identity_of(ctx))]
-        )
+        identity = identity_of(ctx)
+        tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
+        return types.ListToolsResult(tools=[tools[each.name] for each in visible(identity)])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -250,9 +289,14 @@ class McpFace:
         self, ctx: Context, caller: Caller, entry: Entry, arguments: Mapping[str, object]
     ) -> None:
         numbers = itertools.count(1)
+        answer = answer_of(ctx)
+        token = (ctx.meta or {})["progress_token"]
 
         async def report(line: str) -> None:
-            await ctx.session.report_progress(next(numbers), message=line)
+            if answer is None:
+                await ctx.session.report_progress(next(numbers), message=line)
+            else:
+                await answer.notify_progress(token, next(numbers), line)
 
         try:
             await self._port.report_progress(caller, entry, arguments, report)
@@ -294,30 +338,37 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
 
 
-def tool_of(entry: Entry) -> types.Tool:
-    """The tool that a command is to an MCP client."""
-    title = entry.name.replace("_", " ").capitalize()
-    command: type = entry.command
-    reply: type = entry.reply
+def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
+    """Return the tool that a command is to an MCP client.
+
+    ``is_bound``: to one whose session belongs to a handle.
+    """
     return types.Tool(
         name=entry.tool,
-        title=title,
         description=entry.doc,
-        input_schema=input_schema(command),
-        output_schema=output_schema(reply),
-        annotations=types.ToolAnnotations(
-            title=title,
-            read_only_hint=entry.read_only,
-            destructive_hint=entry.destructive,
-            idempotent_hint=entry.idempotent or entry.read_only,
-        ),
+        input_schema=tool_input_schema(entry, is_bound=is_bound),
+        output_schema=tool_output_schema(entry),
+        annotations=_annotations(entry),
+    )
+
+
+def _annotations(entry: Entry) -> types.ToolAnnotations:
+    """Return the hints; those of MCP's default value False are left out.
+
+    For a tool that only reads, the other hints mean nothing.
+    """
+    if entry.read_only:
+        return types.ToolAnnotations(read_only_hint=True)
+    return types.ToolAnnotations(
+        destructive_hint=entry.destructive, idempotent_hint=entry.idempotent or None
     )
 
 
 def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
-    """A success: the reply as structured content, and the same JSON as text."""
+    """Return a success: the reply as structured content, and its JSON, without nulls, as text."""
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json_text(plain))], structured_content=plain
+        content=[types.TextContent(type="text", text=json_text(without_nulls(plain)))],
+        structured_content=plain,
     )
 
 
@@ -333,10 +384,11 @@ def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
 def instructions(identity: Identity) -> str:
     """The primer, and who the client is."""
     if identity.handle is not None:
-        return f"{PRIMER}\n\nYour handle is {identity.handle}; `from_handle` can be left out."
+        return f"{PRIMER}\n\nYour handle is {identity.handle}."
     return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."
 
 
-_TOOLS = {entry.name: tool_of(entry) for entry in COMMANDS}
+_TOOLS = {entry.name: tool_of(entry, is_bound=False) for entry in COMMANDS}
+_BOUND_TOOLS = {entry.name: tool_of(entry, is_bound=True) for entry in COMMANDS}
 _REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
 _INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in _TOOLS.values()}

@@ -10,8 +10,12 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aegis.servers.calls import Caller, Failure, Identity
+from aegis.servers.mcp_answer import PostAnswer
 
 Context = ServerRequestContext[Any, Any]
+
+ANSWER = "aegis.answer"
+"""Under this key the scope of an HTTP request has its ``PostAnswer``."""
 
 STOPPING = Failure("unavailable", "the daemon is stopping")
 
@@ -36,6 +40,15 @@ def identity_of(ctx: Context) -> Identity:
     identity = ctx.request.scope["aegis"]
     assert isinstance(identity, Identity)
     return identity
+
+
+def answer_of(ctx: Context) -> PostAnswer | None:
+    """Return the answer to the HTTP request; None over a connection of lines."""
+    if ctx.request is None or isinstance(ctx.request, PipeRequest):
+        return None
+    answer = ctx.request.scope[ANSWER]
+    assert isinstance(answer, PostAnswer)
+    return answer
 
 
 def is_from_pipe(ctx: Context) -> bool:

@@ -60,6 +60,15 @@ def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return items
 
 
+def without_nulls(plain: Any) -> Any:
+    """Return ``plain`` without fields whose value is null, at any depth. List items stay."""
+    if isinstance(plain, Mapping):
+        return {key: without_nulls(each) for key, each in plain.items() if each is not None}
+    if isinstance(plain, list):
+        return [without_nulls(each) for each in plain]
+    return plain
+
+
 def json_text(plain: Mapping[str, Any]) -> str:
     """``plain`` as JSON without blanks."""
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

@@ -6,7 +6,8 @@ what people have. The empty call is
 ``aegis_term_unsubscribe`` of a handle that is not subscribed: it goes the whole way to the
 terminal's actor and back, and changes nothing there. A run and an empty call are measured in turn;
 between them goes an empty call that is not measured, so that the prompt that bash prints after a
-command is not charged to the next.
+command is not charged to the next. In turn with them a server of the SDK alone is called, whose
+tool does nothing (``bare_mcp_server``).
 
 python tests/bench/bench_mcp.py
 """
@@ -18,7 +19,7 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from urllib.parse import urlsplit
 import trio
 from mcp import Client
 
+from tests.bench.bare_mcp_server import TOOL, bare_server
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 
@@ -179,39 +181,46 @@ def _rpc(method: str, params: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode()
 
 
-def in_turn(client: McpClient) -> tuple[float, float]:
-    """Medians in milliseconds of a run of ``true`` and of an empty call."""
+def in_turn(client: McpClient, bare: McpClient) -> tuple[float, float, float]:
+    """Medians in milliseconds of a run of ``true``, an empty call, and one of the bare server."""
     run, empty = client.prepared(RUN[0], **RUN[1]), client.prepared(EMPTY[0], **EMPTY[1])
-    runs, empties = [], []
-    for number in range(WARM_UP + ROUNDS):
+    other = bare.prepared(TOOL)
+    rounds = []
+    for _ in range(WARM_UP + ROUNDS):
         run_s = client.call(run)
         client.call(empty)
-        empty_s = client.call(empty)
-        if number >= WARM_UP:
-            runs.append(run_s)
-            empties.append(empty_s)
-    return statistics.median(runs) * 1000, statistics.median(empties) * 1000
+        rounds.append((run_s, client.call(empty), bare.call(other)))
+    return _medians_ms(rounds)
 
 
-async def in_turn_officially(url: str) -> tuple[float, float]:
+async def in_turn_officially(url: str, bare_url: str) -> tuple[float, float, float]:
     """The same with the official client."""
-    runs, empties = [], []
-    async with Client(url) as client:
-        for number in range(WARM_UP + ROUNDS):
+    rounds = []
+    async with Client(url) as client, Client(bare_url) as bare:
+        for _ in range(WARM_UP + ROUNDS):
             times = []
-            for tool, arguments in (RUN, EMPTY, EMPTY):
+            for asked, (tool, arguments) in (
+                (client, RUN),
+                (client, EMPTY),
+                (client, EMPTY),
+                (bare, (TOOL, {})),
+            ):
                 begin = time.perf_counter()
-                result = await client.call_tool(tool, arguments)
+                result = await asked.call_tool(tool, arguments)
                 times.append(time.perf_counter() - begin)
                 assert not result.is_error, result
-            if number >= WARM_UP:
-                runs.append(times[0])
-                empties.append(times[2])
-    return statistics.median(runs) * 1000, statistics.median(empties) * 1000
+            rounds.append((times[0], times[2], times[3]))
+    return _medians_ms(rounds)
+
+
+def _medians_ms(rounds: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    run, empty, bare = zip(*rounds[WARM_UP:], strict=True)
+    run_s, empty_s, bare_s = map(statistics.median, (run, empty, bare))
+    return run_s * 1000, empty_s * 1000, bare_s * 1000
 
 
 def measure() -> list[Row]:
-    """Four rows for each client; takes some seconds."""
+    """Six rows for each client; takes some seconds."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="aegis-bench-") as directory:
         daemon = DaemonProcess(Path(directory), STOCK_BASHRC.read_text())
@@ -219,17 +228,20 @@ def measure() -> list[Row]:
         try:
             daemon.call("term_spawn", name="bench", shell="/bin/bash")
             url = daemon.call("session_new", handle="bench")["url"]
-            for era, client in (("sessionless", ModernClient), ("sessions", LegacyClient)):
-                with HttpSocket(url) as http:
-                    rows += _rows(era, *in_turn(client(http)))
-            rows += _rows("official client", *trio.run(in_turn_officially, url))
+            with bare_server() as bare_url:
+                for era, client in (("sessionless", ModernClient), ("sessions", LegacyClient)):
+                    with HttpSocket(url) as http, HttpSocket(bare_url) as bare:
+                        rows += _rows(era, *in_turn(client(http), client(bare)))
+                rows += _rows("official client", *trio.run(in_turn_officially, url, bare_url))
         finally:
             daemon.stop()
     return rows
 
 
-def _rows(client: str, run: float, empty: float) -> list[Row]:
+def _rows(client: str, run: float, empty: float, bare: float) -> list[Row]:
     return [
+        (f"MCP, {client}: empty call / bare SDK server", empty / bare, "ratio"),
+        (f"MCP, {client}: call of a bare SDK server, ms", bare, "median"),
         (f"MCP, {client}: run('true') / empty call", run / empty, "ratio, goal ≤ 1.8"),
         (f"MCP, {client}: run('true'), ms", run, "median"),
         (f"MCP, {client}: empty call, ms", empty, "median"),

@@ -61,11 +61,12 @@ def missing_for_mcp() -> str | None:
 def _find_python() -> str | None:
     """Return a Python of the version that works: a pyenv shim may be there without one behind."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [shutil.which(f"python{PYTHON}"), *pyenv.glob(f"versions/{PYTHON}.*/bin/python")]
-    for candidate in filter(None, found):
+    on_path = shutil.which(f"python{PYTHON}")
+    found = [] if on_path is None else [on_path]
+    for candidate in (*found, *map(str, pyenv.glob(f"versions/{PYTHON}.*/bin/python"))):
         done = subprocess.run([candidate, "-c", ""], capture_output=True, check=False)
         if done.returncode == 0:
-            return str(candidate)
+            return candidate
     return None
 
 

@@ -77,7 +77,6 @@ NOT_APPLICABLE = (
     _row("resources-subscribe", RESOURCE),
     _row("resources-templates-read", RESOURCE),
     _row("resources-unsubscribe", RESOURCE),
-    _row("server-sse-polling", TOOL, "incoming-sse-event"),
     _row(
         "server-stateless",
         TOOL,

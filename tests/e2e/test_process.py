@@ -19,6 +19,7 @@ from aegis.app import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, READY
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+from tests.e2e.hosts import until
 from tests.e2e.window import window
 
 pytestmark = [
@@ -30,6 +31,12 @@ pytestmark = [
 
 def spawn(daemon: DaemonProcess, name: str, **arguments: object) -> LiveTerminal:
     return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
+
+
+def test_a_daemon_imports_what_mcp_needs_before_anybody_asks(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    maps = Path(f"/proc/{own_daemon.process.pid}/maps")
+    until(lambda: "pydantic_core" in maps.read_text())
 
 
 def test_a_second_daemon_of_one_root_is_refused_and_told_who_holds_it(

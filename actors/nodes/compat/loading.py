@@ -38,7 +38,12 @@ from actors.nodes.compat.nursery import LooseNursery
 from actors.nodes.compat.process import Process, open_process
 from actors.nodes.compat.proxy import ModuleProxy
 
-HOW_TO_INSTALL = "uv sync --extra nodes"
+FROM_CHECKOUT = "uv sync --extra nodes"
+BY_PIP = (
+    "pip install --no-deps tractor==0.1.0a5 && pip install async-generator tricycle"
+    " 'msgspec>=0.19' colorlog wrapt"
+)
+"""The extra cannot be installed by pip, because tractor names a debugger by a git address."""
 
 STAND_INS: dict[str, Any] = {
     "MultiError": MultiError,
@@ -82,6 +87,13 @@ def load() -> Tractor:
     return parts
 
 
+def how_to_install(package: Path = Path(__file__)) -> str:
+    """Return the command that installs tractor where ``package``, a file of this one, is."""
+    if (package.resolve().parents[3] / "pyproject.toml").exists():
+        return f"`{FROM_CHECKOUT}` in the checkout"
+    return f"`{BY_PIP}`"
+
+
 def sources_of_tractor() -> list[str]:
     """The sources of the tractor that is installed; ``NodesNotInstalled`` where there is none."""
     try:
@@ -91,7 +103,7 @@ def sources_of_tractor() -> list[str]:
     if found is None or found.origin is None:
         raise NodesNotInstalled(
             "Worker processes and other nodes need tractor, which is not installed: run"
-            f" `{HOW_TO_INSTALL}` in the checkout."
+            f" {how_to_install()}."
         )
     return [path.read_text("utf-8") for path in sorted(Path(found.origin).parent.glob("*.py"))]
 
@@ -105,7 +117,7 @@ def trio_for(sources: list[str]) -> ModuleType:
     if missing := needs.missing(used):
         raise NodeError(
             f"This tractor does not use trio.{', trio.'.join(sorted(missing))}, by which its"
-            f" connections are authenticated: install the one that is pinned, `{HOW_TO_INSTALL}`."
+            f" connections are authenticated: install the one that is pinned: {how_to_install()}."
         )
     names = {name: STAND_INS[name] for name in needs.stand_ins(used, this_trio())}
     lower = {name.split(".")[1]: names.pop(name) for name in list(names) if "." in name}
@@ -165,7 +177,7 @@ def use_our_messages(ipc: Any) -> None:
     if not hasattr(ipc, "MsgpackTCPStream") or not hasattr(ipc, "Channel"):
         raise NodeError(
             "This tractor does not read its messages in a way that can be bounded: install the one"
-            f" that is pinned, `{HOW_TO_INSTALL}`."
+            f" that is pinned: {how_to_install()}."
         )
     ipc.MsgpackTCPStream = partial(
         MessageTransport,

@@ -13,6 +13,7 @@ from functools import lru_cache
 from aegis.terminals.screen.widths import BEYOND_LATIN, MAX_MARKS, clusters_of, width_of
 
 _TEXTS = re.compile(r"(\x1b(?:\[[!?]?[0-9;]*[@-~]|#?[0-~])|[\x00-\x1a\x1c-\x1f]+)")
+_TABS = re.compile(r"(\t+|\x1b\[[0-9;]*I)")
 _MOVES_ROWS = re.compile(r"(\x1b\[[0-9;]*[LM])")
 _NARROW, _WIDE = 0x100000, 0x3E000
 """Where the stand-ins begin: private ones of one column, unassigned ideographs of two."""
@@ -34,6 +35,12 @@ class AvtGrid:
 
     def write(self, passage: str) -> None:
         """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
+        for piece in _TABS.split(passage):
+            # avt would put the cursor back into the last column.
+            if piece and not (self.wraps_next() and _TABS.fullmatch(piece)):
+                self._write(piece)
+
+    def _write(self, passage: str) -> None:
         if "L" in passage or "M" in passage:
             passage = _MOVES_ROWS.sub("\\1\r", passage)
         if "\x1b[?7" in passage:
@@ -43,6 +50,17 @@ class AvtGrid:
             return
         for piece in _TEXTS.split(passage):
             self._write_text(piece)
+
+    def wraps_next(self) -> bool:
+        """Whether the cursor is behind a full line, so that the next character wraps."""
+        return bool(self._wraps and self._vt.cursor.col == self._cols)
+
+    def let_wrap(self) -> None:
+        """Move the cursor from the last column to behind the full line."""
+        # avt does so only behind a character that is written.
+        line = self._vt[self._vt.cursor.row]
+        start = self._cols - (1 if line[self._cols - 1].width else 2)
+        self._vt.feed_str(f"\x1b[{start + 1}G{line[start].char}")
 
     def cursor(self) -> tuple[int, int]:
         """Row and column from 0."""

@@ -27,6 +27,7 @@ SCREEN, SCREEN_CLEARED, CURSOR, SCREEN_AND_CURSOR = 47, 1047, 1048, 1049
 VISIBLE, ORIGIN, WRAP = 25, 6, 7
 
 _ERASES_ALL = re.compile(r"\x1b\[2J")
+_REGIONS = re.compile(r"\x1b\[([0-9]*)(?:;([0-9]*)[0-9;]*)?r")
 _POSITIONS = re.compile(r"\x1b\[[0-9;]*[Hf]")
 
 
@@ -80,6 +81,12 @@ class Grid(Protocol):
     def lines(self) -> list[str]:
         """The text of each row."""
 
+    def wraps_next(self) -> bool:
+        """Whether the cursor is behind a full line, so that the next character wraps."""
+
+    def let_wrap(self) -> None:
+        """Move the cursor from the last column to behind the full line."""
+
 
 NewGrid = Callable[[int, int], Grid]
 """Makes an empty grid of so many rows and columns."""
@@ -122,9 +129,7 @@ class ScreenEmulator:
     def _take(self, part: sq.Part) -> None:
         match part:
             case sq.Passage(text=text):
-                self._grid.write(text)
-                if self._partial[self._alternate]:
-                    self._look_for_certainty(text)
+                self._write(text)
             case sq.PrivateModes(modes=modes, on=on):
                 for mode in modes:
                     self._set_mode(mode, on=on)
@@ -140,6 +145,19 @@ class ScreenEmulator:
             case sq.Reset():
                 self._partial = {False: False, True: False}
                 self._begin()
+
+    def _write(self, passage: str) -> None:
+        if "\x1b[" in passage:
+            passage = _REGIONS.sub(self._usable_region, passage)
+        self._grid.write(passage)
+        if self._partial[self._alternate]:
+            self._look_for_certainty(passage)
+
+    def _usable_region(self, found: re.Match[str]) -> str:
+        """A scroll region (DECSTBM) within the screen. One of no two rows changes nothing."""
+        top, bottom = int(found[1] or 0) or 1, int(found[2] or 0) or self._rows
+        bottom = min(bottom, self._rows)
+        return f"\x1b[{top};{bottom}r" if top < bottom else ""
 
     def _look_for_certainty(self, text: str) -> None:
         """All erased, and the cursor put somewhere: nothing of what was left out shows."""
@@ -161,6 +179,7 @@ class ScreenEmulator:
 
     def _enter(self, mode: int) -> None:
         row, col = self._grid.cursor()
+        wraps_next = self._grid.wraps_next()
         if mode == SCREEN_AND_CURSOR:
             self._grid.write("\x1b7")
             if not self._alternate:
@@ -171,6 +190,8 @@ class ScreenEmulator:
             self._grids[True] = self._new_grid(self._rows, self._cols)
             self._partial[True] = False
         self._show(alternate=True, row=row, col=col)
+        if wraps_next:
+            self._grid.let_wrap()
 
     def _leave(self, mode: int) -> None:
         row, col = self._grid.cursor()

@@ -43,6 +43,14 @@ class PyteGrid:
         cursor = self._screen.cursor
         return cursor.y, min(cursor.x, self._screen.columns - 1)
 
+    def wraps_next(self) -> bool:
+        """Whether the cursor is behind a full line, so that the next character wraps."""
+        return self._screen.cursor.x == self._screen.columns
+
+    def let_wrap(self) -> None:
+        """Move the cursor from the last column to behind the full line."""
+        self._screen.cursor.x = self._screen.columns
+
     def lines(self) -> list[str]:
         """The text of each row."""
         screen = self._screen

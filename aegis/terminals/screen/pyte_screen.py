@@ -220,7 +220,9 @@ class TextScreen(Screen):
         self.cursor.x = 0
 
     def to_tab(self, count: int = 1) -> None:
-        """To a later tab stop, else the last column."""
+        """To a later tab stop, else the last column. Behind a full line it stays there."""
+        if self.cursor.x == self.columns:
+            return
         stops = [stop for stop in sorted(self.tabstops) if stop > self.cursor.x]
         stops = stops[max(count, 1) - 1 :]
         self.to_column(stops[0] if stops else self.columns - 1)

@@ -1,6 +1,8 @@
 """How many columns a character takes, and lines cut by columns. Pure.
 
-Widths are those of ``wcwidth``, one character at a time, as line editors and editors count them.
+Widths are those of ``wcwidth``, one character at a time, as line editors and editors count them. A
+regional indicator has one column, as for the C library and for tmux, so that a pair of them, which
+is a flag, has two. ``wcwidth`` gives two to each.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ MAX_MARKS = 8
 @lru_cache(maxsize=4096)
 def width_of(char: str) -> int:
     """Columns of a character that is no control: 0 (it joins the one before), 1 or 2."""
+    if "\U0001f1e6" <= char <= "\U0001f1ff":
+        return 1
     return max(wcwidth(char), 0)
 
 

@@ -181,6 +181,16 @@ def test_without_the_extra_the_package_can_be_imported_and_says_how_to_install_i
     assert "`uv sync --extra nodes`" in done.stdout, done.stderr
 
 
+def test_one_who_installed_by_pip_is_told_commands_that_work_there(tmp_path: Path) -> None:
+    installed = tmp_path / "site-packages" / "actors" / "nodes" / "compat" / "loading.py"
+    sentence = loading.how_to_install(installed)
+    assert "uv sync" not in sentence
+    assert "pip install --no-deps tractor==0.1.0a5" in sentence
+    for name in ("async-generator", "tricycle", "msgspec", "colorlog", "wrapt"):
+        assert name in sentence.partition("&&")[2]
+    assert "[nodes]" not in sentence
+
+
 def test_importing_the_package_does_not_import_tractor() -> None:
     code = "import sys, actors.nodes\nassert 'tractor' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

@@ -20,6 +20,8 @@ from aegis.root import Endpoint, State, make_directory, write_endpoint
         ("ws://[::1]:80/ws", {"token": "t"}, Remote("ws://[::1]:80/ws", "t", None)),
         ("wss://far.example/", {"session": "s"}, Remote("wss://far.example/ws", None, "s")),
         ("http://h:1/mcp/s/secret", {}, Remote("ws://h:1/ws", None, "secret")),
+        ("http://h:1/mcp/s/secret/mcp", {}, Remote("ws://h:1/ws", None, "secret")),
+        ("http://h:1/mcp/s/secret/mcp/", {}, Remote("ws://h:1/ws", None, "secret")),
     ],
 )
 def test_an_address_leads_to_its_websocket(

@@ -18,6 +18,7 @@ from actors.codec import MAX_INT, resolved_fields, structure, unstructure
 from actors.errors import CodecError
 from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.wire import to_plain
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -113,6 +114,10 @@ def test_a_command_goes_through_json_and_back(entry: Entry, data: st.DataObject)
     document = json.loads(json.dumps(unstructure(command)))
     assert structure(entry.command, document) == command
     validator(input_schema, entry.command).validate(document)
+    given = {name: each for name, each in document.items() if each is not None}
+    for is_bound in (True, False):
+        tool_schema = tool_input_schema(entry, is_bound=is_bound)
+        jsonschema.Draft202012Validator(tool_schema).validate(given)
 
 
 @each_command
@@ -125,6 +130,7 @@ def test_a_reply_goes_through_json_and_back_and_fits_its_schema(
     document = json.loads(json.dumps(to_plain(reply)))
     assert structure(entry.reply, document) == reply
     validator(output_schema, entry.reply).validate(document)
+    jsonschema.Draft202012Validator(tool_output_schema(entry)).validate(document)
 
 
 JSON = st.recursive(

@@ -198,18 +198,26 @@ class Daemon:
 
     def modern_call(self, tool: str, arguments: dict[str, object], **headers: str) -> bytes:
         """A tool call of the sessionless era (2026-07-28)."""
+        params = {"name": tool, "arguments": arguments}
+        return self.modern("tools/call", params, **{"mcp_name": tool, **headers})
+
+    def modern(
+        self, method: str, params: Mapping[str, object], path: str = "/mcp", **headers: str
+    ) -> bytes:
+        """A request of the sessionless era."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        body = _rpc("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
-        routing = {
-            "mcp_protocol_version": "2026-07-28",
-            "mcp_method": "tools/call",
-            "mcp_name": tool,
-        }
-        return self.http(body, **{**routing, **headers})
+        routing = {"mcp_protocol_version": "2026-07-28", "mcp_method": method}
+        return self.rpc(method, {"_meta": meta, **params}, path, **{**routing, **headers})
+
+    def rpc(
+        self, method: str, params: Mapping[str, object], path: str = "/mcp", **headers: str
+    ) -> bytes:
+        """A request with this JSON-RPC request as its body."""
+        return self.http(_rpc(method, params), path, **headers)
 
     def legacy_call(
         self, session: str, tool: str, arguments: dict[str, object], **headers: str

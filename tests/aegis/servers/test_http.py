@@ -64,9 +64,26 @@ async def test_the_secret_of_a_session_is_no_token_and_the_token_no_session(
     assert (await ask(daemon.http(b"{}", f"/mcp/s/{daemon.keys.operator_token}")))[0] == 403
 
 
+async def test_a_session_address_may_end_in_mcp(daemon: Any, ask: Ask) -> None:
+    secret = daemon.keys.session_secret("alice")
+    for path in (f"/mcp/s/{secret}", f"/mcp/s/{secret}/mcp", f"/mcp/s/{secret}/mcp/"):
+        status, _, _ = await ask(daemon.http(b"{}", path, authorization=""))
+        assert status == 400, "the key is valid, the body is not"
+
+
 async def test_a_session_address_that_is_not_valid_is_forbidden(daemon: Any, ask: Ask) -> None:
     secret = daemon.keys.session_secret("alice")
-    for path in ("/mcp/s/", "/mcp/s/x", f"/mcp/s/{secret}x", f"/mcp/s/{secret}/x"):
+    for path in (
+        "/mcp/s/",
+        "/mcp/s/x",
+        "/mcp/s/mcp",
+        "/mcp/s//mcp",
+        f"/mcp/s/{secret}x",
+        f"/mcp/s/{secret}/x",
+        f"/mcp/s/{secret}mcp",
+        f"/mcp/s/{secret}/mcp/mcp",
+        f"/mcp/s/{secret}/mcp/x",
+    ):
         status, _, body = await ask(daemon.http(b"{}", path))
         assert status == 403
         assert "session new" in body

@@ -1,4 +1,4 @@
-"""The MCP face before anybody asked for it, while it is being imported, and when it cannot be."""
+"""The MCP face before it is imported, while it is being imported, and when it cannot be."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def no_answer(message: object) -> None:
 
 @pytest.mark.real
 @pytest.mark.every_python
-def test_the_daemon_starts_without_the_sdk() -> None:
+def test_the_sdk_is_no_part_of_what_a_daemon_imports_before_it_listens() -> None:
     program = "import sys, aegis.app; sys.exit(any(each.startswith('mcp') for each in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=GUARD_S)
     assert done.returncode == 0
@@ -68,6 +68,7 @@ async def test_requests_that_come_during_the_import_wait_for_it_and_share_it(
         return Face
 
     monkeypatch.setattr(late_mcp, "_import_face", slow_import)
+    monkeypatch.setattr(late_mcp, "LOAD_AFTER_S", GUARD_S)
     monkeypatch.setattr(Face, "made", [])
     monkeypatch.setattr(Face, "told", [])
     late = LateMcp(None, version="0")  # type: ignore[arg-type]
@@ -92,6 +93,23 @@ async def test_requests_that_come_during_the_import_wait_for_it_and_share_it(
     assert imports != [threading.get_ident()]
     late.changed("now")
     assert Face.told == ["now"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_import_begins_without_any_request(
+    monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    imported = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def quick_import() -> type[Face]:
+        token.run_sync_soon(imported.set)
+        return Face
+
+    monkeypatch.setattr(late_mcp, "_import_face", quick_import)
+    await nursery.start(LateMcp(None, version="0").run)  # type: ignore[arg-type]
+    with trio.fail_after(GUARD_S):
+        await imported.wait()
     nursery.cancel_scope.cancel()
 
 

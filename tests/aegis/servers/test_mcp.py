@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp import tool_error, tool_of
+from aegis.servers.mcp_answer import OPEN_AFTER_S
 
 pytestmark = [
     pytest.mark.real,
@@ -30,6 +31,8 @@ pytestmark = [
 
 Connect = Callable[..., Any]
 ERAS = ["legacy", "auto"]
+MAX_TOOL_LIST_BYTES = 36_000
+"""The whole answer to ``tools/list``: a client puts it into the context of every conversation."""
 OPERATOR_TOOLS = {entry.tool for entry in COMMANDS if entry.operator}
 
 
@@ -89,7 +92,9 @@ async def test_a_tool_call_comes_back_as_structure_and_as_the_same_text(
         result = await client.call_tool("aegis_term_run", {"name": "build", "cmd": "echo hé"})
     assert not result.is_error
     assert result.structured_content["stdout"] == "echo hé"
-    assert json.loads(result.content[0].text) == result.structured_content
+    without_nulls = {k: v for k, v in result.structured_content.items() if v is not None}
+    assert without_nulls.keys() == result.structured_content.keys() - {"needs_input"}
+    assert json.loads(result.content[0].text) == without_nulls
     caller, command, arguments = daemon.port.calls[0]
     assert (caller.identity, caller.face, command) == (OPERATOR, "mcp", "term_run")
     assert arguments == {"name": "build", "cmd": "echo hé"}
@@ -116,20 +121,57 @@ async def test_the_operator_sees_all_tools_and_a_handle_its_own(
     assert seen == tools.keys() - OPERATOR_TOOLS
 
 
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("whose", ["operator", "alice"])
+async def test_the_list_of_all_tools_is_small(
+    daemon: Any, response: Any, mode: str, whose: str
+) -> None:
+    path, authorization = "/mcp", daemon.bearer
+    if whose != "operator":
+        path, authorization = daemon.session_url(whose).removeprefix(daemon.url), ""
+    stream = await daemon.connect()
+    if mode == "legacy":
+        session = await daemon.open_session(path, authorization=authorization)
+        routing = {"mcp_protocol_version": "2025-11-25", "mcp_session_id": session}
+        request = daemon.rpc("tools/list", {}, path, authorization=authorization, **routing)
+    else:
+        request = daemon.modern("tools/list", {}, path, authorization=authorization)
+    await stream.send_all(request)
+    _, _, body = await response(stream)
+    assert f'"name":"{COMMANDS[0].tool}"'.encode() in body
+    assert len(body) <= MAX_TOOL_LIST_BYTES
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_from_handle_is_shown_to_the_operator_only_and_accepted_from_its_handle(
+    daemon: Any, connect: Connect, mode: str
+) -> None:
+    async with connect(mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "from_handle" in tools["aegis_term_run"].input_schema["properties"]
+    async with connect(mode, "alice") as client:
+        for tool in (await client.list_tools()).tools:
+            assert "from_handle" not in tool.input_schema["properties"]
+        arguments = {"name": "build", "cmd": "echo hi", "from_handle": "alice"}
+        assert not (await client.call_tool("aegis_term_run", arguments)).is_error
+    assert daemon.port.calls[-1][2] == arguments
+
+
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_each_tool_has_docs_schemas_and_hints(entry: Any) -> None:
-    tool = tool_of(entry)
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_each_tool_has_docs_schemas_and_hints(entry: Any, is_bound: bool) -> None:
+    tool = tool_of(entry, is_bound=is_bound)
     assert tool.description == entry.doc != ""
-    assert tool.title
     for schema in (tool.input_schema, tool.output_schema):
         assert schema is not None
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
     assert "from_handle" not in tool.input_schema.get("required", [])
     assert tool.annotations is not None
-    assert tool.annotations.read_only_hint is entry.read_only
-    assert tool.annotations.destructive_hint is entry.destructive
-    assert tool.annotations.idempotent_hint is (entry.idempotent or entry.read_only)
+    assert bool(tool.annotations.read_only_hint) is entry.read_only
+    if not entry.read_only:  # the other hints mean nothing for a tool that only reads
+        assert tool.annotations.destructive_hint is entry.destructive
+        assert bool(tool.annotations.idempotent_hint) is entry.idempotent
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -203,6 +245,131 @@ async def test_calls_of_one_client_run_side_by_side(
         await daemon.port.until(lambda: daemon.port.waiting == 1)
         assert not (await client.call_tool("aegis_term_list")).is_error
         daemon.port.release.set()
+
+
+@pytest.fixture
+def call(daemon: Any) -> Any:
+    """The bytes of a tool call of an era, in a session made for it; ``**headers`` as ``http``."""
+
+    async def made(mode: str, tool: str, arguments: dict[str, object], **headers: str) -> bytes:
+        if mode == "legacy":
+            session = await daemon.open_session()
+            request: bytes = daemon.legacy_call(session, tool, arguments, **headers)
+        else:
+            request = daemon.modern_call(tool, arguments, **headers)
+        return request
+
+    return made
+
+
+class Reader:
+    """What comes on a connection, in parts."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._data = b""
+
+    async def until(self, end: bytes) -> bytes:
+        while end not in self._data:
+            data = await self._stream.receive_some()
+            assert data, self._data
+            self._data += data
+        found, _, self._data = self._data.partition(end)
+        return found
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_call_that_ends_soon_is_answered_in_json(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_list", {}))
+    status, headers, body = await response(stream)
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert json.loads(body)["result"]["structuredContent"] == {"result": []}
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_call_that_takes_long_is_answered_on_a_stream_of_events(
+    daemon: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_run", {"name": "t", "cmd": "hold"}))
+    reader = Reader(stream)
+    head = await reader.until(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"content-type: text/event-stream" in head
+    assert (b"mcp-session-id: " in head) is (mode == "legacy")
+    assert daemon.port.waiting == 1
+    daemon.port.release.set()
+    await reader.until(b"event: message\r\ndata: ")
+    result = json.loads(await reader.until(b"\r\n"))["result"]
+    assert result["structuredContent"]["stdout"] == "hold"
+    await reader.until(b"\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_takes_no_stream_gets_json_after_any_time(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    arguments = {"name": "t", "cmd": "hold"}
+    request = await call(mode, "aegis_term_run", arguments, accept="application/json")
+    await stream.send_all(request)
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
+    await trio.sleep(2 * OPEN_AFTER_S)  # a stream would have been opened by now
+    daemon.port.release.set()
+    status, headers, body = await response(stream)
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert json.loads(body)["result"]["structuredContent"]["stdout"] == "hold"
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_takes_only_a_stream_is_refused(
+    daemon: Any, response: Any, call: Any, mode: str
+) -> None:
+    stream = await daemon.connect()
+    await stream.send_all(await call(mode, "aegis_term_list", {}, accept="text/event-stream"))
+    assert (await response(stream))[0] == 406
+    assert daemon.port.calls == []
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_refusal_has_its_status_however_late_it_is(
+    daemon: Any, response: Any, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("aegis.servers.mcp_answer.OPEN_AFTER_S", 0.0)
+    stream = await daemon.connect()
+    if mode == "legacy":
+        await stream.send_all(daemon.legacy_call("0" * 32, "aegis_term_list", {}))
+    else:
+        await stream.send_all(daemon.modern("no/such", {}))
+    assert (await response(stream))[0] == 404
+
+
+async def test_the_session_of_a_client_that_vanished_during_a_long_call_is_left_idle(
+    start: Any,
+) -> None:
+    async with start(mcp={"session_idle_s": 0.3}) as daemon:
+        session = await daemon.open_session()
+        stream = await daemon.connect()
+        await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
+        await Reader(stream).until(b"text/event-stream")
+        stream.socket.close()
+        await daemon.port.until(lambda: daemon.port.gone == daemon.port.here)
+        assert daemon.port.cancelled == 1
+
+
+async def test_a_session_that_ends_during_a_long_call_ends_its_stream(daemon: Any) -> None:
+    session = await daemon.open_session()
+    stream = await daemon.connect()
+    await stream.send_all(daemon.legacy_call(session, "aegis_inbox_wait", {}))
+    reader = Reader(stream)
+    await reader.until(b"text/event-stream")
+    other = await daemon.connect()
+    await other.send_all(daemon.http(method="DELETE", mcp_session_id=session))
+    await reader.until(b"\r\n0\r\n\r\n")
+    await daemon.port.until(lambda: daemon.port.cancelled == 1)
 
 
 async def test_a_sessionless_client_that_vanishes_cancels_its_call(daemon: Any) -> None:

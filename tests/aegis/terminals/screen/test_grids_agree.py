@@ -19,6 +19,7 @@ from tests.aegis.terminals.screen.test_emulator import CASES
 TEXTS = [
     *("a", "xyz", "hello world", "x" * 25, "日本語", "日" * 12, "─│", "☰", "é", "e\u0301"),
     *("\u0301", "👩\u200d👩\u200d👧", "❤\ufe0f", "\t", "\r", "\n", "\r\n", "\b", "\x0e", "\x0f"),
+    *("x" * 20, "\t\t\t", "🇩🇪", "🇩", "\x1b[2;99r", "\x1b[9;99r", "\x1b[4;2r"),
     *("\x1b7", "\x1b8", "\x1bD", "\x1bE", "\x1bM", "\x1bH", "\x1b#8", "\x1bc", "\x1b(0", "\x1b(B"),
     *("\x1b[!p", "\x1b[20h", "\x1b[20l", "\x1b[?25l", "\x1b]0;t\x07", "\x1b[s", "\x1b[u"),
     *(f"\x1b[?{mode}{letter}" for mode in (47, 1047, 1049) for letter in "hl"),

@@ -1,0 +1,169 @@
+"""The answer to one POST of an MCP client: plain JSON if it is ready soon, else an event stream.
+
+The SDK makes every answer as one JSON document, which costs a third less CPU than its event
+streams. What its JSON mode lacks is here, for both eras: a call that takes long moves to an event
+stream, so that proxies and clients do not give up waiting for the head of the response; progress is
+sent on that stream; and a client that goes away is noticed.
+
+The head is held back until the answer is ready, or until ``OPEN_AFTER_S`` seconds after the SDK has
+dispatched the request. Not earlier: what it refuses before (a session that does not exist, a method
+that does not exist) is a status of HTTP, and a handshake needs the session id in the head.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import trio
+
+OPEN_AFTER_S = 0.1
+PING_S = 15.0
+"""How often a silent stream gets a comment, so that no proxy closes it."""
+
+JSON_TYPES = ("application/json", "application/*", "*/*")
+STREAM_TYPES = ("text/event-stream", "text/*", "*/*")
+
+_PING = b": ping\r\n\r\n"
+_STREAM_HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class PostAnswer:
+    """The answer to one POST. ``send`` and ``receive`` are what the SDK gets.
+
+    ``watch`` must be running meanwhile. It alone calls the real ``receive``.
+    """
+
+    def __init__(self, headers: list[tuple[bytes, bytes]], body: Message, send: Send) -> None:
+        found = dict(headers)
+        self.request_id: str | int | None = None
+        self.session: str | None = None
+        self._may_stream = _accepts(found.get(b"accept", b""), STREAM_TYPES)
+        self._body: Message | None = body
+        self._send = send
+        self._sending = trio.Lock()
+        self._opening = trio.CancelScope()
+        self._start: Message | None = None
+        self._is_stream = False
+        self._is_whole = False
+        self._is_dispatched = trio.Event()
+        self._is_gone = trio.Event()
+
+    def dispatched(self, request_id: str | int, session: str | None) -> None:
+        """Note that a handler has the request, and in which session, if it is in one.
+
+        From now on the answer may become a stream.
+        """
+        self.request_id = request_id
+        self.session = session
+        self._is_dispatched.set()
+        if self._may_stream:
+            self._opening.deadline = trio.current_time() + OPEN_AFTER_S
+
+    async def receive(self) -> Message:
+        """Return the body of the request, then wait until the client has gone."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return body
+        await self._is_gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def watch(self, receive: Receive, abandon: Callable[[], None]) -> None:
+        """Open the stream when it is time, and keep it open. Runs until cancelled.
+
+        Call ``abandon`` once if the client goes away after a handler got its request.
+        """
+        while not self._is_gone.is_set():
+            with self._opening as until:
+                if (await receive())["type"] == "http.disconnect":
+                    self._is_gone.set()
+            if until.cancelled_caught:
+                self._opening = trio.CancelScope(deadline=trio.current_time() + PING_S)
+                await self._write_event(_PING if self._is_stream else b"")
+            else:
+                self._opening = trio.CancelScope(deadline=until.deadline)
+        await self._is_dispatched.wait()
+        abandon()
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the SDK's answer: the head when the first part of the body is there."""
+        if message["type"] == "http.response.start":
+            self._start = message
+            if not _is_json(message):  # a stream of the SDK, or no body: sent as it comes
+                self._opening.deadline = math.inf
+                await self._pass_on()
+            return
+        async with self._sending:
+            if self._is_stream:
+                await self._finish_stream(message)
+                return
+            self._is_whole = not message.get("more_body", False)
+            await self._pass_on()
+            await self._send(message)
+
+    async def notify_progress(self, token: str | int, progress: int, line: str) -> None:
+        """Send ``notifications/progress``, unless the client takes no stream."""
+        if not self._may_stream:
+            return
+        params = {"progressToken": token, "progress": progress, "message": line}
+        message = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        await self._write_event(_event(json.dumps(message, ensure_ascii=False).encode()))
+
+    async def _pass_on(self) -> None:
+        start, self._start = self._start, None
+        if start is not None:
+            await self._send(start)
+
+    async def _write_event(self, event: bytes) -> None:
+        """Write ``event`` on the stream, which is opened now if it is not open."""
+        # Shielded: half an event would spoil those behind it. A send has a deadline of its own.
+        with trio.CancelScope(shield=True):
+            async with self._sending:
+                if self._is_whole:
+                    return
+                if not self._is_stream:
+                    self._is_stream = True
+                    await self._send(self._head_of_stream())
+                if event:
+                    await self._send(_part(event, more=True))
+
+    async def _finish_stream(self, message: Message) -> None:
+        if self._is_whole:
+            return
+        self._is_whole = not message.get("more_body", False)
+        body = message.get("body", b"")
+        await self._send(_part(_event(body) if body else b"", more=not self._is_whole))
+
+    def _head_of_stream(self) -> Message:
+        headers = [*_STREAM_HEADERS]
+        if self.session is not None:
+            headers.append((b"mcp-session-id", self.session.encode()))
+        return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+def _accepts(accept: bytes, wanted: tuple[str, ...]) -> bool:
+    names = [each.split(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")]
+    return any(name in wanted for name in names)
+
+
+def _is_json(start: Message) -> bool:
+    content_type: bytes = dict(start["headers"]).get(b"content-type", b"")
+    return content_type.startswith(b"application/json")
+
+
+def _event(document: bytes) -> bytes:
+    return b"event: message\r\ndata: " + document + b"\r\n\r\n"
+
+
+def _part(body: bytes, *, more: bool) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more}
