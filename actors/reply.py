@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_TAKEN: outcome.Outcome[Any] = outcome.Value(None)
+"""In the place of an outcome that its asker has."""
+
 
 class Reply(Generic[T]):
     """An answer that is owed. Exactly one outcome reaches the asker; later ones are dropped.
@@ -85,7 +88,9 @@ class Reply(Generic[T]):
         else:
             await trio.lowlevel.checkpoint()
         assert self._outcome is not None
-        return self._outcome.unwrap()
+        # Whoever owed this reply may keep it for a while: what it carried can be large.
+        result, self._outcome = self._outcome, _TAKEN
+        return result.unwrap()
 
     def _settle(self, result: outcome.Outcome[T]) -> None:
         if self.is_settled:

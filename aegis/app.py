@@ -16,7 +16,6 @@ root (one_for_one)
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -51,6 +50,7 @@ from aegis.lifetime import (
     stop_on_signals,
     sync_state,
 )
+from aegis.path_text import shell_word, text_of_path
 from aegis.process import (
     LastingStream,
     cannot_start,
@@ -300,7 +300,9 @@ def _announce(
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
-    text = READY.format(url=address.url, root=state.root, quoted=shlex.quote(str(state.root)))
+    text = READY.format(
+        url=address.url, root=text_of_path(state.root), quoted=shell_word(state.root)
+    )
     if nodes is not None and nodes.address is not None:
         text = f"{text}\n  hosts join    {nodes.address[0]} port {nodes.address[1]} (docs/nodes.md)"
     if not is_loopback(address.host):

@@ -11,6 +11,7 @@ import trio
 from actors import Actor, ActorCrashed, AskError, Ref, Reply, count
 from aegis.errors import AegisError
 from aegis.names import check_handle
+from aegis.path_text import text_of_path
 from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
@@ -159,7 +160,7 @@ class Daemon(Actor[Asked]):
         return DaemonStatus(
             version=self._version,
             pid=os.getpid(),
-            root=str(self._root),
+            root=text_of_path(self._root),
             url=self._keyring.url,
             uptime_s=round(trio.current_time() - self._began, 3),
             rss_bytes=resident_bytes(),

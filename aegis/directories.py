@@ -7,20 +7,24 @@ from pathlib import Path
 
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
+from aegis.path_text import path_of_text, text_of_path
 
 
-def find_directory(asked: str | None, base: Path, what: str, otherwise: str = "") -> str:
+def find_directory(asked: str | None, base: str | Path, what: str, otherwise: str = "") -> str:
     """The directory ``asked``, relative to ``base``; ``base`` itself if nothing was asked.
 
-    Gives its path without symbolic links. Raises ``InvalidRequest`` if it cannot be entered: a
-    sentence that begins with ``what`` (the tool and the argument) and ends with ``otherwise``.
+    Paths are text as ``aegis.path_text`` makes it. Gives the path without symbolic links. Raises
+    ``InvalidRequest`` if it cannot be entered: a sentence that begins with ``what`` (the tool and
+    the argument) and ends with ``otherwise``.
     """
-    path = base if asked is None else base / Path(asked).expanduser()
+    path = Path(path_of_text(str(base)))
+    if asked is not None:
+        path /= Path(path_of_text(asked)).expanduser()
     problem = _problem_of(asked, path)
     if problem is not None:
-        named = shorten(str(asked if asked is not None else base))
+        named = shorten(text_of_path(base) if asked is None else asked)
         raise InvalidRequest(f"{what} {named!r} {problem}; give a directory that exists{otherwise}")
-    return os.path.realpath(path)
+    return text_of_path(os.path.realpath(path))
 
 
 def _problem_of(asked: str | None, path: Path) -> str | None:

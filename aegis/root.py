@@ -1,6 +1,6 @@
 """A root: the directory that one daemon serves, its state, and where its daemon is reached.
 
-Standard library only, and little of it: one-shot commands start with this file. The names of the
+Little of the standard library only: one-shot commands start with this file. The names of the
 state's files are part of the contract; see ``docs/operations.md``.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections import namedtuple
+
+from aegis.path_text import shell_word
 
 # A type checker takes this for true. To import typing and pathlib would cost an everyday command
 # more than all else here.
@@ -137,9 +139,7 @@ def how_to_start(root: Path | str) -> str:
         is_here = False
     if is_here:
         return "start one with: aegis-actors up"
-    import shlex
-
-    return f"start one with: aegis-actors up --root {shlex.quote(str(root))}"
+    return f"start one with: aegis-actors up --root {shell_word(root)}"
 
 
 def make_directory(state: State) -> None:

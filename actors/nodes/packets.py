@@ -200,8 +200,14 @@ def encode(packet: Packet) -> bytes:
 
 
 def decode(data: bytes) -> Packet:
-    """Return the packet in ``data``; ``LinkLost`` for what is none."""
+    """Return the packet in ``data``; ``LinkLost`` for what is none.
+
+    Only the one form is accepted that ``encode`` gives a packet: so no map has a key twice.
+    """
     try:
-        return cast("Packet", structure(cast("Any", Packet), msgspec.msgpack.decode(data)))
+        document = msgspec.msgpack.decode(data)
+        if msgspec.msgpack.encode(document) != data:
+            raise LinkLost("The other side sent a packet in a form that none of ours has")
+        return cast("Packet", structure(cast("Any", Packet), document))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, CodecError) as error:
         raise LinkLost(f"The other side sent what is no packet: {error}") from None

@@ -18,11 +18,13 @@ class ShellMarks:
     is_submitted: bool = False
     is_owed: bool = False
     told_history: int = 0
+    begun: int = 0
 
     def begins(self) -> bytes:
         """C: a command begins."""
         self.number += 1 + self.is_owed
         self.is_owed = True
+        self.begun += 1
         return self._mark("C", self._submitted)
 
     def ended(self, status: int, history: int) -> bytes:
@@ -30,6 +32,7 @@ class ShellMarks:
         self.number += 1
         mark = self._mark(f"D;{status}", self._submitted + self._typed(history))
         self.is_submitted, self.is_owed, self.told_history = False, False, history
+        self.begun = 0
         return mark
 
     def is_typed(self, history: int) -> bool:

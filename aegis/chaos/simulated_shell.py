@@ -172,7 +172,11 @@ class SimulatedBash:
 
     def _keep_typed(self, history: int) -> None:
         path = self._directory / f"typed.{history}"
-        path.write_text(f"{history - 1:5}  {self._history[-1]}\n", encoding="utf-8")
+        entries = self._history[-1].split("\n")  # as without `cmdhist`: an entry per line
+        count = len(entries)
+        header = f"1 {count} {count} {self._marks.begun} 0\n"
+        lines = [f"{number}\t {entry}\n" for number, entry in enumerate(entries, 1)]
+        path.write_text(header + "".join(lines), encoding="utf-8")
 
     async def _read_text(self) -> list[Line | SyntaxFault]:
         text = await self._read_line(is_first=True)

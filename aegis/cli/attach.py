@@ -9,6 +9,7 @@ from aegis.cli.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
 from aegis.cli.failing import UsageError
 from aegis.cli.importing import many_imports
 from aegis.cli.verb import Daemon, argument, flag, live_verb, option
+from aegis.path_text import text_of_path
 
 _COOKIE = "AEGIS_TERMINAL"
 
@@ -41,7 +42,11 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
             "attach needs a terminal as its standard input and output; elsewhere use term output "
             "--follow and term keys"
         )
-    if os.environ.get(_COOKIE, "").lower().startswith(f"{daemon.root}/{name}/".lower()):
+    if (
+        os.environ.get(_COOKIE, "")
+        .lower()
+        .startswith(f"{text_of_path(daemon.root)}/{name}/".lower())
+    ):
         raise UsageError(f"this is the terminal {name} already: it would show itself")
     # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
     with many_imports():

@@ -7,7 +7,7 @@ import sys
 from aegis.cli.failing import UsageError
 from aegis.cli.keys import keys_of
 from aegis.cli.show import cell, escaped, print_lines, say, table
-from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, as_text, flag, option, verb
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -27,9 +27,13 @@ _HEAD = ["shell", "workspace", "state", "size", "cwd"]
     option("--rows", kind=WHOLE, help="Height in rows."),
     argument("workspace"),
 )
-def open_shell(daemon: Daemon, workspace: str, program: str | None, **options: Any) -> None:
+def open_shell(
+    daemon: Daemon, workspace: str, program: str | None, cwd: str | None, **options: Any
+) -> None:
     """Open a shell in WORKSPACE and print its id."""
-    reply = daemon.call("shell_open", workspace=workspace, shell=program, **options)
+    reply = daemon.call(
+        "shell_open", workspace=workspace, shell=as_text(program), cwd=as_text(cwd), **options
+    )
     daemon.show(reply, lambda: print_lines(_shown(reply)))
 
 

@@ -11,7 +11,7 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import WHOLE, Daemon, Group, argument, flag, from_here, option, verb
+from aegis.cli.verb import WHOLE, Daemon, Group, argument, as_text, flag, from_here, option, verb
 from aegis.protocol.naming import LOCAL_NODE
 
 # A type checker takes this for true.
@@ -42,12 +42,14 @@ def spawn(
     daemon: Daemon,
     name: str,
     cwd: str | None,
+    shell: str | None,
     variables: Sequence[str],
     **options: str | int | None,
 ) -> None:
     """Start a terminal called NAME."""
     env = dict(_variable(given) for given in variables) or None
-    reply = daemon.call("term_spawn", name=name, cwd=from_here(cwd), env=env, **options)
+    places = {"cwd": from_here(cwd), "shell": as_text(shell)}
+    reply = daemon.call("term_spawn", name=name, env=env, **places, **options)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 
@@ -139,6 +141,11 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
     records = reply["result"]
     silent = {"stdout": "", "stderr": ""} if brief else {}
     print_lines("\n\n".join(record_block({**record, **silent}) for record in records))
+    if reply.get("damaged"):
+        say(
+            f"warning: {reply['damaged']} lines of the ledger of {name} cannot be read and were "
+            "skipped: aegis-actors doctor says where"
+        )
     if reply.get("more") and records:
         say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
 

@@ -14,6 +14,7 @@ from aegis.cli.failing import UsageError
 from aegis.cli.show import print_json
 from aegis.cli.words import in_verbs
 from aegis.client.line import CommandFailed, LineClient, connect
+from aegis.path_text import path_of_text, text_of_path
 from aegis.root import nearest_root
 
 # A type checker takes this for true.
@@ -211,11 +212,22 @@ class Daemon:
 
 
 def from_here(path: str | None) -> str | None:
-    """A path as the daemon needs it: what is relative is so to the current directory."""
-    if path is None or path.startswith("/"):
-        return path
+    """Return a path as the daemon needs it, relative to the current directory.
+
+    Bytes that are not UTF-8 are accepted as they are and in the notation of ``aegis.path_text``.
+    """
+    if path is None:
+        return None
+    path = path_of_text(path)
+    if path.startswith("/"):
+        return text_of_path(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    return "/".join([here().rstrip("/"), *parts]) or "/"
+    return text_of_path("/".join([here().rstrip("/"), *parts]) or "/")
+
+
+def as_text(path: str | None) -> str | None:
+    """Return a path of the command line as text for the daemon, which knows what it is below."""
+    return None if path is None else text_of_path(path_of_text(path))
 
 
 def here() -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeGuard
 from urllib.parse import SplitResult, urlsplit
 
 from aegis.client.errors import ClientError, NoDaemon
+from aegis.path_text import text_of_path
 from aegis.root import BadEndpoint, Endpoint, State, find_root, how_to_start, read_endpoint
 
 WEBSOCKET_PATH = "/ws"
@@ -46,7 +47,9 @@ class Local(NamedTuple):
         except BadEndpoint as error:
             raise NoDaemon(str(error)) from None
         if found is None:
-            raise NoDaemon(f"no daemon runs for {self.root}: {how_to_start(self.root)}")
+            raise NoDaemon(
+                f"no daemon runs for {text_of_path(self.root)}: {how_to_start(self.root)}"
+            )
         return found
 
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from aegis.client.line import ClientError, CommandFailed, ConnectionLost, open_connection
 from aegis.client.pending import Pending, error_answer
+from aegis.path_text import text_of_path
 
 VERSION = 1
 SOURCE, SINK = 0, 1
@@ -58,7 +59,8 @@ def carry(root: Path, handle: str) -> None:
         if carrier.run():
             return
     lost = ConnectionLost(
-        f"the daemon of {root} went away: start it with: aegis-actors up; then connect again"
+        f"the daemon of {text_of_path(root)} went away: start it with: aegis-actors up; then "
+        "connect again"
     )
     carrier.answer_pending(str(lost))
     raise lost
@@ -80,7 +82,9 @@ def _connect(root: Path, handle: str) -> tuple[socket.socket, bytes]:
     except OSError as error:
         connected.close()
         reason = error.strerror or str(error)
-        raise ConnectionLost(f"the daemon of {root} does not answer: {reason}") from None
+        raise ConnectionLost(
+            f"the daemon of {text_of_path(root)} does not answer: {reason}"
+        ) from None
     except ClientError:
         connected.close()
         raise

@@ -17,6 +17,7 @@ import socket
 import struct
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
+from aegis.path_text import text_of_path
 from aegis.root import BadEndpoint, Endpoint, endpoint_of, how_to_start
 
 # A type checker takes this for true.
@@ -77,7 +78,8 @@ class LineClient:
 
     def _lost(self, command: str, reason: str) -> ConnectionLost:
         return ConnectionLost(
-            f"the connection to the daemon of {self._root} was lost during {command}: {reason}",
+            f"the connection to the daemon of {text_of_path(self._root)} was lost during "
+            f"{command}: {reason}",
             command=command,
             reason=reason,
         )
@@ -147,21 +149,23 @@ def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
     except BadEndpoint as error:
         raise NoDaemon(str(error)) from None
     if endpoint is None:
-        raise NoDaemon(f"no daemon runs for {root}: {how_to_start(root)}")
+        raise NoDaemon(f"no daemon runs for {text_of_path(root)}: {how_to_start(root)}")
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _connect(connected, endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
         connected.close()
         raise NoDaemon(
-            f"the daemon of {root} (pid {endpoint.pid}) is gone without a goodbye: "
+            f"the daemon of {text_of_path(root)} (pid {endpoint.pid}) is gone without a goodbye: "
             f"{how_to_start(root)}"
         ) from None
     except OSError as error:
         connected.close()
         is_full = isinstance(error, BlockingIOError)
         reason = "too many others wait for it" if is_full else error.strerror or str(error)
-        raise ConnectionLost(f"the daemon of {root} cannot be reached: {reason}") from None
+        raise ConnectionLost(
+            f"the daemon of {text_of_path(root)} cannot be reached: {reason}"
+        ) from None
     return connected, endpoint
 
 

@@ -13,6 +13,7 @@ from collections import namedtuple
 
 from aegis.client.errors import ConnectionLost
 from aegis.client.line import MAX_LINE_BYTES, failure_in, open_connection, parsed, request_line
+from aegis.path_text import text_of_path
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -123,7 +124,8 @@ class LineFlow:
         command = next(iter(self._commands.values()), "")
         during = f" during {command}" if command else ""
         return ConnectionLost(
-            f"the connection to the daemon of {self._root} was lost{during}: {reason}",
+            f"the connection to the daemon of {text_of_path(self._root)} was lost{during}: "
+            f"{reason}",
             command=command,
             reason=reason,
         )

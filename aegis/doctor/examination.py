@@ -8,6 +8,7 @@ from functools import partial
 from aegis import __version__
 from aegis.doctor.configuration import examine_configuration
 from aegis.doctor.daemon import examine_daemon, is_held
+from aegis.doctor.damage import examine_damage
 from aegis.doctor.files import (
     examine_keys,
     examine_leftovers,
@@ -35,6 +36,7 @@ def examine(state: State) -> Iterator[Finding]:
         ("version", partial(examine_version, state)),
         ("keys", partial(examine_keys, state)),
         ("ledgers", partial(examine_ledgers, state, is_in_use=is_in_use)),
+        ("damage", partial(examine_damage, state, is_in_use=is_in_use)),
         ("leftovers", partial(examine_leftovers, state, is_in_use=is_in_use)),
         ("daemon", partial(examine_daemon, state, __version__)),
         ("shells", examine_shells),

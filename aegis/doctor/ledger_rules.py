@@ -23,13 +23,20 @@ class Survey:
     damaged: list[Damaged] = attrs.field(factory=list)
     damaged_count: int = 0
     torn: int = 0
+    foreign: list[str] = attrs.field(factory=list)
+    foreign_count: int = 0
     faults: list[str] = attrs.field(factory=list)
     fault_count: int = 0
     _expected: int | None = None
     _excused: int = 0
 
-    def see(self, judged: Line | Damaged) -> None:
-        """The next line."""
+    @property
+    def highest(self) -> int:
+        """The highest number that a line has or may have had; -1 if there is none."""
+        return (-1 if self._expected is None else self._expected - 1) + self._excused
+
+    def see(self, judged: Line | Damaged, misfit: str | None = None) -> None:
+        """Take the next line. ``misfit``: why a line that checks cannot be read; None if it can."""
         if isinstance(judged, Damaged):
             self.damaged_count += 1
             self._excused += 1
@@ -37,6 +44,10 @@ class Survey:
                 self.damaged.append(judged)
             return
         self.lines += 1
+        if misfit is not None:
+            self.foreign_count += 1
+            if len(self.foreign) < MAX_SHOWN:
+                self.foreign.append(f"at byte {judged.start}: {misfit}")
         number = judged.fields.get(NUMBER)
         if type(number) is int:
             self._number(number)
@@ -75,6 +86,15 @@ def judge_ledger(subject: str, survey: Survey, *, is_in_use: bool) -> list[Findi
                 f"{survey.damaged_count} lines do not check (first at byte {places}); "
                 "they are passed over and stay where they are",
                 "check the disk: their bytes were changed behind the daemon's back",
+            )
+        )
+    if survey.foreign_count:
+        found.append(
+            warning(
+                subject,
+                f"{survey.foreign_count} lines are no records of this version ("
+                f"{'; '.join(survey.foreign)}); they are skipped and stay where they are",
+                "use the version of aegis-actors that wrote them, or a newer one",
             )
         )
     if survey.torn and not is_in_use:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from actors.errors import CodecError
 from aegis.doctor.finding import Finding, ok
 from aegis.doctor.ledger_rules import Survey, judge_ledger
 from aegis.errors import StorageError
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
 from aegis.journal.opening import open_ledger
+from aegis.names import shorten
 from aegis.root import State
+from aegis.terminals.record import record_in
 
 CHUNK_BYTES = 1 << 20
 LEDGER = "ledger.jsonl"
@@ -22,7 +25,7 @@ def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     """What is wrong with each of them, or that all check. Raises ``OSError``."""
     lines = count = 0
     for path in ledgers(state):
-        survey = survey_of(path)
+        survey = survey_of(path, _misfit if path.name == LEDGER else _nothing)
         found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
         yield from (each for each in found if each.remedy)
         count, lines = count + 1, lines + survey.lines
@@ -53,8 +56,15 @@ def ledgers(state: State) -> list[Path]:
     return sorted(state.terminals.glob(f"*/{LEDGER}")) + sorted(inboxes)
 
 
-def survey_of(path: Path) -> Survey:
-    """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``."""
+def _nothing(_: Line) -> str | None:
+    return None
+
+
+def survey_of(path: Path, misfit: Callable[[Line], str | None] = _nothing) -> Survey:
+    """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``.
+
+    ``misfit`` says why a line that checks cannot be read, None if it can.
+    """
     survey = Survey()
     rest, base = b"", 0
     with path.open("rb") as file:
@@ -63,12 +73,21 @@ def survey_of(path: Path) -> Survey:
             found = scan(data, base=base)
             judged: list[Line | Damaged] = [*found.lines, *found.damaged]
             for each in sorted(judged, key=_start):
-                survey.see(each)
+                survey.see(each, misfit(each) if isinstance(each, Line) else None)
             rest, base = data[found.whole - base :], found.whole
             if len(rest) > MAX_LINE_BYTES:  # no line: what ends it is judged as damaged
                 rest, base = rest[-1:], base + len(rest) - 1
     survey.torn = len(rest)
     return survey
+
+
+def _misfit(line: Line) -> str | None:
+    """Why the line of a terminal's ledger is no record of this version; None if it is one."""
+    try:
+        record_in(line.fields)
+    except CodecError as error:
+        return shorten(str(error), 200)
+    return None
 
 
 def _start(judged: Line | Damaged) -> int:

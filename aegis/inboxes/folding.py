@@ -73,7 +73,7 @@ class Fold:
 
     def message(self, newest: Message) -> Message:
         """What a reader sees in the place of ``newest``, the message of its newest wake."""
-        body = self._body()
+        body = self.body()
         return Message(
             id=newest.id,
             sender=newest.sender,
@@ -82,7 +82,8 @@ class Fold:
             timestamp=newest.timestamp,
         )
 
-    def _body(self) -> str:
+    def body(self) -> str:
+        """Name the records that are folded, and the call that reads them."""
         name = self.newest.about.terminal
         return (
             f"older messages of this terminal are folded into this one, up to seq {self.last_seq}\n"

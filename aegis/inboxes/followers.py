@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import attrs
 
 from actors import Reply
 from aegis.errors import Busy
-from aegis.inboxes.state import InboxState
+from aegis.inboxes.state import InboxState, Unread
 from aegis.protocol.feeds import FollowInbox, InboxNews, InboxPlace
+from aegis.protocol.inboxes import Message
 
 MAX_FOLLOWERS = 256
 """Streams that may wait for messages of one inbox."""
+
+AnswerWith = Callable[
+    [Reply[InboxNews], Sequence[Unread], Callable[[list[Message]], InboxNews]], None
+]
+"""Reads unread messages and answers the reply with what the function returns for them."""
 
 
 @attrs.frozen
@@ -23,16 +32,22 @@ class _Follower:
 class Followers:
     """Those who wait, in ``life`` of the inbox's actor."""
 
-    def __init__(self, life: int) -> None:
+    def __init__(self, life: int, answer: AnswerWith) -> None:
         self._life = life
+        self._answer = answer
         self._waiting: list[_Follower] = []
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anybody waits for the next message."""
+        return any(not each.reply.is_settled for each in self._waiting)
 
     def take(self, request: FollowInbox, reply: Reply[InboxNews], state: InboxState) -> None:
         """Answer, now or once there is something. Raises ``InvalidRequest``, ``Busy``."""
         if request.place is None:
             at = state.newest_at if request.after is None else state.place_of(request.after)
             behind = state.unread_behind(at, 1)
-            number = behind[0][1] - 1 if behind else state.count
+            number = behind[0].number - 1 if behind else state.count
             place = InboxPlace(at=at, number=number, life=self._life)
             reply.send(InboxNews(messages=[], missed=0, place=place))
             return
@@ -60,10 +75,14 @@ class Followers:
         found = state.unread_behind(place.at, follower.request.limit)
         if not found:
             return False
-        at, number, _ = found[-1]
+        newest = found[-1]
         # Another life counts anew: what was missed in between nobody knows.
-        missed = number - place.number - len(found) if place.life == self._life else 0
-        messages = [message for _, _, message in found]
-        here = InboxPlace(at=at, number=number, life=self._life)
-        follower.reply.send(InboxNews(messages=messages, missed=max(missed, 0), place=here))
+        missed = newest.number - place.number - len(found) if place.life == self._life else 0
+        here = InboxPlace(at=newest.at, number=newest.number, life=self._life)
+        make = partial(_news, missed=max(missed, 0), place=here)
+        self._answer(follower.reply, found, make)
         return True
+
+
+def _news(messages: list[Message], *, missed: int, place: InboxPlace) -> InboxNews:
+    return InboxNews(messages=messages, missed=missed, place=place)

@@ -1,35 +1,48 @@
 """``Inbox``: the durable messages of one handle, and whoever waits for the next.
 
 Reading does not consume: passing ``after`` acknowledges. A message is shown, and its delivery
-confirmed, once it is synced.
+confirmed, once it is synced. A delivery whose sender lets the sync wait (``defer_sync``) is written
+at once; a reader that comes makes the inbox sync before it is answered.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
+import structlog
 
-from actors import Actor, Reply, Timer
+from actors import Actor, Reply, Request, Timer
 from aegis.announcing import announce
-from aegis.errors import StorageError, Unavailable
+from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.inboxes import faults
+from aegis.inboxes.bodies import Bodies
 from aegis.inboxes.followers import Followers
-from aegis.inboxes.loading import load_state, newest_messages
-from aegis.inboxes.rules import message_line, message_of, read_line
+from aegis.inboxes.loading import Loaded, load_state, newest_messages
+from aegis.inboxes.rules import message_line, read_line
 from aegis.inboxes.state import InboxState
+from aegis.inboxes.unsynced import Arrival, Reader, Reading, Unsynced
 from aegis.journal.appender import Appender, Position
-from aegis.journal.disk import Disk
+from aegis.journal.disk import Disk, shown
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol import resources
-from aegis.protocol.feeds import FollowInbox
-from aegis.protocol.inboxes import Deliver, Message, MessageList, ReadInbox, Receipt, WaitInbox
+from aegis.protocol.feeds import FollowInbox, InboxNews
+from aegis.protocol.inboxes import (
+    Deliver,
+    Message,
+    MessageList,
+    ReadInbox,
+    Receipt,
+    SyncInbox,
+    WaitInbox,
+)
+
+log = structlog.get_logger("aegis.inboxes")
 
 T = TypeVar("T")
 
@@ -42,11 +55,32 @@ MAX_ARRIVING_CHARS = 8 * 1024 * 1024
 is too slow for its senders, and they are told."""
 
 
+MAX_DEFERRED = 256
+MAX_DEFERRED_CHARS = 1024 * 1024
+"""Deferred messages, and characters of all that wait for a sync, at which the inbox syncs itself.
+
+A daemon that is killed sends as many again at its next start, to be dropped by their ids.
+"""
+
+SYNC_PATIENCE_S = 2.0
+"""Seconds that a reader waits for deferred messages to be synced; then it gets the durable ones."""
+
+SHOWN_DAMAGE = 3
+"""Of the damaged lines that are found when the ledger is opened, so many are named in the log."""
+
+
 @attrs.frozen(kw_only=True)
 class WaitDeadline:
     """The wait number ``wait`` has lasted long enough."""
 
     wait: int
+
+
+@attrs.frozen(kw_only=True)
+class ReadingDeadline:
+    """The reading ``number`` has waited long enough for a sync."""
+
+    number: int
 
 
 @attrs.frozen(kw_only=True)
@@ -61,27 +95,16 @@ class _Waiter:
     timer: Timer
 
 
-@attrs.define(eq=False)
-class _Arrival:
-    """A message whose line, which begins ``at``, is on its way to the disk; who sent it, waits."""
-
-    position: Position
-    at: int
-    message: Message
-    senders: list[Reply[Receipt]]
-
-
-@attrs.define(eq=False)
-class _Acknowledgement:
-    """Likewise the line that says that everything up to ``up_to`` was read."""
-
-    position: Position
-    up_to: str
-    request: ReadInbox | WaitInbox
-    reader: Reply[MessageList]
-
-
-InboxMessage = Deliver | ReadInbox | WaitInbox | FollowInbox | WaitDeadline | EndWait
+InboxMessage = (
+    Deliver
+    | SyncInbox
+    | ReadInbox
+    | WaitInbox
+    | FollowInbox
+    | WaitDeadline
+    | ReadingDeadline
+    | EndWait
+)
 
 
 class Inbox(Actor[InboxMessage]):
@@ -95,13 +118,15 @@ class Inbox(Actor[InboxMessage]):
         self._is_open = False
         self._waiter: _Waiter | None = None
         self._waits = 0
-        self._writes: deque[_Arrival | _Acknowledgement] = deque()
-        self._arriving: dict[str, _Arrival] = {}
-        self._arriving_chars = 0
+        self._readings = 0
+        self._unsynced = Unsynced()
 
     async def setup(self) -> None:
         """Be found; open the ledger. If the disk refuses, each request tries that again."""
-        self._followers = Followers(self.context.incarnation)
+        self._followers = Followers(
+            self.context.incarnation,
+            lambda reply, unread, make: self._bodies.answer(reply, unread, make),
+        )
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
@@ -113,7 +138,8 @@ class Inbox(Actor[InboxMessage]):
             f"the inbox of {self._handle!r} ended before it could answer; call again: nothing that "
             "it confirmed is lost"
         )
-        self._refuse(ended)
+        for each in self._unsynced.clear():
+            _fail(each, ended)
         if self._waiter is not None:
             self._waiter.reply.fail(ended)
         if self._is_open:
@@ -126,17 +152,20 @@ class Inbox(Actor[InboxMessage]):
                 if not self._is_open:
                     await self._open()
                 await self._deliver(message)
-            case ReadInbox() | WaitInbox():
+            case ReadInbox() | WaitInbox() | FollowInbox():
                 if not self._is_open:
                     await self._open()
-                await self._acknowledge_and_answer(message)
-            case FollowInbox():
-                if not self._is_open:
-                    await self._open()
-                self._followers.take(message, self.defer(message), self._state)
+                await self._take_reader(message)
+            case SyncInbox():
+                if self._unsynced.deferred:
+                    self._appender.request_sync()
             case WaitDeadline(wait=number):
                 if self._waiter is not None and self._waiter.number == number:
                     self._end_wait()
+            case ReadingDeadline(number=number):
+                late = self._unsynced.take_reading(number)
+                if late is not None:
+                    self._answer(late.request, late.reader)
             case EndWait():
                 if self._waiter is not None:
                     self._waiter.reply.fail(stopping())
@@ -146,70 +175,132 @@ class Inbox(Actor[InboxMessage]):
     async def _deliver(self, delivery: Deliver) -> None:
         if self._state.knows(delivery.id):
             self.reply(delivery, Receipt(id=delivery.id, status="queued", position=0))
-        elif delivery.id in self._arriving:
-            self._arriving[delivery.id].senders.append(self.defer(delivery))
+            return
+        arrival = self._unsynced.arrival(delivery.id)
+        if arrival is not None:
+            arrival.senders.append(self.defer(delivery))
+            if not delivery.defer_sync:
+                self._appender.request_sync()
+            return
+        self._state.check_room(self._handle, delivery, self._unsynced.arriving)
+        self._check_arriving()
+        self._check_order(delivery.after)
+        faults.APPEND_BEFORE.hit(self._handle)
+        position, size = await self._append(message_line(delivery))
+        faults.APPEND_AFTER.hit(self._handle)
+        self._unsynced.add_arrival(Arrival.of(delivery, position, size, self.defer(delivery)))
+        if not delivery.defer_sync:
+            self._appender.request_sync()
         else:
-            self._state.check_room(self._handle, delivery)
-            self._check_arriving()
-            self._check_order(delivery.after)
-            message = message_of(delivery)
-            faults.APPEND_BEFORE.hit(self._handle)
-            position, at = await self._append(message_line(message))
-            faults.APPEND_AFTER.hit(self._handle)
-            arrival = _Arrival(position, at, message, [self.defer(delivery)])
-            self._arriving[message.id] = arrival
-            self._arriving_chars += len(message.body)
-            self._enqueue(arrival)
+            self._deferred()
+
+    def _deferred(self) -> None:
+        """Sync a deferred message if a reader waits for it, or if there are too many."""
+        announce(self.context.system, resources.Inbox(self._handle))
+        is_enough = (
+            self._unsynced.deferred >= MAX_DEFERRED
+            or self._unsynced.arriving.chars >= MAX_DEFERRED_CHARS
+        )
+        if is_enough or self._is_watched:
+            self._appender.request_sync()
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether a reader waits for the next message."""
+        waits = self._waiter is not None and not self._waiter.reply.is_settled
+        return waits or self._followers.is_waiting
 
     def _check_arriving(self) -> None:
-        if len(self._arriving) >= MAX_ARRIVING or self._arriving_chars >= MAX_ARRIVING_CHARS:
+        arriving = self._unsynced.arriving
+        if arriving.messages >= MAX_ARRIVING or arriving.chars >= MAX_ARRIVING_CHARS:
             raise Unavailable(
-                f"the disk is slow: {len(self._arriving)} messages for {self._handle!r} wait to be "
+                f"the disk is slow: {arriving.messages} messages for {self._handle!r} wait to be "
                 "synced; send again later"
             )
 
     def _check_order(self, after: str | None) -> None:
         """What its sender sent just before is there, or on its way to the disk."""
-        if after is not None and after not in self._arriving and not self._state.knows(after):
+        if after is not None and after not in self._unsynced and not self._state.knows(after):
             raise Unavailable(
                 f"the message before it could not be kept for {self._handle!r}: send both again"
             )
 
-    def _delivered(self, arrival: _Arrival) -> None:
-        message = arrival.message
-        del self._arriving[message.id]
-        self._arriving_chars -= len(message.body)
+    def _delivered(self, arrival: Arrival) -> None:
         faults.CONFIRM_BEFORE.hit(self._handle)
-        self._state.add(message, arrival.at)
+        self._state.add(arrival.message_id, arrival.chars, at=arrival.at, size=arrival.size)
         waited = self._waiter is not None and not self._waiter.reply.is_settled
         position = len(self._state) - 1
         for reply in arrival.senders:
-            reply.send(_receipt(message.id, landed=waited, position=position))
+            reply.send(_receipt(arrival.message_id, landed=waited, position=position))
         if waited:
             self._answer_waiter()
 
     # Reading.
 
-    async def _acknowledge_and_answer(self, request: ReadInbox | WaitInbox) -> None:
-        if request.after is None or not self._state.check_cursor(request.after):
-            self._answer(request, self.defer(request))
+    async def _take_reader(self, request: Reader) -> None:
+        """Answer once what the request acknowledges, and what was deferred, is synced."""
+        up_to = self._newly_read(request)
+        reader = cast("Request[Any]", request)
+        if up_to is not None:
+            line = read_line(up_to, needed_from=self._state.needed_from(up_to))
+            position, _ = await self._append(line)
+        elif self._unsynced.deferred:
+            position = self._unsynced.newest
+        else:
+            self._answer(request, self.defer(reader))
             return
-        line = read_line(request.after, needed_from=self._state.needed_from(request.after))
-        position, _ = await self._append(line)
-        self._enqueue(_Acknowledgement(position, request.after, request, self.defer(request)))
+        self._readings += 1
+        number, timer = self._readings, None
+        if up_to is None:
+            timer = self.context.after(SYNC_PATIENCE_S, ReadingDeadline(number=number))
+        self._unsynced.add_reading(
+            Reading(
+                number=number,
+                position=position,
+                up_to=up_to,
+                request=request,
+                reader=self.defer(reader),
+                timer=timer,
+            )
+        )
+        self._appender.request_sync()
 
-    def _acknowledged(self, write: _Acknowledgement) -> None:
-        self._state.acknowledge(write.up_to)
-        self._answer(write.request, write.reader)
+    def _newly_read(self, request: Reader) -> str | None:
+        """The message up to which the request acknowledges; None if that changes nothing."""
+        if isinstance(request, FollowInbox) or request.after is None:
+            return None
+        return request.after if self._state.check_cursor(request.after) else None
 
-    def _answer(self, request: ReadInbox | WaitInbox, reply: Reply[MessageList]) -> None:
+    def _read_on(self, reading: Reading) -> None:
+        """What the reader waited for is synced."""
+        if reading.timer is not None:
+            reading.timer.cancel()
+        if reading.up_to is not None:
+            self._state.acknowledge(reading.up_to)
+        self._answer(reading.request, reading.reader)
+
+    def _answer(self, request: Reader, reply: Reply[Any]) -> None:
         match request:
+            case FollowInbox():
+                self._follow(request, reply)
             case ReadInbox(unread=False, limit=limit):
                 self.context.start_soon(self._answer_all, limit, reply)
             case ReadInbox(limit=limit):
-                reply.send(_list(self._state.unread(limit)))
+                self._bodies.answer(reply, self._state.unread(limit), _list)
             case WaitInbox(timeout=timeout):
                 self._wait(reply, timeout)
+
+    def _follow(self, request: FollowInbox, reply: Reply[InboxNews]) -> None:
+        try:
+            self._followers.take(request, reply, self._state)
+        except AegisError as error:
+            reply.fail(error)
+        self._sync_if_watched()
+
+    def _sync_if_watched(self) -> None:
+        """A message may have been deferred before its reader began to wait."""
+        if self._unsynced.deferred and self._is_watched:
+            self._appender.request_sync()
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
         try:
@@ -224,17 +315,18 @@ class Inbox(Actor[InboxMessage]):
     def _wait(self, reply: Reply[MessageList], timeout: float) -> None:
         self._end_wait()
         if len(self._state) > 0:
-            reply.send(_list(self._state.unread(WAIT_LIMIT)))
+            self._bodies.answer(reply, self._state.unread(WAIT_LIMIT), _list)
             return
         self._waits += 1
         timer = self.context.after(timeout, WaitDeadline(wait=self._waits))
         self._waiter = _Waiter(self._waits, reply, timer)
+        self._sync_if_watched()
 
     def _answer_waiter(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.timer.cancel()
-            waiter.reply.send(_list(self._state.unread(WAIT_LIMIT)))
+            self._bodies.answer(waiter.reply, self._state.unread(WAIT_LIMIT), _list)
 
     def _end_wait(self) -> None:
         """An older wait ends with an empty list."""
@@ -250,59 +342,76 @@ class Inbox(Actor[InboxMessage]):
         appender = await Appender.open(self._path, self._flusher)
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
-            self._state = await self._read(load_state, appender.synced)
+            loaded = await self._read(load_state, appender.synced)
             undo.pop_all()
+        self._report(loaded)
+        self._state = loaded.state
         appender.start(self.context.start_soon)
         appender.on_outcome = self._settle
         self._appender = appender
+        self._bodies = Bodies(appender, self._flusher, self.context.start_soon)
         self._is_open = True
+
+    def _report(self, loaded: Loaded) -> None:
+        """Log the lines that are damaged. They stay in the ledger."""
+        if loaded.damaged_count:
+            where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in loaded.damaged]
+            log.warning(
+                "damaged lines skipped",
+                file=shown(self._path),
+                lines=loaded.damaged_count,
+                where=where[:SHOWN_DAMAGE],
+            )
 
     async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
         """What ``read`` finds in the first ``end`` bytes of the ledger."""
         return await self._flusher.look(partial(read, self._flusher.disk, self._path, end))
 
     async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
-        """Where the line ends, and where it begins."""
+        """Write a line; return where it ends, and its size."""
         if self._appender.failed:
             await self._appender.recover()
         line = encode_line(fields)
-        position = self._appender.append(line)
-        return position, position.end - len(line)
-
-    def _enqueue(self, write: _Arrival | _Acknowledgement) -> None:
-        self._writes.append(write)
-        self._appender.request_sync()
+        return self._appender.append(line), len(line)
 
     def _settle(self) -> None:
         """A sync has ended, or the disk has refused: everybody whose line it was is told."""
-        before = len(self._writes)
+        is_changed = False
         try:
-            while self._writes and self._appender.is_synced(self._writes[0].position):
-                write = self._writes.popleft()
-                if isinstance(write, _Arrival):
-                    self._delivered(write)
+            while (taken := self._unsynced.take(self._appender.is_synced)) is not None:
+                is_changed = True
+                if isinstance(taken, Arrival):
+                    self._delivered(taken)
                 else:
-                    self._acknowledged(write)
+                    self._read_on(taken)
         except StorageError as error:
+            is_changed = True
             self._refuse(error)
-        if len(self._writes) < before:
+        if is_changed:
             self._followers.look(self._state)
             announce(self.context.system, resources.Inbox(self._handle))
 
-    def _refuse(self, error: StorageError | Unavailable) -> None:
-        """Nothing that was not synced is in the ledger any more, or so nobody may believe."""
-        for write in self._writes:
-            waiting = write.senders if isinstance(write, _Arrival) else [write.reader]
-            for reply in waiting:
-                reply.fail(_again(error))
-        self._writes.clear()
-        self._arriving.clear()
-        self._arriving_chars = 0
+    def _refuse(self, error: StorageError) -> None:
+        """Nothing that was not synced is in the ledger any more, or so nobody may believe.
+
+        A reader that acknowledged nothing gets what is durable.
+        """
+        for each in self._unsynced.clear():
+            if isinstance(each, Reading) and each.up_to is None:
+                self._read_on(each)
+            else:
+                _fail(each, error)
 
 
 def stopping() -> Unavailable:
     """What somebody is told who would wait for ever: nothing comes any more."""
     return Unavailable("aegis_inbox_wait: the daemon is stopping; what came is kept")
+
+
+def _fail(write: Arrival | Reading, error: StorageError | Unavailable) -> None:
+    replies = write.senders if isinstance(write, Arrival) else [write.reader]
+    for reply in replies:
+        reply.fail(_again(error))
 
 
 def _again(error: StorageError | Unavailable) -> StorageError | Unavailable:

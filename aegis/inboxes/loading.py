@@ -11,31 +11,55 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
+
 from aegis.inboxes.rules import MESSAGE_START, READ_START, message_in, needed_from
 from aegis.inboxes.state import MAX_KNOWN_IDS, InboxState
 from aegis.journal.disk import Disk, read_blocks, read_exactly, storage_error
-from aegis.journal.ledger import Line, Piece, judge, pieces_backward, scan
+from aegis.journal.ledger import Damaged, Line, Piece, judge, pieces_backward, scan
+from aegis.journal.opening import MAX_REPORTED
 from aegis.protocol.inboxes import Message
 
 MAX_SHOWN_BYTES = 16 * 1024 * 1024
 """How many bytes of lines the newest messages take at most."""
 
 
-def load_state(disk: Disk, path: Path, end: int) -> InboxState:
+@attrs.define
+class Loaded:
+    """The state of an inbox, and the lines that were skipped because they are damaged.
+
+    ``damaged`` lists at most ``MAX_REPORTED`` of ``damaged_count``, the oldest first.
+    """
+
+    state: InboxState
+    damaged: list[Damaged] = attrs.field(factory=list)
+    damaged_count: int = 0
+
+    def report(self, damaged: Damaged) -> None:
+        """Add a damaged line."""
+        self.damaged_count += 1
+        if self.damaged_count <= MAX_REPORTED:
+            self.damaged.append(damaged)
+
+
+def load_state(disk: Disk, path: Path, end: int) -> Loaded:
     """What the first ``end`` bytes of the ledger say is unread, and the newest known ids.
 
     Reads what came since the first message that may be unread, and at least the newest
     ``MAX_KNOWN_IDS`` messages; keeps no more of it than the state does. Raises ``StorageError``.
     """
     state = InboxState()
-    with _opened(disk, path) as fd:
+    loaded = Loaded(state)
+    with opened(disk, path) as fd:
         start, unread = _beginnings(disk, fd, end)
         for line in _lines(disk, fd, start, end):
-            if line.start >= unread:
-                state.apply(line.fields, line.start)
+            if isinstance(line, Damaged):
+                loaded.report(line)
+            elif line.start >= unread:
+                state.apply(line.fields, line.start, line.end - line.start)
             elif isinstance(message_id := line.fields.get("id"), str):
                 state.remember(message_id, line.start)
-    return state
+    return loaded
 
 
 def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Message]:
@@ -45,7 +69,7 @@ def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Messag
     """
     found: list[Message] = []
     size = 0
-    with _opened(disk, path) as fd:
+    with opened(disk, path) as fd:
         for piece in _backward(disk, fd, end):
             message = _message(piece)
             size += piece.end - piece.start if message is not None else 0
@@ -60,7 +84,8 @@ def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Messag
 
 
 @contextmanager
-def _opened(disk: Disk, path: Path) -> Iterator[int]:
+def opened(disk: Disk, path: Path) -> Iterator[int]:
+    """Open the ledger for reading; what the disk refuses is a ``StorageError``."""
     try:
         fd = disk.open(path, os.O_RDONLY)
         try:
@@ -112,10 +137,14 @@ def _backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
     return pieces_backward(read_at, end)
 
 
-def _lines(disk: Disk, fd: int, start: int, end: int) -> Iterator[Line]:
-    """The good lines from ``start``, where one begins, to ``end``, a block at a time."""
+def _lines(disk: Disk, fd: int, start: int, end: int) -> Iterator[Line | Damaged]:
+    """The lines from ``start``, where one begins, to ``end``, a block at a time.
+
+    The damaged ones of a block come after its good ones.
+    """
     rest, base = b"", start
     for block in read_blocks(disk, fd, start, end):
         found = scan(rest + block, base=base)
         yield from found.lines
+        yield from found.damaged
         rest, base = (rest + block)[found.whole - base :], found.whole

@@ -59,7 +59,7 @@ def message_of(delivery: Deliver | Message) -> Message:
     )
 
 
-def message_line(message: Message) -> dict[str, object]:
+def message_line(message: Deliver | Message) -> dict[str, object]:
     """The ledger line of a message; its ``text`` is rendered again when it is read back."""
     return {
         "kind": "message",

@@ -4,6 +4,9 @@ A message whose id is known is not taken again, so whoever is not sure may deliv
 message has a place: the offset of its line. What is unread lies in the order of the places; to
 acknowledge a message is to acknowledge every place up to its own, also when it was a wake that has
 been folded meanwhile.
+
+Bodies stay in the ledger: an unread message takes some hundred bytes of memory here, whatever its
+length. ``bodies.py`` reads them when they are asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
+
+import attrs
 
 from aegis.errors import InvalidRequest, Unavailable
 from aegis.inboxes.folding import Fold, FoldKey, Wake
@@ -33,20 +38,41 @@ MAX_KNOWN_IDS = 100_000
 """Ids that are remembered to recognise a second delivery; older ones are forgotten first."""
 
 
-class _Unread(NamedTuple):
+class Unread(NamedTuple):
+    """An unread message: the place ``at`` of its line and the ``size`` of it, in bytes.
+
+    ``chars`` is the length of the body that a reader gets, ``number`` counts the messages that this
+    life of the inbox took in. ``fold`` replaces the body by that of the folded wakes.
+    """
+
     at: int
-    message: Message
+    size: int
+    id: str
+    chars: int
     number: int
     fold: Fold | None = None
+
+    def shown(self, stored: Message) -> Message:
+        """Return what a reader gets; ``stored`` is the message that the line holds."""
+        return stored if self.fold is None else self.fold.message(stored)
+
+
+@attrs.define
+class Arriving:
+    """How many messages, characters of bodies, and wakes are written and not yet synced."""
+
+    messages: int = 0
+    chars: int = 0
+    wakes: int = 0
 
 
 class InboxState:
     """The messages of one inbox, and which of them are acknowledged."""
 
     def __init__(self) -> None:
-        self._unread: OrderedDict[str, _Unread] = OrderedDict()
+        self._unread: dict[str, Unread] = {}
         self._unread_chars = 0
-        self._wakes: deque[Wake] = deque()
+        self._wakes: deque[Unread] = deque()
         self._folds: dict[FoldKey, Fold] = {}
         self._known: OrderedDict[str, int] = OrderedDict()
         self.newest_at = -1
@@ -58,10 +84,10 @@ class InboxState:
         """How many messages are not acknowledged."""
         return len(self._unread)
 
-    def apply(self, line: Mapping[str, Any], at: int) -> None:
-        """Take in the line of the ledger that begins ``at``. Lines of other kinds are skipped."""
+    def apply(self, line: Mapping[str, Any], at: int, size: int) -> None:
+        """Take in the line of ``size`` bytes that begins ``at``. Other kinds are skipped."""
         if (message := message_in(line)) is not None:
-            self.add(message, at)
+            self.add(message.id, len(message.body), at=at, size=size)
         elif (up_to := read_up_to(line)) is not None:
             self.acknowledge(up_to)
 
@@ -75,30 +101,27 @@ class InboxState:
         if len(self._known) > MAX_KNOWN_IDS:
             self._known.popitem(last=False)
 
-    def add(self, message: Message, at: int) -> None:
-        """Take in a message that is durable now, at a place after all others."""
-        self.remember(message.id, at)
+    def add(self, message_id: str, chars: int, *, at: int, size: int) -> None:
+        """Take in a durable message with a body of ``chars``, at a place after all others."""
+        self.remember(message_id, at)
         self.newest_at = at
         self.count += 1
-        self._unread[message.id] = _Unread(at, message, self.count)
-        self._unread_chars += len(message.body)
-        about = parse_wake_id(message.id)
-        if about is not None:
-            self._wakes.append(Wake(at=at, message_id=message.id, about=about))
+        unread = Unread(at, size, message_id, chars, self.count)
+        self._unread[message_id] = unread
+        self._unread_chars += chars
+        if parse_wake_id(message_id) is not None:
+            self._wakes.append(unread)
             if len(self._wakes) > MAX_WAKES:
-                self._fold(self._wakes.popleft())
+                self._fold(_wake(self._wakes.popleft()))
 
-    def unread(self, limit: int) -> list[Message]:
+    def unread(self, limit: int) -> list[Unread]:
         """The oldest ``limit`` unacknowledged messages, oldest first."""
-        return [each.message for each in islice(self._unread.values(), limit)]
+        return list(islice(self._unread.values(), limit))
 
-    def unread_behind(self, at: int, limit: int) -> list[tuple[int, int, Message]]:
-        """The oldest ``limit`` unacknowledged messages behind place ``at``, oldest first.
-
-        Each with its place, and its number among all that were taken in.
-        """
+    def unread_behind(self, at: int, limit: int) -> list[Unread]:
+        """The oldest ``limit`` unacknowledged messages behind place ``at``, oldest first."""
         newer = list(takewhile(lambda each: each.at > at, reversed(self._unread.values())))
-        return [(each.at, each.number, each.message) for each in newer[: -limit - 1 : -1]]
+        return newer[: -limit - 1 : -1]
 
     def place_of(self, message_id: str) -> int:
         """Where a message is. Raises ``InvalidRequest`` if none of this id was ever here."""
@@ -109,34 +132,37 @@ class InboxState:
 
     # Room.
 
-    def check_room(self, handle: str, delivery: Deliver) -> None:
-        """Raise ``Unavailable`` if ``delivery`` cannot be taken.
+    def check_room(self, handle: str, delivery: Deliver, arriving: Arriving) -> None:
+        """Raise ``Unavailable`` if ``delivery`` cannot be taken beside those that are ``arriving``.
 
         A wake may take the room of those that fold because of it.
         """
-        if len(self._unread) < MAX_UNREAD and self._unread_chars < MAX_UNREAD_CHARS:
+        messages = len(self._unread) + arriving.messages
+        chars = self._unread_chars + arriving.chars
+        if messages < MAX_UNREAD and chars < MAX_UNREAD_CHARS:
             return
-        messages, chars = self._freed_by(delivery)
-        if (
-            len(self._unread) - messages >= MAX_UNREAD
-            or self._unread_chars - chars >= MAX_UNREAD_CHARS
-        ):
+        wakes = arriving.wakes + (parse_wake_id(delivery.id) is not None)
+        freed_messages, freed_chars = self._freed_by(wakes)
+        if messages - freed_messages >= MAX_UNREAD or chars - freed_chars >= MAX_UNREAD_CHARS:
             raise Unavailable(
-                f"the inbox of {handle!r} is full: {len(self._unread)} messages wait to be read "
+                f"the inbox of {handle!r} is full: {messages} messages wait to be read "
                 "and acknowledged with aegis_inbox_read"
             )
 
-    def _freed_by(self, delivery: Deliver) -> tuple[int, int]:
-        """How many messages and characters less there are when this one has made others fold."""
-        if len(self._wakes) < MAX_WAKES or parse_wake_id(delivery.id) is None:
-            return 0, 0
-        wake = self._wakes[0]
-        message = self._unread[wake.message_id].message
-        fold = self._folds.get(wake.key)
-        if fold is None:
-            return 0, len(message.body) - len(Fold.of(wake).message(message).body)
-        replaced = len(message.body) + len(self._unread[fold.newest.message_id].message.body)
-        return 1, replaced - len(fold.grown(wake).message(message).body)
+    def _freed_by(self, wakes: int) -> tuple[int, int]:
+        """How many messages and characters less there are once ``wakes`` more made others fold."""
+        folds = dict(self._folds)
+        messages = chars = 0
+        excess = len(self._wakes) + wakes - MAX_WAKES
+        for unread in islice(self._wakes, max(0, excess)):
+            wake = _wake(unread)
+            before = folds.get(wake.key)
+            folds[wake.key] = after = Fold.of(wake) if before is None else before.grown(wake)
+            chars += unread.chars - len(after.body())
+            if before is not None:
+                messages += 1
+                chars += len(before.body())
+        return messages, chars
 
     # Acknowledging.
 
@@ -168,8 +194,9 @@ class InboxState:
         """The message ``up_to`` and all older ones are read."""
         at = self._place(up_to)
         if at is not None:
-            while self._unread and next(iter(self._unread.values())).at <= at:
-                self._drop(next(iter(self._unread)))
+            read = list(takewhile(lambda each: each.at <= at, self._unread.values()))
+            for unread in read:
+                self._drop(unread.id)
             while self._wakes and self._wakes[0].at <= at:
                 self._wakes.popleft()
         shrunk = self._shrunk_by(up_to)
@@ -182,7 +209,7 @@ class InboxState:
 
     def _drop(self, message_id: str) -> None:
         dropped = self._unread.pop(message_id)
-        self._unread_chars -= len(dropped.message.body)
+        self._unread_chars -= dropped.chars
         if dropped.fold is not None:
             del self._folds[dropped.fold.newest.key]
 
@@ -199,10 +226,10 @@ class InboxState:
 
     def _show(self, fold: Fold) -> None:
         newest = fold.newest
-        _, before, number, _ = self._unread[newest.message_id]
-        message = fold.message(before)
-        self._unread_chars += len(message.body) - len(before.body)
-        self._unread[newest.message_id] = _Unread(newest.at, message, number, fold)
+        before = self._unread[newest.message_id]
+        after = before._replace(chars=len(fold.body()), fold=fold)
+        self._unread_chars += after.chars - before.chars
+        self._unread[newest.message_id] = after
         self._folds[newest.key] = fold
 
     def _shrunk_by(self, up_to: str) -> Fold | None:
@@ -216,3 +243,9 @@ class InboxState:
             return None
         shrunk = fold.read_up_to(about.seq)
         return None if shrunk == fold else shrunk
+
+
+def _wake(unread: Unread) -> Wake:
+    about = parse_wake_id(unread.id)
+    assert about is not None, "only wakes fold"
+    return Wake(at=unread.at, message_id=unread.id, about=about)

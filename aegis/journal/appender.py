@@ -88,6 +88,7 @@ class Appender:
         self._counts_names = not flusher.disk.is_removed(opened.fd)
         self.on_outcome: Callable[[], None] | None = None
         """Called when a sync has ended or the disk has refused: ask ``is_synced`` again."""
+        self._is_cut = False
         self._closed = False
 
     @classmethod
@@ -110,6 +111,12 @@ class Appender:
     def synced(self) -> int:
         """How many bytes are acknowledged; a reader that stops there sees nothing uncertain."""
         return self._epoch.synced
+
+    @property
+    def fd(self) -> int:
+        """The open file, for reading on the loop. Raises ``StorageError`` once it is closed."""
+        self._check_open()
+        return self._epoch.fd
 
     @property
     def failed(self) -> bool:
@@ -242,7 +249,7 @@ class Appender:
         if self._counts_names and disk.is_removed(epoch.fd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         if disk.size(epoch.fd) < target:
-            raise self._shortened()
+            raise self._shortened(disk.size(epoch.fd), target)
 
     def _acknowledge(self, epoch: _Epoch, target: int) -> None:
         if epoch.error is None:  # a write that failed meanwhile has cut off what was synced here
@@ -278,7 +285,7 @@ class Appender:
     def _verify(self, fd: int, acknowledged: int) -> None:
         disk = self._flusher.disk
         if disk.size(fd) < acknowledged:
-            raise self._shortened()
+            raise self._shortened(disk.size(fd), acknowledged)
         if acknowledged == self.opened.length:
             return  # what stood there before was judged when the ledger was opened
         pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
@@ -289,7 +296,12 @@ class Appender:
                 "restart the daemon to go on without it"
             )
 
-    def _shortened(self) -> StorageError:
+    def _shortened(self, found: int, expected: int) -> StorageError:
+        if not self._is_cut:
+            self._is_cut = True
+            log.warning(
+                "file was cut from outside", file=shown(self.path), bytes=found, had=expected
+            )
         return StorageError(
             f"{shown(self.path)} is shorter than what was acknowledged; "
             "restart the daemon to go on with what is left"

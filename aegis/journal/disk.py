@@ -17,6 +17,7 @@ from typing import Protocol
 
 from aegis.errors import StorageError
 from aegis.journal.ledger import BLOCK_BYTES
+from aegis.path_text import text_of_path
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -214,6 +215,15 @@ def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
         disk.close(fd)
 
 
+def is_there(disk: Disk, path: Path) -> bool:
+    """Whether a file of this name can be opened. Raises ``OSError``."""
+    try:
+        disk.close(disk.open(path, os.O_RDONLY))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None:
     """Make the directory and what is missing above it, mode 0700; durable: each entry synced."""
     try:
@@ -327,5 +337,5 @@ def shown(path: Path) -> str:
     """The path as its user knows it: from ``.aegis`` on, or the last three parts of a long one."""
     parts = path.parts
     if ".aegis" in parts:
-        return str(Path(*parts[parts.index(".aegis") :]))
-    return str(path) if len(parts) <= 4 else str(Path("…", *parts[-3:]))
+        return text_of_path(Path(*parts[parts.index(".aegis") :]))
+    return text_of_path(path if len(parts) <= 4 else Path("…", *parts[-3:]))

@@ -96,6 +96,11 @@ class Note:
         return note
 
     @property
+    def is_blank(self) -> bool:
+        """Whether no note was found, nor written since; a cleared note is one."""
+        return self._current.number == 0
+
+    @property
     def path(self) -> Path:
         """The file."""
         return Path(self._path)

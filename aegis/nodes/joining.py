@@ -37,6 +37,7 @@ from aegis.nodes.identity import open_identity
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.path_text import text_of_path
 from aegis.process import (
     LastingStream,
     configure_logs,
@@ -151,7 +152,7 @@ async def _serve(
 def _announce(settings: JoinSettings) -> None:
     address = settings.address
     text = READY.format(
-        root=settings.root, name=settings.name, host=address.host, port=address.port
+        root=text_of_path(settings.root), name=settings.name, host=address.host, port=address.port
     )
     out = LastingStream(sys.stdout)
     out.write(f"{text}\n")

@@ -64,6 +64,9 @@ class Deliver(Request[Receipt]):
     The door through which the other primitives wake somebody; not a command of clients. ``after``
     is the id of a message of the same sender that was sent just before and is not confirmed yet: if
     the disk refused that one, this one is refused too (``Unavailable``), and their order stays.
+
+    ``defer_sync``: the message is written at once, and answered when the inbox is next synced for
+    any other reason. For senders that can send it again, and that can ask with ``SyncInbox``.
     """
 
     handle: str
@@ -74,6 +77,12 @@ class Deliver(Request[Receipt]):
     task_id: str | None = None
     status: Literal["ok", "error"] | None = None
     after: str | None = None
+    defer_sync: bool = False
+
+
+@attrs.frozen
+class SyncInbox:
+    """Sync what an inbox was sent with ``defer_sync``, so that its senders are answered."""
 
 
 _AFTER = described(

@@ -42,7 +42,8 @@ def input_schema(command: type) -> dict[str, Any]:
 def output_schema(reply: type) -> dict[str, Any]:
     """The schema of a reply as it travels (``wire.to_plain``), made once: do not change it.
 
-    Every field is there, those with a default too, except flags that are left out while false.
+    Every field is there, those with a default too, except flags that are left out while false, and
+    counts of 0.
     """
     form: Any = reply
     return _output_schema(form)
@@ -71,8 +72,15 @@ def reply_schema(reply: type, builder: SchemaBuilder) -> Schema:
 
 @functools.cache
 def optional_flags(reply: type) -> tuple[str, ...]:
-    """The fields of a reply that travel only when true: those whose default is ``False``."""
-    return tuple(field.name for field in resolved_fields(reply) if field.default is False)
+    """Return the fields of a reply that are sent only when they say something.
+
+    Those are the fields whose default is ``False``, or a count of 0.
+    """
+    return tuple(
+        field.name
+        for field in resolved_fields(reply)
+        if type(field.default) in (bool, int) and not field.default
+    )
 
 
 def top_of(cls: type, builder: SchemaBuilder) -> Schema:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.command import (
     MAX_TIMEOUT_S,
     Command,
@@ -53,7 +54,8 @@ class CommandRecord:
     ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
     before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
     offsets since the terminal's first spawn. ``needs_input`` is there only while the command waits.
-    ``end`` says why the record ended; null: not yet.
+    ``end`` says why the record ended; null: not yet. ``cmd`` is null for a typed command whose text
+    is not known as a whole; then ``cmd_reason`` says why.
     """
 
     seq: int
@@ -74,6 +76,7 @@ class CommandRecord:
     raw_end: int | None
     needs_input: NeedsInput | None
     end: End | None
+    cmd_reason: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -110,10 +113,14 @@ class TerminalList:
 
 @attrs.frozen(kw_only=True)
 class RecordList:
-    """``result`` holds records, oldest first; ``more`` that there were too many for a reply."""
+    """``result`` holds records, oldest first; ``more`` that there were too many for a reply.
+
+    ``damaged``: how many lines of the ledger were skipped on the way, because they cannot be read.
+    """
 
     result: list[CommandRecord]
     more: bool = False
+    damaged: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -194,7 +201,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
     shell: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=configurable(
             "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
             "program is run as well as can be (integration: fallback).",
@@ -204,7 +211,7 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     )
     cwd: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=described("Directory to start in; default: the daemon's root."),
     )
     env: dict[str, str] = attrs.field(
@@ -330,7 +337,8 @@ class Subscribe(OnTerminal[Subscribed]):
         validator=at_most_chars(MAX_PATTERN_CHARS),
         metadata=described(
             "A regular expression (RE2: Python's without look-around and back-references) that is "
-            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. Default: all commands."
+            f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. A command whose `cmd` "
+            "is null, or longer than 65,536 characters, passes. Default: all commands."
         ),
     )
     only_failures: bool = attrs.field(

@@ -46,11 +46,12 @@ def _structured(
 def to_plain(reply: object) -> dict[str, object]:
     """A reply as it travels: an object that JSON can hold, as its output schema says.
 
-    A flag that is false by default travels only when true: ``more`` of a list.
+    A flag that is false by default travels only when true: ``more`` of a list. Likewise a count
+    whose default is 0: ``damaged`` of records.
     """
     document = cast("dict[str, object]", unstructure(reply))
     form: Any = type(reply)
     for flag in optional_flags(form):
-        if document[flag] is False:
+        if not document[flag]:
             del document[flag]
     return document

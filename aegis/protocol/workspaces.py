@@ -10,6 +10,7 @@ from typing import Literal
 
 import attrs
 
+from aegis.path_text import MAX_PATH_CHARS
 from aegis.protocol.command import (
     MAX_TIMEOUT_S,
     Command,
@@ -141,7 +142,7 @@ class CreateWorkspace(OnWorkspace[WorkspaceInfo]):
 
     directory: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=described("The directory, relative to the daemon's root; default: the root."),
     )
 
@@ -207,12 +208,12 @@ class OpenShell(OnWorkspace[ShellInfo]):
     )
     cwd: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=described("Where to start, relative to the workspace; default: its directory."),
     )
     shell: str | None = attrs.field(
         default=None,
-        validator=at_most_chars(4096),
+        validator=at_most_chars(MAX_PATH_CHARS),
         metadata=configurable(
             "Path or name of the shell program.", "terminals.shell", "as for aegis_term_spawn"
         ),

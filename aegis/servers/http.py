@@ -16,9 +16,9 @@ import trio
 
 from aegis.servers.admission import Answer, bearer_token, body_refusal, turned_away
 from aegis.servers.auth import Keys
-from aegis.servers.calls import Identity
+from aegis.servers.calls import Identity, one_sentence
 from aegis.servers.http_server import CLIENT
-from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
+from aegis.servers.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,8 +64,8 @@ class HttpApp:
         if CLIENT in scope:
             scope.pop(CLIENT).trust(admitted)
         body = await read_body(receive)
-        if isinstance(body, bytes) and has_too_many_keys(body):
-            body = _TOO_MANY_KEYS
+        if isinstance(body, bytes):
+            body = json_refusal(body) or body
         if isinstance(body, Answer):
             await answer(body, receive, send)
         elif body is not None:
@@ -106,6 +106,19 @@ async def read_body(receive: Receive) -> bytes | Answer | None:
             if not message.get("more_body", False):
                 return bytes(body)
     return _TOO_SLOW
+
+
+def json_refusal(body: bytes) -> Answer | None:
+    """Why a body is not handed on, or None. What is no JSON at all is for MCP to judge."""
+    if has_too_many_keys(body):
+        return _TOO_MANY_KEYS
+    try:
+        read_json(body)
+    except RepeatedKey as error:
+        return Answer(400, one_sentence(str(error)))
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

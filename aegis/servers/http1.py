@@ -1,7 +1,9 @@
 """The head of an HTTP/1.1 request (RFC 9112), read strictly, and plain answers. Pure.
 
-Only enough of HTTP to see where a connection belongs: whatever is unclear here goes to the real
-HTTP server, which judges it.
+``parse_head`` reads enough to see where a connection belongs. ``head_refusal`` judges a head that
+goes to the HTTP server: that one is lenient where RFC 9112 allows it (folded lines, bare line
+feeds, a length that is there twice), and a program in front of it may read such a head otherwise
+than it does, and see another end of the request (request smuggling, RFC 9112, 11.2).
 """
 
 from __future__ import annotations
@@ -13,6 +15,28 @@ import attrs
 
 MAX_HEAD_BYTES = 16_384
 END_OF_HEAD = b"\r\n\r\n"
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+"""Where the HTTP server sees the end of a head: lines may end with a line feed alone there."""
+
+_VERSION = re.compile(rb"HTTP/([0-9]+\.[0-9]+)")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+
+_ONCE = frozenset(
+    {
+        b"content-length",
+        b"content-type",
+        b"mcp-method",
+        b"mcp-name",
+        b"mcp-protocol-version",
+        b"mcp-session-id",
+        b"sec-websocket-key",
+        b"sec-websocket-version",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+"""Headers of which one program would take the first and another one the last."""
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) ([!-~]+) HTTP/1\.1")
 _HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t\x80-\xff]*)")
@@ -37,6 +61,14 @@ class RequestHead:
         return self.target.partition("?")[2].encode("ascii")
 
     @property
+    def has_body(self) -> bool:
+        """Whether a body follows, as its headers say."""
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 \t"))
+            for name, value in self.headers
+        )
+
+    @property
     def wants_websocket(self) -> bool:
         """Whether the client asks to go on as WebSocket (RFC 6455, 4.1)."""
         return self.method == "GET" and any(
@@ -46,8 +78,8 @@ class RequestHead:
 
 
 def is_complete(data: bytes | bytearray) -> bool:
-    """Whether ``data`` holds a whole head."""
-    return END_OF_HEAD in data
+    """Whether ``data`` holds a whole head, as the HTTP server sees it."""
+    return _END_OF_HEAD.search(data) is not None
 
 
 def parse_head(data: bytes) -> RequestHead | None:
@@ -63,6 +95,59 @@ def parse_head(data: bytes) -> RequestHead | None:
         target=request[2].decode("ascii"),
         headers=tuple((field[1].lower(), field[2]) for field in fields if field is not None),
     )
+
+
+def head_refusal(data: bytes) -> tuple[int, str] | None:
+    """Return why the head that ``data`` begins with is refused: a status and a sentence.
+
+    None if the head is strict, or is not whole yet.
+    """
+    end = _END_OF_HEAD.search(data)
+    if end is None:
+        return None
+    head = parse_head(data[: end.end()])
+    return _form_refusal(data[: end.end()]) if head is None else framing_refusal(head)
+
+
+def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
+    """Return why a head is refused whose form is strict, as ``head_refusal`` does.
+
+    Its target must be a path, and how long its body is must be said in one way.
+    """
+    if not head.target.startswith("/"):
+        return 400, "ask for a path of this server: a target begins with '/'"
+    names = [name for name, _ in head.headers]
+    if names.count(b"host") != 1:
+        return 421, "name the host that you mean once, in the header 'Host'"
+    repeated = sorted(name for name in _ONCE if names.count(name) > 1)
+    if repeated:
+        return 400, f"send the header {repeated[0].decode('ascii')!r} once"
+    headers = dict(head.headers)
+    length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
+    if length is not None and coding is not None:
+        return 400, "say once how long the body is: one Content-Length, or chunks"
+    if length is not None and _LENGTH.fullmatch(length.rstrip(b" \t")) is None:
+        return 400, "a Content-Length is one number: digits alone"
+    if coding is not None and coding.strip().lower() != b"chunked":
+        return 501, "the only Transfer-Encoding is 'chunked'"
+    if b"upgrade" in headers and head.has_body:
+        return 400, "a request for an upgrade has no body"
+    return None
+
+
+def _form_refusal(head: bytes) -> tuple[int, str]:
+    """Why a whole head is refused that ``parse_head`` does not read."""
+    first, _, lines = head.partition(b"\n")
+    version = _VERSION.search(first.rstrip(b"\r"))
+    if version is not None and version[1] != b"1.1":
+        return 505, "speak HTTP/1.1 here"
+    if _REQUEST_LINE.fullmatch(first.removesuffix(b"\r")) is None:
+        return 400, "a request begins with a method in capitals, a path and HTTP/1.1"
+    if re.search(rb"(?<!\r)\n", head) or re.search(rb"\r(?!\n)", head):
+        return 400, "end each line of the head with CR and LF, and have neither inside of one"
+    if re.search(rb"(?:^|\n)[ \t]", lines):
+        return 400, "a header is one line: folded lines are not read"
+    return 400, "a header is a name, a colon and a value without control characters"
 
 
 def plain_answer(status: int, sentence: str) -> bytes:

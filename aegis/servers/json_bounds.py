@@ -1,12 +1,19 @@
-"""How much JSON is looked at: a bound on its keys, found before it is read. Pure.
+"""JSON of clients: a bound on its keys, found before it is read, and a strict reader. Pure.
 
 A message of 4 MiB may hold half a million keys, each of which is held against a schema: seconds in
 which nobody else is served. No command has more than a few dozen.
+
+Of a key that an object holds twice, readers of JSON disagree about which value counts (RFC 8259,
+section 4): what one program has checked may not be what another one carries out.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any, NoReturn
+
+from aegis.names import shorten
 
 MAX_KEYS = 10_000
 
@@ -27,6 +34,35 @@ def has_too_many_keys(text: bytes) -> bool:
         if count > MAX_KEYS:
             return True
     return False
+
+
+class RepeatedKey(ValueError):
+    """An object of the JSON holds a key twice."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the document that ``text`` is.
+
+    Raises ``RepeatedKey``, ``ValueError`` for any other text that is not JSON in UTF-8, NaN and
+    infinities included, and ``RecursionError`` for JSON that is nested too deeply.
+    """
+    return _DECODER.decode(text if isinstance(text, str) else text.decode())
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RepeatedKey(f"the key {shorten(twice)!r} is there twice in one object")
+    return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
 
 
 def _is_escaped(text: bytes, quote: int) -> bool:

@@ -42,6 +42,7 @@ from aegis.servers.calls import (
 )
 from aegis.servers.http import MAX_BODY_BYTES
 from aegis.servers.in_flight import InFlight
+from aegis.servers.json_text import json_text
 from aegis.servers.mcp_answer import PostAnswer, Receive, Send
 from aegis.servers.mcp_completion import McpCompletion
 from aegis.servers.mcp_context import (
@@ -60,7 +61,7 @@ from aegis.servers.mcp_pipe import serve_pipe
 from aegis.servers.mcp_resources import McpResources
 from aegis.servers.one_answer import OneAnswer
 from aegis.servers.presence import Presence
-from aegis.servers.resources import json_text, without_nulls
+from aegis.servers.resources import without_nulls
 from aegis.servers.wires import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -365,7 +366,10 @@ def _annotations(entry: Entry) -> types.ToolAnnotations:
 
 
 def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
-    """Return a success: the reply as structured content, and its JSON, without nulls, as text."""
+    """Return a success: the reply as structured content, and its JSON, without nulls, as text.
+
+    Raises ``UnsendableText``.
+    """
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json_text(without_nulls(plain)))],
         structured_content=plain,

@@ -16,6 +16,7 @@ import attrs
 from aegis.errors import InvalidRequest
 from aegis.names import check_handle
 from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.json_bounds import read_json
 
 VERSION = 1
 MAX_HELLO_BYTES = 4096
@@ -34,8 +35,8 @@ def mcp_hello(line: bytes) -> McpHello | None:
     Raises ``InvalidRequest`` if it asks for MCP in a way that cannot be served.
     """
     try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
+        document = read_json(line)
+    except (ValueError, RecursionError):  # ``requests.parse_frame`` says why
         return None
     if not isinstance(document, dict) or document.get("type") != "mcp":
         return None

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from aegis.errors import InvalidRequest
 from aegis.servers.calls import Caller, one_sentence
 from aegis.servers.conversation import MAX_STRIKES
-from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
+from aegis.servers.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
 from aegis.servers.mcp_context import PipeRequest
 from aegis.servers.wires import TextWire, WireClosed
 
@@ -154,12 +154,22 @@ def _message(line: str | bytes) -> types.JSONRPCMessage:
     if has_too_many_keys(line.encode(errors="replace") if isinstance(line, str) else line):
         raise MCPError(types.INVALID_REQUEST, f"a line must have at most {MAX_KEYS} keys")
     try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        document = read_json(line)
+    except RepeatedKey as error:
+        raise MCPError(types.INVALID_REQUEST, one_sentence(str(error))) from None
+    except (ValueError, RecursionError) as error:
+        raise _no_message(types.PARSE_ERROR, str(error)) from None
+    try:
+        # Not ``validate_json``: its reader knows no lone surrogates, and a call with one in its
+        # arguments would have no answer by its id.
+        return types.jsonrpc_message_adapter.validate_python(document, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        code = types.PARSE_ERROR if first["type"] == "json_invalid" else types.INVALID_REQUEST
-        why = one_sentence(first["msg"])
-        raise MCPError(code, f"a line must be one JSON-RPC message ({why})") from None
+        raise _no_message(types.INVALID_REQUEST, first["msg"]) from None
+
+
+def _no_message(code: int, why: str) -> MCPError:
+    return MCPError(code, f"a line must be one JSON-RPC message ({one_sentence(why)})")
 
 
 def _error(request: types.RequestId | None, code: int, sentence: str) -> types.JSONRPCError:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -24,6 +24,7 @@ from actors.codec import structure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.names import shorten
+from aegis.path_text import is_utf8
 from aegis.protocol.streams import (
     MAX_CREDIT,
     Close,
@@ -36,7 +37,8 @@ from aegis.protocol.streams import (
     RequestId,
 )
 from aegis.servers.calls import Failure
-from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
+from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys, read_json
+from aegis.servers.json_text import json_text
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 4 * 1024 * 1024
@@ -100,17 +102,19 @@ def parse_frame(text: str | bytes) -> Frame:
 
 def hello_frame(server: str, handle: str | None) -> str:
     """The server's answer to a hello; ``handle`` is null for the operator."""
-    return _text({"type": "hello", "version": PROTOCOL_VERSION, "server": server, "handle": handle})
+    return json_text(
+        {"type": "hello", "version": PROTOCOL_VERSION, "server": server, "handle": handle}
+    )
 
 
 def reply_frame(request: RequestId, result: Mapping[str, Any]) -> str:
-    """The result of a request."""
-    return _text({"type": "reply", "id": request, "result": result})
+    """The result of a request. Raises ``UnsendableText``."""
+    return json_text({"type": "reply", "id": request, "result": result})
 
 
 def error_frame(request: RequestId | None, failure: Failure) -> str:
     """The failure of a request, or of a frame that was none."""
-    return _text(
+    return json_text(
         {"type": "error", "id": request, "code": failure.code, "message": failure.sentence}
     )
 
@@ -118,11 +122,14 @@ def error_frame(request: RequestId | None, failure: Failure) -> str:
 def stream_frame(
     frame: Opened | Item | Gap | Ended, beside: Mapping[str, object] | None = None
 ) -> str:
-    """A frame of a stream; ``beside`` its own fields stands what an opened stream says."""
+    """A frame of a stream; ``beside`` its own fields stands what an opened stream says.
+
+    Raises ``UnsendableText``.
+    """
     fields = attrs.asdict(frame, recurse=False)
     if isinstance(frame, Gap) and frame.cursor is None:
         del fields["cursor"]
-    return _text({"type": frame.tag, **fields, **(beside or {})})
+    return json_text({"type": frame.tag, **fields, **(beside or {})})
 
 
 def _hello(document: dict[str, Any]) -> Hello:
@@ -174,11 +181,14 @@ def _structured(form: type[_F], document: dict[str, Any], kind: str) -> _F:
 
 def _id(document: dict[str, Any]) -> RequestId:
     value = document.get("id")
-    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS:
+    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS and is_utf8(value):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID_NUMBER:
         return value
-    raise InvalidRequest(f"'id' must be a whole number, or text of 1 to {MAX_ID_CHARS} characters")
+    raise InvalidRequest(
+        f"'id' must be a whole number, or text of 1 to {MAX_ID_CHARS} characters without lone "
+        "surrogates"
+    )
 
 
 def _no_others(document: dict[str, Any], allowed: set[str], kind: str) -> None:
@@ -193,7 +203,7 @@ def _parse_object(text: str | bytes) -> dict[str, Any]:
     if has_too_many_keys(text.encode(errors="replace") if isinstance(text, str) else text):
         raise InvalidRequest(f"the JSON has more than {MAX_KEYS} keys")
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = read_json(text)
     except RecursionError:
         raise InvalidRequest("the JSON is nested too deeply") from None
     except ValueError as error:
@@ -201,23 +211,3 @@ def _parse_object(text: str | bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InvalidRequest("a message must be one JSON object")
     return document
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _text(document: Mapping[str, Any]) -> str:
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return text if _is_utf8(text) else json.dumps(document, separators=(",", ":"))
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether ``text`` can be sent: a lone surrogate, possible in JSON, has no UTF-8 form."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -11,6 +11,7 @@ from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Inbox, Resource
 from aegis.protocol.table import BY_NAME, Entry
 from aegis.servers.calls import Identity
+from aegis.servers.json_text import json_text
 
 MAX_ITEMS = 1000
 MAX_BYTES = 1024 * 1024 - 8192
@@ -47,7 +48,8 @@ def document_of(plain: Mapping[str, Any]) -> str:
         return json_text({"messages": kept, "next": kept[-1]["id"] if kept else None, **more})
     kept = _fitting(plain["result"][::-1])[::-1]
     more = {"more": True} if plain.get("more") or len(kept) < len(plain["result"]) else {}
-    return json_text({"result": kept, **more})
+    damaged = {"damaged": plain["damaged"]} if plain.get("damaged") else {}
+    return json_text({"result": kept, **more, **damaged})
 
 
 def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -67,8 +69,3 @@ def without_nulls(plain: Any) -> Any:
     if isinstance(plain, list):
         return [without_nulls(each) for each in plain]
     return plain
-
-
-def json_text(plain: Mapping[str, Any]) -> str:
-    """``plain`` as JSON without blanks."""
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

@@ -18,7 +18,7 @@ from aegis.servers.admission import Answer, bearer_token, turned_away, values
 from aegis.servers.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.conversation import Desk, End, converse
-from aegis.servers.http1 import RequestHead, plain_answer
+from aegis.servers.http1 import RequestHead, framing_refusal, plain_answer
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.sockets import peer_of
 from aegis.servers.streams import ClientStream
@@ -68,7 +68,8 @@ async def serve_websocket(
 
 def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | Answer | None:
     """Who asks for a WebSocket; None: not said yet; an ``Answer``: turned away. Pure."""
-    refusal = turned_away(head.headers, head.query, hosts)
+    refused = framing_refusal(head)
+    refusal = Answer(*refused) if refused else turned_away(head.headers, head.query, hosts)
     if refusal is not None:
         return refusal
     if head.path != WEBSOCKET_PATH:

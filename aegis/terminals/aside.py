@@ -7,7 +7,10 @@ from pathlib import Path
 
 import structlog
 
-from aegis.journal.disk import Disk, shown
+from aegis.journal.disk import Disk, read_file, shown, storage_error
+from aegis.journal.flusher import Flusher
+from aegis.journal.ledger import MAX_LINE_BYTES
+from aegis.journal.note import Note
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -22,3 +25,23 @@ def set_aside(disk: Disk, path: Path, data: bytes, why: str) -> Path:
     disk.rename(path, aside)
     log.warning("damaged file set aside", file=shown(path), kept_as=aside.name, why=why)
     return aside
+
+
+def open_note(path: Path, flusher: Flusher) -> Note:
+    """Open a note; a file of which nothing can be read is set aside. Raises ``StorageError``.
+
+    One slot that was cut short by a kill is no damage: the other one holds the note before it.
+    """
+    note = Note.open(path, flusher)
+    if not note.damaged or not note.is_blank:
+        return note
+    note.close()
+    try:
+        data = read_file(flusher.disk, path, max_bytes=MAX_LINE_BYTES)
+        if data is not None:
+            set_aside(flusher.disk, path, data, "none of its slots checks")
+    except OSError as error:
+        raise storage_error("open", path, error) from error
+    fresh = Note.open(path, flusher)
+    fresh.damaged = True
+    return fresh

@@ -53,13 +53,17 @@ class Ended:
 
     ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
     ``history`` is the history number under which the hook kept the text of a typed command.
-    ``behind_prompt``: the prompt was drawn before this was told.
+    ``behind_prompt``: how many lines of the prompt were drawn before this was told. ``commands``
+    counts the starts that the shell reported: more than one where it runs a pasted text line by
+    line. ``continuations`` counts the secondary prompts before the first of them.
     """
 
     exit: int | None
     lost: bool = False
     history: int | None = None
-    behind_prompt: bool = False
+    behind_prompt: int = 0
+    commands: int = 1
+    continuations: int = 0
 
 
 @attrs.frozen
@@ -162,6 +166,8 @@ class Boundaries:
         self._open: int | None = None
         self._open_is_ours = False
         self._output_ended = False
+        self._commands = 0
+        self._continuations = 0
         self._submission = False
         self._probed_submission = False
         self._let_go = False
@@ -189,6 +195,11 @@ class Boundaries:
     def can_submit(self) -> bool:
         """Whether the shell stands at a prompt with an empty line, as far as can be known."""
         return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
+
+    def is_line_empty(self) -> bool:
+        """Whether keys that are sent now begin a line, at this prompt or the one on its way."""
+        is_next = self.phase in (Phase.PROMPT, Phase.RETURNING)
+        return is_next and self.typing is None and self.uncertain is None
 
     def submitted(self) -> None:
         """The bytes of a submission go to the PTY now."""
@@ -258,9 +269,10 @@ class Boundaries:
         self.phase = Phase.RUNNING
         if self._open is not None:
             self._number = mark.number
+            self._commands += 1
             return self._output_goes_on()
         self._advance(mark.number)
-        self._open, self._output_ended = mark.number, False
+        self._open, self._output_ended, self._commands = mark.number, False, 1
         self._open_is_ours = self._submission and (mark.submitted or not self._keys.has_enter())
         writer = None
         if self._open_is_ours:
@@ -286,8 +298,7 @@ class Boundaries:
         self._advance(mark.number)
         happenings: list[Happening] = []
         if self._open is not None:
-            late = mark.params.get("r") == "1"
-            happenings.append(Ended(exit=mark.exit, history=mark.history, behind_prompt=late))
+            happenings.append(self._told_end(mark))
             self._open = None
             if not self._tells_starts and self.phase is Phase.SECONDARY:
                 self._keys.take_line_end()
@@ -297,6 +308,16 @@ class Boundaries:
         if self.phase is not Phase.STARTING:
             self.phase = Phase.RETURNING
         return happenings
+
+    def _told_end(self, mark: Mark) -> Ended:
+        is_late = mark.params.get("r") == "1"
+        return Ended(
+            exit=mark.exit,
+            history=mark.history,
+            behind_prompt=max(mark.length or 1, 1) if is_late else 0,
+            commands=self._commands,
+            continuations=self._continuations,
+        )
 
     def _nothing_ran(self, mark: Mark) -> NothingRan:
         ours = self._submission and mark.submitted
@@ -332,6 +353,7 @@ class Boundaries:
     def _prompted(self) -> list[Happening]:
         self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
         self._let_go = False
+        self._continuations = 0
         return [Prompted()]
 
     def _other_prompt(self, mark: Mark) -> list[Happening]:
@@ -347,6 +369,8 @@ class Boundaries:
         ours = mark.submitted and (self._submission or self._open_is_ours)
         if not ours:
             self._keys.line_goes_on(self._keys.take_enter())
+        if self._open is None:
+            self._continuations += 1
         self.phase = Phase.SECONDARY
         self._let_go = False
         return Secondary(submitted=ours)

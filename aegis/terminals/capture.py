@@ -143,9 +143,11 @@ def _with_errors(output: CapturedOutput, errors: CapturedOutput) -> CapturedOutp
     return attrs.evolve(output, errors=errors.text, truncated=truncated)
 
 
-def without_last_line(output: CapturedOutput) -> CapturedOutput:
-    """``output`` up to its last line feed."""
-    kept = output.text[: output.text.rfind("\n") + 1]
+def without_last_lines(output: CapturedOutput, count: int = 1) -> CapturedOutput:
+    """``output`` without the last ``count`` lines: what is behind a line feed counts as one."""
+    if not count:
+        return output
+    kept = "".join(f"{line}\n" for line in output.text.split("\n")[:-count])
     dropped = len(output.text.encode()) - len(kept.encode())
     return attrs.evolve(output, text=kept, total_bytes=output.total_bytes - dropped)
 

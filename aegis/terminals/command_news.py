@@ -8,6 +8,7 @@ from aegis.clock import utc_now
 from aegis.terminals import boundaries as bd
 from aegis.terminals import messages as msg
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.shells.typed import TypedText, Unknown
 
 
 def command_started(
@@ -30,7 +31,7 @@ def command_ended(
     ended: bd.Ended,
     output: CapturedOutput,
     *,
-    typed: str | None,
+    typed: TypedText,
     incomplete: bool,
     raw_start: int,
     raw_end: int,
@@ -40,7 +41,8 @@ def command_ended(
         raw_start=raw_start,
         exit=ended.exit,
         end="lost" if ended.lost else "exited",
-        typed=typed,
+        typed=typed if isinstance(typed, str) else None,
+        untyped=typed.reason if isinstance(typed, Unknown) else None,
         incomplete=incomplete,
         output=output,
         finished_at=utc_now(),

@@ -197,6 +197,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         await self._flusher.call(
             partial(purging.delete_left_over, self._flusher.disk, self._directory)
         )
+        if self._workspace.was_missing:
+            await self._flusher.look(self._lives.report_missing_workspace)
         if not self._restore:
             await self._workspace.clear()
 

@@ -45,3 +45,8 @@ def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
         key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
         default=None,
     )
+
+
+def is_submission(command: InFlight, number: int | None) -> bool:
+    """Whether the command is the submission ``number``, which has not begun."""
+    return command.began_at is None and command.call == number

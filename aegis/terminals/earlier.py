@@ -10,6 +10,7 @@ import structlog
 
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
+from aegis.path_text import text_of_path
 from aegis.terminals.process_scan import ProcessScan
 from aegis.terminals.process_table import CookiesOf, ProcessInfo
 from aegis.terminals.reaper import end_processes
@@ -30,7 +31,7 @@ async def end_earlier_lives(
     notes = await flusher.look(partial(_shell_notes, flusher.disk, terminals))
     known = [note for note in notes.values() if note is not None]
     sids = {sid for note in known for sid in note.live_sids(scan.host)}
-    cookies = CookiesOf(root=str(root), also=frozenset(note.cookie for note in known))
+    cookies = CookiesOf(root=text_of_path(root), also=frozenset(note.cookie for note in known))
     left = await end_processes(sids, cookies, scan=scan)
     if left:
         log.error("processes of an earlier daemon remain", processes=[str(each) for each in left])

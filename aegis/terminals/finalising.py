@@ -11,10 +11,10 @@ from actors import Ref
 from aegis.errors import StorageError
 from aegis.journal.appender import Appender
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import Note
 from aegis.journal.opening import sync_ledger
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.aside import open_note
 from aegis.terminals.flight import Flight
 from aegis.terminals.history import History
 from aegis.terminals.record import record_line
@@ -33,7 +33,7 @@ async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | No
     if not disk.is_directory(files.directory):
         return None
     await sync_ledger(flusher, files.ledger)  # a front that crashed may not have come to it
-    note = await flusher.call(partial(Note.open, files.note, flusher))
+    note = await flusher.call(partial(open_note, files.note, flusher))
     try:
         last, given = History(files.ledger, disk=disk).last()
         lost = [command for command, _ in Flight.open(note, last, given).lost_with(())]

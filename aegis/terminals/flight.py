@@ -27,11 +27,19 @@ import structlog
 from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
-from aegis.terminals.displaced import Displaced
+from aegis.terminals.displaced import Displaced, is_submission
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, Outcome, begun_by, commands_in, outcome_in
+from aegis.terminals.record import (
+    InFlight,
+    Outcome,
+    begun_by,
+    commands_in,
+    given_before,
+    outcome_in,
+)
 
 log = structlog.get_logger()
 
@@ -57,6 +65,7 @@ class Flight:
         self.shell = ""
         self.cursor = 0
         self.cwd = cwd
+        self._is_removed = False
 
     @classmethod
     def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
@@ -70,7 +79,12 @@ class Flight:
         noted = commands_in(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
-        flight = cls(note, highest + 1, cwd if isinstance(cwd, str) else None)
+        before = given_before(fields)
+        if before - given > sum(each.seq > given for each in noted):
+            name = note.path.parent.name
+            log.warning("ledger lost records", terminal=name, ends=given, given=before)
+        highest = max(highest, before)
+        flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
         lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
         flight._found = {each.seq: each for each in lacking}
         flight._shown = set(flight._found)
@@ -103,7 +117,7 @@ class Flight:
         displaced, command = self._displaced, self.command
         if displaced is not None and displaced.number == number:
             return displaced.is_shown
-        return command is not None and command.timed_out and _is_submission(command, number)
+        return command is not None and command.timed_out and is_submission(command, number)
 
     # A command's way.
 
@@ -124,7 +138,7 @@ class Flight:
         displaced, command = self._displaced, self.command
         if displaced is not None and displaced.number == number:
             call, self._displaced = displaced.call, None
-        elif command is not None and _is_submission(command, number):
+        elif command is not None and is_submission(command, number):
             call, self._next_seq = self.call, command.seq
             self.command = self.call = None
         else:
@@ -168,11 +182,11 @@ class Flight:
         """The submission ``number`` was read and began no command; None if that is known."""
         self._readmit(number)
         command, displaced = self.command, self._displaced
-        if command is not None and _is_submission(command, number):
+        if command is not None and is_submission(command, number):
             return self._end_current(None)
         if displaced is not None and displaced.number == number:
             return self._end_displaced(displaced)
-        return self._end_found(lambda each: _is_submission(each, number))
+        return self._end_found(lambda each: is_submission(each, number))
 
     def take_unread(self, shell: str) -> Call | None:
         """The submission that this shell, which has ended, did not read: it ran what was typed.
@@ -286,7 +300,8 @@ class Flight:
         return seq in self._shown
 
     def moved(self, cwd: str | None) -> None:
-        """The prompt stands in ``cwd`` now."""
+        """The prompt is shown in ``cwd`` now; None: in a directory that was removed."""
+        self._is_removed = cwd is None
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
             self._note_down()
@@ -346,7 +361,8 @@ class Flight:
             self._note_down()
 
     def _numbered(self, displaced: Displaced) -> InFlight:
-        return displaced.numbered(self._next_seq, self.cwd, self.cursor)
+        cwd = None if self._is_removed else self.cwd
+        return displaced.numbered(self._next_seq, cwd, self.cursor)
 
     def _open(self) -> list[InFlight]:
         """The commands with a number of their own that have not ended."""
@@ -359,7 +375,7 @@ class Flight:
             seq=self._next_seq,
             cmd=call.cmd,
             writer=call.writer,
-            cwd=self.cwd,
+            cwd=None if self._is_removed else self.cwd,
             started_at=utc_now(),
             moment_s=moment_s,
             raw_start=self.cursor,
@@ -423,19 +439,11 @@ class Flight:
         if self._displaced is not None:
             commands.append(self._numbered(self._displaced))
         self._owes_write = True
-        self._note.write({"commands": [each.note() for each in commands], "cwd": self.cwd})
+        self._note.write(
+            {
+                "commands": [each.note() for each in commands],
+                "cwd": self.cwd,
+                "next": self._next_seq,
+            }
+        )
         self._owes_write = False
-
-
-def _is_submission(command: InFlight, number: int | None) -> bool:
-    return command.began_at is None and command.call == number
-
-
-def heard_up_to(last: CommandRecord | None) -> int:
-    """Where the output of the last command began of which this life of the shell's actor told.
-
-    ``last`` is the newest record. One without a duration was found, not told of: it is older than
-    everything that this life tells, and after a loss of power, which takes raw bytes, it may name
-    a place that the output has not reached again.
-    """
-    return -1 if last is None or last.duration_s is None else last.raw_start

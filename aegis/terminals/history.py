@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
 import structlog
 
 from actors import Reply
-from actors.codec import structure
 from actors.errors import CodecError
 from aegis.errors import AegisError, NotFound
 from aegis.journal.disk import Disk, shown
 from aegis.journal.ledger import Damaged
 from aegis.journal.reader import LedgerReader, Reading
+from aegis.names import shorten
 from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.terminals import CommandRecord, ReadRecords, RecordList
+from aegis.terminals.record import record_in
 
 DEFAULT_LAST_N = 5
 
@@ -47,18 +49,20 @@ class History:
     def __init__(self, ledger: Path, *, disk: Disk | None = None) -> None:
         self._ledger = ledger
         self._reader = LedgerReader(ledger, disk=disk)
-        self._told: dict[int, None] = {}  # an empty set takes 0.2 KiB
+        self._told: dict[int | str, None] = {}  # an empty set takes 0.2 KiB
+        self._gaps: dict[int, None] = {}
         self.end: int | None = None
 
     def last(self) -> tuple[CommandRecord | None, int]:
         """The newest record, and the highest number that was given; -1 if none was.
 
-        Each damaged line behind the newest good one may have held a number of its own.
+        Each damaged line behind the newest good one may have held a number of its own. A line of
+        another shape is no record, but its number was given.
         """
         reading = self._reader.last_n(1, end=self.end)
         records = self._records(reading)
-        last = records[-1] if records else None
-        return last, (-1 if last is None else last.seq) + reading.damaged_count
+        numbers = [number for each in reading.records if type(number := each.get("seq")) is int]
+        return records[-1] if records else None, max(numbers, default=-1) + reading.damaged_count
 
     def last_cursor(self) -> int:
         """The highest cursor that a record has told anybody; 0 if there is none."""
@@ -75,7 +79,9 @@ class History:
             reading = await self._reader.last_n_async(
                 request.last_n or DEFAULT_LAST_N, end=self.end, max_bytes=MAX_REPLY_BYTES
             )
-        return RecordList(result=self._records(reading), more=reading.more)
+        records = self._records(reading)
+        damaged = reading.damaged_count + len(reading.records) - len(records)
+        return RecordList(result=records, more=reading.more, damaged=damaged)
 
     async def stretch(self, since_seq: int, start: int | None, max_bytes: int) -> Stretch:
         """The oldest records after ``since_seq``. Raises ``StorageError``.
@@ -110,21 +116,41 @@ class History:
             reply.fail(error)
 
     def _records(self, reading: Reading) -> list[CommandRecord]:
-        self._report(reading.damaged)
+        self._report({each.start: _described(each) for each in reading.damaged})
         found = []
+        foreign: dict[int | str, str] = {}
         for fields in reading.records:
             try:
-                found.append(structure(CommandRecord, fields))
-            except CodecError:  # a sound line of another shape: some later version's
-                continue
+                found.append(record_in(fields))
+            except CodecError as error:  # a sound line of another shape: a later version's
+                name = f"seq {shorten(repr(fields.get('seq')))}"
+                foreign[name] = f"{name}: {error}"
+        self._report(foreign)
+        if not foreign and not reading.damaged_count:
+            self._report_gaps(found)
         return found
 
-    def _report(self, damaged: Sequence[Damaged]) -> None:
-        """Say in the log which lines are passed over, each once; they stay in the ledger."""
-        new = [each for each in damaged if each.start not in self._told]
+    def _report_gaps(self, records: Sequence[CommandRecord]) -> None:
+        """Log numbers that no record has, each gap once."""
+        for before, after in pairwise(records):
+            if after.seq == before.seq + 1 or len(self._gaps) >= MAX_TOLD:
+                continue
+            if after.seq not in self._gaps:
+                self._gaps[after.seq] = None
+                log.warning(
+                    "records missing", file=shown(self._ledger), after=before.seq, before=after.seq
+                )
+
+    def _report(self, skipped: Mapping[int | str, str]) -> None:
+        """Log which lines are skipped, each once; they stay in the ledger."""
+        new = [key for key in skipped if key not in self._told]
         if new and len(self._told) < MAX_TOLD:
-            self._told.update(dict.fromkeys(each.start for each in new))
-            where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in new[:SHOWN]]
+            self._told.update(dict.fromkeys(new))
+            where = [skipped[key] for key in new[:SHOWN]]
             log.warning(
                 "damaged lines skipped", file=shown(self._ledger), lines=len(new), where=where
             )
+
+
+def _described(damaged: Damaged) -> str:
+    return f"bytes {damaged.start} to {damaged.end}: {damaged.reason}"

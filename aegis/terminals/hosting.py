@@ -15,6 +15,7 @@ import trio
 from actors import Actor, ActorStopped, ChildSpec, Reply, Request, SupervisorSpec
 from aegis.errors import AlreadyExists
 from aegis.journal.flusher import Flusher
+from aegis.path_text import path_of_text
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import Done
 from aegis.terminals.process_groups import GroupScan
@@ -41,6 +42,8 @@ class Started:
 @attrs.frozen(kw_only=True)
 class StartTerminal(Request[Started]):
     """Start the actors of a terminal over its files, which are in ``directory``, and a shell.
+
+    ``directory`` is text as ``aegis.path_text`` makes it.
 
     Refused with the sentence that is told to whoever spawns it.
     """
@@ -141,7 +144,7 @@ class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
         self.context.start_soon(self._start_and_answer, request, self.defer(request))
 
     async def _start_and_answer(self, request: StartTerminal, reply: Reply[Started]) -> None:
-        settings, files = request.settings, TerminalFiles(Path(request.directory))
+        settings, files = request.settings, TerminalFiles(Path(path_of_text(request.directory)))
         try:
             front = await self._subtrees.start(settings, files)
             reply.send(Started(front=front.path))

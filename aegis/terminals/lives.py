@@ -18,8 +18,9 @@ import trio
 
 from actors import ActorStopped, AskError, Ref, describe
 from aegis.errors import AegisError, StorageError
-from aegis.journal.disk import storage_error
+from aegis.journal.disk import is_there, shown, storage_error
 from aegis.journal.flusher import Flusher
+from aegis.path_text import text_of_path
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults, purging
@@ -34,7 +35,12 @@ from aegis.terminals.moving import Mover
 from aegis.terminals.placed_subtrees import PlacedSubtrees, PlaceLost
 from aegis.terminals.placement import NoPlace
 from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.restoring import check_can_start, resaved_settings, restored_settings
+from aegis.terminals.restoring import (
+    check_can_start,
+    life_without_meta,
+    resaved_settings,
+    restored_settings,
+)
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.spawning import (
     check_descriptors,
@@ -47,6 +53,9 @@ from aegis.terminals.workspace import Workspace
 log = structlog.get_logger("aegis.terminals")
 
 END_TIMEOUT_S = 5.0
+
+SHOWN_NAMES = 20
+"""Of many terminals, so many are named in the log."""
 
 RESTORED_AT_ONCE = 16
 """More at once gain nothing: each has its settings read, its ledger opened and a shell started."""
@@ -113,6 +122,25 @@ class Lives:
         return [each for each in known if is_name(each)]
 
     # Beginning.
+
+    def report_missing_workspace(self) -> None:
+        """Log which terminals have a ledger, though no file tells which of them were open.
+
+        Before its first terminal a root has neither. Blocks.
+        """
+        names = []
+        with contextlib.suppress(StorageError, OSError):
+            names = list(filter(self._has_ledger, self.known_names()))
+        if names:
+            log.warning(
+                "workspace file missing",
+                file=shown(self.workspace.path),
+                not_restored=sorted(names)[:SHOWN_NAMES],
+                number=len(names),
+            )
+
+    def _has_ledger(self, name: str) -> bool:
+        return is_there(self.flusher.disk, TerminalFiles(self.directory / name).ledger)
 
     async def find_open(self) -> None:
         """The owner has crashed: learn which terminals go on without it."""
@@ -214,6 +242,9 @@ class Lives:
     def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
         before = load_settings(self.flusher.disk, files, self.root)
         settings = make_settings(request, self.root, before)
+        if before is None and self.flusher.disk.is_directory(files.directory):
+            life = life_without_meta(files, self.flusher)
+            settings = attrs.evolve(settings, life=life)
         save_settings(self.flusher.disk, files, settings)
         return settings
 
@@ -288,7 +319,7 @@ class Lives:
         except StorageError:  # they are found by their cookies all the same
             files = TerminalFiles(self.directory / name)
         disk = self.flusher.disk
-        return await end_what_is_left(str(self.root), name, files.shell, self.scan, disk)
+        return await end_what_is_left(text_of_path(self.root), name, files.shell, self.scan, disk)
 
     async def end_all(self) -> None:
         """The daemon stops; the terminals stay in the workspace."""

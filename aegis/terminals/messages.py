@@ -235,7 +235,8 @@ class CommandStarted:
 class CommandEnded:
     """The command that began at ``raw_start`` has ended.
 
-    ``typed`` is the text of a typed command, as far as it is known. ``end`` is ``lost`` when the
+    ``typed`` is the text of a typed command; None if it is not known, for the reason in
+    ``untyped``. ``end`` is ``lost`` when the
     shell showed a prompt without saying how the command ended. ``incomplete``: the rest of the
     submitted text could not be read to its end and was interrupted.
     """
@@ -244,6 +245,7 @@ class CommandEnded:
     exit: int | None
     end: Literal["exited", "lost"]
     typed: str | None
+    untyped: str | None = None
     incomplete: bool
     output: CapturedOutput
     finished_at: str

@@ -9,6 +9,7 @@ import attrs
 from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line
+from aegis.path_text import path_of_text, text_of_path
 from aegis.terminals.aside import set_aside
 from aegis.terminals.settings import (
     META_VERSION,
@@ -39,7 +40,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
             f"{shown(files.meta)} is of version {version}, made by a newer aegis-actors: upgrade "
             "this one"
         )
-    settings = settings_from_meta(fields, str(root))
+    settings = settings_from_meta(fields, text_of_path(root))
     if settings is None:
         set_aside(disk, files.meta, data, "it does not hold the settings of a terminal")
     return settings
@@ -48,7 +49,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
 def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) -> TerminalSettings:
     """``given`` with the size that was set since; as it is where the file cannot be read."""
     try:
-        saved = load_settings(disk, files, Path(given.root))
+        saved = load_settings(disk, files, Path(path_of_text(given.root)))
     except (AegisError, OSError):
         return given
     return given if saved is None else attrs.evolve(given, rows=saved.rows, cols=saved.cols)

@@ -30,7 +30,8 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 class Wake:
     """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it.
 
-    ``cmd``, as much of it as patterns are searched for in, and ``failed`` decide who wants it.
+    ``cmd`` and ``failed`` decide who wants it. ``cmd`` is None if it is not known, or longer than
+    patterns are searched for in.
     """
 
     seq: int
@@ -52,13 +53,19 @@ def wake_of(record: CommandRecord) -> Wake:
         writer=handle_of(record.writer),
         body=wake_body(record),
         timestamp=record.finished_at or record.started_at,
-        cmd=None if record.cmd is None else record.cmd[:MAX_TEXT_CHARS],
+        cmd=None if len(record.cmd or "") > MAX_TEXT_CHARS else record.cmd,
         failed=record.exit != 0,
     )
 
 
 def wake_delivery(
-    wake: Wake, terminal: str, life: str, handle: str, after: int | None = None
+    wake: Wake,
+    terminal: str,
+    life: str,
+    handle: str,
+    after: int | None = None,
+    *,
+    defer_sync: bool = False,
 ) -> Deliver:
     """The delivery of ``wake`` to the inbox of ``handle``; the same message at each try.
 
@@ -71,6 +78,7 @@ def wake_delivery(
         body=wake.body,
         timestamp=wake.timestamp,
         after=None if after is None else wake_id(terminal, life, after, handle),
+        defer_sync=defer_sync,
     )
 
 
@@ -81,7 +89,7 @@ def wake_sender(terminal: str) -> str:
 
 def wake_body(record: CommandRecord) -> str:
     """The message below its header: command, outcome, the last lines of the output."""
-    lines = [f"$ {_command(record.cmd)} · run by {record.writer}", _outcome(record)]
+    lines = [f"$ {_command(record)} · run by {record.writer}", _outcome(record)]
     if record.stdout.strip():
         lines += ["──", *_last_lines(record.stdout, STDOUT_LINES)]
     if record.stderr.strip():
@@ -100,11 +108,11 @@ def _outcome(record: CommandRecord) -> str:
     return " · ".join(parts)
 
 
-def _command(cmd: str | None) -> str:
-    """``cmd`` on one line; its further lines are counted."""
-    if cmd is None:
-        return "?"
-    first, *others = cmd.strip("\r\n").split("\n")
+def _command(record: CommandRecord) -> str:
+    """The command on one line; its further lines are counted."""
+    if record.cmd is None:
+        return "?" if record.cmd_reason is None else f"? ({record.cmd_reason})"
+    first, *others = record.cmd.strip("\r\n").split("\n")
     more = f" …(+{len(others)} line{'s' if len(others) > 1 else ''})" if others else ""
     return _shown(first, MAX_COMMAND_CHARS - len(more)) + more
 

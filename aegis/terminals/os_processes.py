@@ -12,6 +12,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from aegis.path_text import path_of_text
 from aegis.terminals import foreground, pty, whereabouts
 from aegis.terminals.process_groups import look_at_groups
 from aegis.terminals.process_host import Groups, Program, ProgramImage, Target
@@ -48,7 +49,7 @@ class OsProcessHost:
     ) -> pty.PtyProcess:
         """As ``pty.open_pty_process``."""
         return await pty.open_pty_process(
-            argv, cwd=cwd, env=env, rows=rows, cols=cols, open_files=open_files
+            argv, cwd=path_of_text(cwd), env=env, rows=rows, cols=cols, open_files=open_files
         )
 
     def startup_directory(self, terminal: Path) -> Path:

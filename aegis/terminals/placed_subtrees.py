@@ -14,6 +14,7 @@ import trio
 
 from actors import ActorStopped, AskDeadline, AskError, Ref
 from aegis.errors import Unavailable
+from aegis.path_text import text_of_path
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
 from aegis.terminals.asking import ask_again
@@ -170,7 +171,7 @@ class PlacedSubtrees:
         lost = PlaceLost(f"node {node!r} died while it started terminal {name!r}; try again")
         if host is None:
             raise lost
-        request = StartTerminal(settings=settings, directory=str(files.directory))
+        request = StartTerminal(settings=settings, directory=text_of_path(files.directory))
         try:
             await host.ask(request, timeout=START_TIMEOUT_S)
         except AskDeadline:

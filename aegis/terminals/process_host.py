@@ -168,7 +168,7 @@ class ProcessHost(Protocol):
         """What a process runs since its last exec; None if that cannot be known."""
 
     def directory_of(self, pid: int) -> str | None:
-        """The working directory of a process; None if it is gone or somebody else's."""
+        """As ``whereabouts.directory_of``."""
 
     def current_boot(self) -> str:
         """What tells this boot of the machine from all others."""

@@ -26,6 +26,7 @@ from typing import NoReturn
 import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
+from aegis.path_text import text_of_path
 from aegis.terminals.line_length import LineEnds
 from aegis.terminals.process_host import LineDiscipline
 
@@ -117,7 +118,7 @@ async def _start(
 
 def _start_error(error: OSError, cwd: str) -> AegisError:
     if error.filename == cwd:
-        return InvalidRequest(f"cwd {cwd!r} cannot be used: {_reason(error)}")
+        return InvalidRequest(f"cwd {text_of_path(cwd)!r} cannot be used: {_reason(error)}")
     if error.errno == errno.E2BIG:
         return InvalidRequest("the environment is too long for the system: pass fewer variables")
     return Unavailable(f"no process can be started now: {_reason(error)}")
@@ -133,7 +134,8 @@ def _check_program(program: str, cwd: str, env: Mapping[str, str]) -> None:
         found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found is None:
         raise InvalidRequest(
-            f"shell {program!r} is not an executable file: give a path, or a name found in PATH"
+            f"shell {text_of_path(program)!r} is not an executable file: give a path, or a name "
+            "found in PATH"
         )
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import CommandStarted
+from aegis.terminals.shells.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
+
+_UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
 
 
 @attrs.frozen(kw_only=True)
@@ -94,7 +99,7 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
                 seq=seq,
                 cmd=cmd,
                 writer=writer,
-                cwd=cwd,
+                cwd=None if cwd is None else text_of_path(cwd),
                 started_at=started_at,
                 moment_s=None,
                 raw_start=raw_start,
@@ -115,6 +120,12 @@ def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
         return []
     commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
     return [command for command in commands if command is not None]
+
+
+def given_before(fields: Mapping[str, object]) -> int:
+    """The highest number that was given, as the note says; -1 if it does not."""
+    following = fields.get("next")
+    return following - 1 if type(following) is int else -1
 
 
 def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
@@ -166,8 +177,10 @@ def unfinished_record(
     return _record(command, output, raw_end=raw_end, timed_out=command.timed_out, needs_input=needs)
 
 
-def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) -> CommandRecord:
-    """The one final record of a command."""
+def final_record(
+    command: InFlight, output: CapturedOutput, outcome: Outcome, untyped: str | None = None
+) -> CommandRecord:
+    """The one final record of a command. ``untyped``: why its text is not known, if it is not."""
     return _record(
         command,
         output,
@@ -177,6 +190,7 @@ def final_record(command: InFlight, output: CapturedOutput, outcome: Outcome) ->
         duration_s=outcome.duration_s,
         raw_end=outcome.raw_end,
         timed_out=command.timed_out,
+        untyped=untyped,
     )
 
 
@@ -211,6 +225,16 @@ def record_line(record: CommandRecord) -> bytes:
     return encode_line(attrs.asdict(record, recurse=False))
 
 
+def record_in(fields: Mapping[str, Any]) -> CommandRecord:
+    """Return the record that a line of a ledger holds. Raises ``CodecError``.
+
+    An earlier version wrote a directory that is not UTF-8 as Python has it from the system.
+    """
+    cwd = fields.get("cwd")
+    given = {**fields, "cwd": text_of_path(cwd)} if isinstance(cwd, str) else fields
+    return structure(CommandRecord, given)
+
+
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
     """The final record of a submission that was shown as running and never began."""
     outcome = outcome_of(
@@ -235,6 +259,7 @@ def _record(
     finished_at: str | None = None,
     duration_s: float | None = None,
     needs_input: NeedsInput | None = None,
+    untyped: str | None = None,
 ) -> CommandRecord:
     return CommandRecord(
         seq=command.seq,
@@ -255,6 +280,7 @@ def _record(
         raw_end=raw_end,
         needs_input=needs_input,
         end=end,
+        cmd_reason=None if command.cmd is not None else untyped or _UNTYPED.get(end, SHELL_ENDED),
     )
 
 

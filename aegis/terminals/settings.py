@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from aegis.path_text import text_of_path
 from aegis.protocol.terminals import StandardError
 
 META_VERSION = 1
@@ -19,6 +20,7 @@ class TerminalSettings:
 
     ``life`` is new for every first spawn of a name, so that ids made from it never repeat after a
     purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root directory.
+    ``shell``, ``cwd`` and ``root`` are paths as text that UTF-8 can carry (``aegis.path_text``).
     ``stderr`` tells whether standard error of a submitted command comes apart.
     """
 
@@ -64,8 +66,8 @@ def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings
             return TerminalSettings(
                 name=name,
                 life=life,
-                shell=shell,
-                cwd=cwd,
+                shell=text_of_path(shell),  # an older version kept lone surrogates
+                cwd=text_of_path(cwd),
                 env=env,
                 cols=cols,
                 rows=rows,

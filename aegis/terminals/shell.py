@@ -44,7 +44,7 @@ from aegis.terminals.signalling import signal_front
 from aegis.terminals.starting import Starter
 from aegis.terminals.tracker import Tracker
 from aegis.terminals.tty_watch import TtyWatch
-from aegis.terminals.whereabouts import first_directory
+from aegis.terminals.whereabouts import REMOVED, first_directory
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -221,11 +221,11 @@ class Shell(Actor[ShellMessage]):
             self._running.watch.rearming.answered()
 
     def working_directory(self) -> str | None:
-        """Where the shell is now; the last that was known if that cannot be told."""
+        """Where the shell is now, or was when last seen; None if that directory was removed."""
         running = self._running
-        if running is not None:
-            self._cwd = self._host.directory_of(running.process.pid) or self._cwd
-        return self._cwd
+        found = None if running is None else self._host.directory_of(running.process.pid)
+        self._cwd = found or self._cwd
+        return None if found == REMOVED else self._cwd
 
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""

@@ -18,7 +18,7 @@ class ShellSide(Protocol):
         """The hook has shown its first prompt since the start, or since it was read anew."""
 
     def working_directory(self) -> str | None:
-        """Where the shell is now."""
+        """Where the shell is now; None if that directory was removed."""
 
     def is_in_front(self) -> bool:
         """Whether the shell itself would read what is typed, as far as can be known."""

@@ -14,6 +14,7 @@ from aegis.directories import find_directory
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.journal.disk import storage_error
 from aegis.names import shorten
+from aegis.path_text import path_of_text, text_of_path
 from aegis.protocol.terminals import DEFAULT_COLS, DEFAULT_ROWS, SpawnTerminal
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shells.choice import can_separate, is_supported
@@ -22,12 +23,14 @@ from aegis.terminals.shells.choice import can_separate, is_supported
 def find_shell(asked: str | None) -> str:
     """The path of the shell to start: ``asked``, else $SHELL, else bash.
 
+    Both are text as ``aegis.path_text`` makes it.
+
     Any program may be asked for. A $SHELL that keeps no marks (``is_supported``) is left for bash.
     Raises ``InvalidRequest`` if there is no such program.
     """
     default = os.environ.get("SHELL", "")
     wanted = (default if is_supported(default) else "bash") if asked is None else asked
-    path = shutil.which(wanted)
+    path = shutil.which(path_of_text(wanted))
     if path is None and asked is None:
         path = shutil.which("bash")
     if path is None:
@@ -35,12 +38,12 @@ def find_shell(asked: str | None) -> str:
             f"aegis_term_spawn: shell {shorten(wanted)!r} is no executable program; give the path "
             "of a shell, or leave it out for bash"
         )
-    return str(Path(path).absolute())
+    return text_of_path(Path(path).absolute())
 
 
 def check_can_separate(shell: str) -> None:
     """Raise ``InvalidRequest`` unless standard error of this shell's commands can be told apart."""
-    if not can_separate(shell):
+    if not can_separate(path_of_text(shell)):
         raise InvalidRequest(
             f"aegis_term_spawn: stderr 'separate' needs bash or zsh, not {shorten(shell)!r}: leave "
             "stderr out, or spawn the terminal with shell 'bash'"
@@ -92,7 +95,7 @@ def make_settings(
         rows=request.rows,
         stderr=request.stderr,
         started_at=utc_now(),
-        root=str(root),
+        root=text_of_path(root),
     )
 
 
@@ -101,13 +104,13 @@ def default_settings(name: str, root: Path) -> TerminalSettings:
     return TerminalSettings(
         name=name,
         life=new_life(),
-        shell=shutil.which("bash") or "bash",
-        cwd=str(root),
+        shell=text_of_path(shutil.which("bash") or "bash"),
+        cwd=text_of_path(root),
         env={},
         cols=DEFAULT_COLS,
         rows=DEFAULT_ROWS,
         started_at=utc_now(),
-        root=str(root),
+        root=text_of_path(root),
     )
 
 

@@ -12,6 +12,7 @@ from aegis.protocol.naming import LOCAL_NODE
 from aegis.terminals import messages as msg
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.settings import TerminalSettings
+from aegis.terminals.whereabouts import REMOVED
 
 
 @attrs.define(eq=False)
@@ -88,7 +89,7 @@ class Standing:
             name=self.settings.name,
             pid=self.pid,
             shell=self.settings.shell,
-            cwd=self.reported or self._shell_directory() or self.cwd,
+            cwd=self.reported or self._directory(),
             started_at=self.settings.started_at,
             cols=self.settings.cols,
             rows=self.settings.rows,
@@ -102,9 +103,13 @@ class Standing:
             stderr=self.settings.stderr,
         )
 
-    def _shell_directory(self) -> str | None:
-        """Where the shell is now: a command may have changed it, and its prompt is yet to come."""
-        return None if self.pid is None else self.host.directory_of(self.pid)
+    def _directory(self) -> str | None:
+        """Where the shell is now: a command may have changed it, and its prompt is yet to come.
+
+        None if that directory was removed.
+        """
+        found = None if self.pid is None else self.host.directory_of(self.pid)
+        return None if found == REMOVED else found or self.cwd
 
 
 class PromptWaiters:

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from aegis.journal.disk import Disk, storage_error
+from aegis.path_text import path_of_text
 from aegis.terminals import faults
 from aegis.terminals.cleaning import Cleaner
 from aegis.terminals.environment import shell_environment
@@ -108,7 +109,7 @@ class Starter:
         """What the shell reads, and the note that it comes."""
         directory = self.host.startup_directory(self.files.directory)
         try:
-            adapter = prepare_shell(self.settings.shell, directory, error_tty)
+            adapter = prepare_shell(path_of_text(self.settings.shell), directory, error_tty)
             save_shell(self.disk, self.files.shell, note_of(self.host, None, cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error

@@ -2,17 +2,22 @@
 
 What ``subscribers.json`` holds, as the fields of a note:
 
-    {"subscribers": [{"handle": "pm", "confirmed": 41, "pattern": "pytest", "only_failures": true}]}
+    {"life": "5f3a…", "subscribers": [
+      {"handle": "pm", "confirmed": 41, "pattern": "pytest", "only_failures": true}]}
 
 ``confirmed`` is the highest ``seq`` such that the inbox of ``handle`` has confirmed this record and
 all before it, as far as they concern it. Without ``pattern`` and ``only_failures`` every record
 concerns it. Where these were changed while older records were still owed, ``earlier`` lists what
 was asked for before, the oldest first; ``[{"until": 40}]``: all records up to 40. Further keys of
 an entry are passed over.
+
+``life`` is the life id of the terminal, which is part of the ids of its wakes. If ``meta.json`` is
+lost the id is taken from here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +26,11 @@ import attrs
 from aegis.errors import AegisError, Unavailable
 from aegis.protocol.naming import is_name, name_key
 from aegis.terminals.patterns import Pattern
+
+NO_LIFE = "lost"
+"""In the place of a life id that nobody knows any more: that of no terminal."""
+
+_LIFE = re.compile(r"[0-9A-Za-z]{1,64}")
 
 MAX_SUBSCRIBERS = 256
 """Handles that may subscribe to one terminal."""
@@ -33,7 +43,8 @@ MAX_EARLIER = 3
 class Filter:
     """What a subscriber wants to be told of; without arguments, of every record.
 
-    ``pattern`` is searched for in ``cmd``, and a command whose text is not known has no match.
+    ``pattern`` is searched for in ``cmd``. A command whose text is not known, or is longer than is
+    searched, passes.
     ``only_failures``: only what did not end with exit 0; an exit that is not known is a failure.
     """
 
@@ -104,9 +115,13 @@ class Subscription:
 
 @attrs.frozen
 class Subscriptions:
-    """All subscribers of one terminal, by the key of their handle; never changed in place."""
+    """All subscribers of one terminal, by the key of their handle; never changed in place.
+
+    ``life`` is the terminal's; empty where an earlier version did not store it.
+    """
 
     by_key: Mapping[str, Subscription] = attrs.field(factory=dict)
+    life: str = ""
 
     def __contains__(self, handle: str) -> bool:
         return name_key(handle) in self.by_key
@@ -132,29 +147,40 @@ class Subscriptions:
         key = name_key(handle)
         before = self.by_key.get(key)
         if before is not None:
-            return Subscriptions({**self.by_key, key: before.changed(wanted, last_seq)})
+            return self._with({**self.by_key, key: before.changed(wanted, last_seq)})
         if len(self) >= MAX_SUBSCRIBERS:
             raise Unavailable(
                 f"aegis_term_subscribe: {MAX_SUBSCRIBERS} handles subscribe to this terminal "
                 "already; one of them must aegis_term_unsubscribe first"
             )
         new = Subscription(handle=handle, confirmed=last_seq, filter=wanted)
-        return Subscriptions({**self.by_key, key: new})
+        return self._with({**self.by_key, key: new})
 
     def unsubscribed(self, handle: str) -> Subscriptions:
         """Without ``handle``."""
         key = name_key(handle)
-        return Subscriptions({each: who for each, who in self.by_key.items() if each != key})
+        return self._with({each: who for each, who in self.by_key.items() if each != key})
 
     def confirmed(self, seqs: Mapping[str, int]) -> Subscriptions:
         """With what each was told by now, by key; it never goes back."""
-        return Subscriptions(
-            {key: who.reached(seqs.get(key, -1)) for key, who in self.by_key.items()}
-        )
+        return self._with({key: who.reached(seqs.get(key, -1)) for key, who in self.by_key.items()})
+
+    def in_life(self, life: str, last_seq: int) -> Subscriptions:
+        """Return the subscriptions of the terminal's life ``life``, whose newest record is known.
+
+        Where they are of another life, nobody is owed what that one recorded: it would come again,
+        under other ids.
+        """
+        is_same = self.life in ("", life)
+        now = self if is_same else self.confirmed(dict.fromkeys(self.by_key, last_seq))
+        return attrs.evolve(now, life=life)
 
     def stored(self) -> dict[str, object]:
         """The fields of the note."""
-        return {"subscribers": [each.stored() for each in self.by_key.values()]}
+        return {"life": self.life, "subscribers": [each.stored() for each in self.by_key.values()]}
+
+    def _with(self, by_key: Mapping[str, Subscription]) -> Subscriptions:
+        return Subscriptions(by_key, self.life)
 
 
 def restored(fields: Mapping[str, object] | None) -> tuple[Subscriptions, int]:
@@ -168,7 +194,14 @@ def restored(fields: Mapping[str, object] | None) -> tuple[Subscriptions, int]:
     found = [_subscription(entry) for entry in entries[:MAX_SUBSCRIBERS]]
     good = [each for each, _ in filter(None, found)]
     sound = sum(is_sound for _, is_sound in filter(None, found))
-    return Subscriptions({name_key(each.handle): each for each in good}), len(entries) - sound
+    by_key = {name_key(each.handle): each for each in good}
+    return Subscriptions(by_key, stored_life(fields) or ""), len(entries) - sound
+
+
+def stored_life(fields: Mapping[str, object] | None) -> str | None:
+    """The life of the terminal that the note was written in; None if it does not say."""
+    life = None if fields is None else fields.get("life")
+    return life if isinstance(life, str) and _LIFE.fullmatch(life) else None
 
 
 def _subscription(entry: Any) -> tuple[Subscription, bool] | None:

@@ -11,6 +11,7 @@ are gone was killed with them; what the present one still does, or did unheard, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import structlog
@@ -19,7 +20,6 @@ from actors import Down, Ref, Reply
 from aegis.announcing import announce
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import Note
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
@@ -29,13 +29,15 @@ from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
 from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
+from aegis.terminals.aside import open_note
 from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
 from aegis.terminals.displaced import last_begun
-from aegis.terminals.flight import Flight, heard_up_to
+from aegis.terminals.flight import Flight
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
+from aegis.terminals.news import heard_up_to
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.recorder import Recorder, synced_end
@@ -96,7 +98,7 @@ class Terminal(Front):
         self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
         self._history.end = await synced_end(self._writer)
         self._last_record, given = self._history.last()
-        note = Note.open(self._files.note, self._flusher)
+        note = open_note(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
         for lacking in self._flight.unrecorded()[:1]:
             self._wakes.expect(lacking.seq)
@@ -119,7 +121,9 @@ class Terminal(Front):
             self.context.system, self._standing, self._flight, self._wakes, self._info
         )
         self._shell.tell(msg.Introduce())
-        self._wakes.start(self.context.start_soon)
+        self._wakes.start(
+            self.context.start_soon, partial(self.context.system.registry.find, "inbox")
+        )
         announce(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
@@ -151,7 +155,8 @@ class Terminal(Front):
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
                 reply = self.defer(message)
-                self._once_recovered(lambda: self._read(message, reply))
+                answer = partial(self._history.answer, message, reply)
+                self._once_recovered(lambda: self.context.start_soon(answer))
             case out.ReadOutput():
                 self._read_output(message)
             case out.WaitTerminal():
@@ -337,15 +342,12 @@ class Terminal(Front):
             raw_end=news.raw_end,
         )
         self._flight.finished(command.seq, outcome)
-        self._recorder.append(final_record(command, news.output, outcome), call)
+        untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
+        self._recorder.append(final_record(command, news.output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
-        if self._runs.failed(news):
-            self._give_up(news.call)
-
-    def _give_up(self, number: int) -> None:
-        """A submission whose number was shown did not run after all: no other may have it."""
-        ended = self._flight.end_submitted(number)
+        """It did not run. No other command may have its number if that was shown."""
+        ended = self._flight.end_submitted(news.call) if self._runs.failed(news) else None
         if ended is not None:
             self._recorder.append_lost(ended[0])
 
@@ -389,9 +391,6 @@ class Terminal(Front):
         early, self._early = self._early, []
         for answer in early:
             answer()
-
-    def _read(self, request: api.ReadRecords, reply: Reply[api.RecordList]) -> None:
-        self.context.start_soon(self._history.answer, request, reply)
 
     def _read_output(self, request: out.ReadOutput) -> None:
         if request.seq is None:

@@ -19,10 +19,11 @@ from aegis.terminals import boundaries as bd
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.apart import ErrorText
-from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_line
+from aegis.terminals.capture import CapturedOutput, without_first_line_feed, without_last_lines
 from aegis.terminals.command_news import command_ended, command_started, nothing_ran
 from aegis.terminals.greeting import Greeting
 from aegis.terminals.incoming import Incoming
+from aegis.terminals.keyed_line import KeyedLines
 from aegis.terminals.observer import OutputObserver
 from aegis.terminals.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.printed import Printed
@@ -66,6 +67,7 @@ class Tracker:
         self._incomplete = False
         self._drops: Iterator[bytes] = iter(())
         self._has_echo = False
+        self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
         self._told_typing: str | None = None
@@ -145,7 +147,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_line(self.output_so_far())
+        self._rearmed = without_last_lines(self.output_so_far())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -185,6 +187,7 @@ class Tracker:
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
+        self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
         self._happened(self._boundaries.keys(writer, data))
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
@@ -198,10 +201,7 @@ class Tracker:
         return self._incoming.held_bytes
 
     def look_again(self) -> None:
-        """Time has passed. What is still not answered was read by a program.
-
-        Keys that waited for a submission to be read go out; a probe is sent once more.
-        """
+        """Time has passed: keys that were held back go out, and a probe is sent once more."""
         self._incoming.release()
         self._tell_typing()
         self._take(self._streams.overdue(trio.current_time()))
@@ -297,12 +297,14 @@ class Tracker:
     def _refuse(self, submission: msg.Submit) -> None:
         self._pending = None
         self._tell_typing()
-        at_prompt = self._boundaries.phase is bd.Phase.PROMPT
-        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=at_prompt))
+        is_prompt = self._boundaries.phase is bd.Phase.PROMPT
+        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
             self._answers_anew()
+        if mark.kind == "D":
+            self._keyed.ended()
         before = self._visible.show(mark.visible)
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
@@ -338,6 +340,7 @@ class Tracker:
     def _started(self, begun: bd.Started) -> None:
         faults.START_MARK_AFTER.hit()
         self.editor_answered = None
+        self._keyed.began()
         self._has_echo = not (begun.submitted or self.adapter.tells_starts)
         if not self._has_echo:
             self.printed.begin()
@@ -350,12 +353,11 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
-        if ended.behind_prompt:
-            output = without_last_line(output)
-        typed = None if ended.history is None else self.adapter.read_typed(ended.history)
+        output = without_last_lines(output, ended.behind_prompt)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
+            typed = self._keyed.text_of(ended, self.adapter)
             self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
         self._tell(
             command_ended(
@@ -406,8 +408,7 @@ class Tracker:
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
             self._send(self._pending)
         elif self._pending is not None:
-            # Not another probe at once: the answer to the first may still come, and say nothing
-            # of what was typed behind it.
+            # Not another probe at once: the first may be answered, before what was typed behind it.
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
@@ -436,12 +437,11 @@ class Tracker:
     def _tell_directory(self) -> None:
         """Tell what a program has reported; of the shell at its prompt the system knows better."""
         reported = self.reports.take()
-        if reported is None:
-            return
         is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
-        if is_prompt:
-            reported = self.cwd = self._shell.working_directory() or reported
-        self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
+        if reported is not None and is_prompt:
+            reported = self.cwd = self._shell.working_directory()
+        if reported is not None:  # a removed directory is none, whatever the prompt reports
+            self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
     def _tell_typing(self) -> None:
         if self._boundaries.typing != self._told_typing:

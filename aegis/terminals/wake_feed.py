@@ -8,7 +8,6 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.bell import Bell
 from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_of
 
@@ -42,23 +41,26 @@ class WakeFeed:
         self._recent: list[Wake] = []
         self._chars = 0
         self._floor = -1  # every later record is among the recent
-        self._news = Bell()
         self.last = -1
 
     def begin(self, last_seq: int) -> None:
         """A life begins: everything up to ``last_seq`` is in the ledger."""
         self.last = self._floor = last_seq
 
-    def add(self, record: CommandRecord, *, is_wanted: bool) -> None:
-        """One more is in the ledger, synced. ``is_wanted``: somebody subscribes."""
-        if is_wanted and record.seq == self.last + 1:
-            self._keep(wake_of(record))
+    def add(self, record: CommandRecord, *, is_wanted: bool) -> Wake | None:
+        """One more is in the ledger, synced. ``is_wanted``: somebody subscribes.
+
+        Returns its wake where it follows the record before it and is wanted.
+        """
+        wake = wake_of(record) if is_wanted and record.seq == self.last + 1 else None
+        if wake is not None:
+            self._keep(wake)
         else:  # the ledger may hold what was not heard of here
             self._recent.clear()
             self._chars = 0
             self._floor = max(self.last, record.seq)
         self.last = max(self.last, record.seq)
-        self._news.ring()
+        return wake
 
     def _keep(self, wake: Wake) -> None:
         self._recent.append(wake)
@@ -67,11 +69,6 @@ class WakeFeed:
             oldest = self._recent.pop(0)
             self._chars -= len(oldest.cmd or "")
             self._floor = oldest.seq
-
-    async def wait_beyond(self, seq: int) -> None:
-        """Wait until there is a record after ``seq``."""
-        while self.last <= seq:
-            await self._news.wait()
 
     async def page_after(self, seq: int, start: int | None) -> Page:
         """The wakes that follow ``seq``; ``start`` is the ``next_start`` of the page before.

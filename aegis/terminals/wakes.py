@@ -1,7 +1,8 @@
 """``Wakes``: the subscribers of one terminal, kept on disk, and what each was told.
 
 Who subscribes is answered when that is synced. How far each was told is written without a sync:
-should it be lost, some wakes are sent again, and the inbox drops them by their ids.
+should it be lost, some wakes are sent again, and the inbox drops them by their ids. It is written
+once the inbox has synced its wakes: when it is read, and when this terminal is closed.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import trio
 from actors import Ref, Reply
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.journal.note import Note
 from aegis.protocol.inboxes import Deliver, Receipt
+from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
+from aegis.terminals.aside import open_note
 from aegis.terminals.bell import Bell
-from aegis.terminals.courier import Courier
+from aegis.terminals.courier import Courier, Inbox
 from aegis.terminals.history import History
 from aegis.terminals.notification import Wake, wake_delivery
 from aegis.terminals.patterns import Pattern
@@ -52,6 +54,13 @@ Change = Callable[[Subscriptions], Subscriptions]
 StartSoon = Callable[..., object]
 """Starts a helper task that ends with the life of its owner, like ``Context.start_soon``."""
 
+FindInbox = Callable[[str], Inbox | None]
+"""Finds the running inbox of a handle's key, if it is in this process."""
+
+
+def no_inbox(_: str) -> None:
+    """No inbox is in this process."""
+
 
 class Wakes:
     """Tells the subscribers of a terminal what has finished there."""
@@ -79,6 +88,7 @@ class Wakes:
         self._is_unsaved = False
         self._cannot_save = False
         self._is_saving = False
+        self._is_settling = False
         self._is_closed = False
 
     # The life of a terminal's front.
@@ -90,15 +100,20 @@ class Wakes:
         synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if
         somebody was told of records that the ledger does not have any more.
         """
-        self._note = Note.open(self._files.subscribers, self._flusher)
+        self._note = open_note(self._files.subscribers, self._flusher)
         await self._note.confirm()
-        self._subscriptions, damaged = restored(self._note.load())
-        self._on_disk = self._subscriptions
+        self._on_disk, damaged = restored(self._note.load())
         if self._note.damaged or damaged:
-            log.error("subscribers damaged", terminal=self._name, kept=self._subscriptions.handles)
+            handles = self._on_disk.handles
+            log.warning("subscribers damaged", terminal=self._name, kept=handles)
+        self._subscriptions = self._on_disk.in_life(
+            self._life, max(last_seq, self._on_disk.highest)
+        )
+        if self._on_disk.life not in ("", self._life):
+            log.warning("terminal has another life id", terminal=self._name, life=self._life)
         told = self._subscriptions.highest
         if told > last_seq:
-            log.error("ledger lost records", terminal=self._name, ends=last_seq, told=told)
+            log.warning("ledger lost records", terminal=self._name, ends=last_seq, told=told)
         highest = max(last_seq, told)
         self._feed.begin(highest)
         return highest
@@ -111,9 +126,10 @@ class Wakes:
         """
         self._feed.begin(min(self._feed.last, seq - 1))
 
-    def start(self, start_soon: StartSoon) -> None:
+    def start(self, start_soon: StartSoon, find_inbox: FindInbox = no_inbox) -> None:
         """Begin to tell what is owed, in helper tasks."""
         self._start_soon = start_soon
+        self._find_running = find_inbox
         self._match_couriers()
 
     async def close(self) -> None:
@@ -157,6 +173,7 @@ class Wakes:
             reply.fail(error)
             return
         self._change(
+            handle,
             lambda before: before.subscribed(handle, last, wanted),
             reply,
             lambda: Subscribed(subscribers=self.subscribers),
@@ -164,15 +181,17 @@ class Wakes:
 
     def unsubscribe(self, handle: str, reply: Reply[Done]) -> None:
         """Wake ``handle`` no more; what it is still owed is dropped. Answered likewise."""
-        self._change(lambda before: before.unsubscribed(handle), reply, Done)
+        self._change(handle, lambda before: before.unsubscribed(handle), reply, Done)
 
-    def _change(self, change: Change, reply: Reply[T], answer: Callable[[], T]) -> None:
+    def _change(
+        self, handle: str, change: Change, reply: Reply[T], answer: Callable[[], T]
+    ) -> None:
         """At once where nothing changes and nothing is under way."""
         if not self._writing.locked() and self._changes_nothing(change):
             reply.send(answer())
         else:
             self._coming.append(change)
-            self._start_soon(self._change_and_answer, change, reply, answer)
+            self._start_soon(self._change_and_answer, handle, change, reply, answer)
 
     def _changes_nothing(self, change: Change) -> bool:
         try:
@@ -181,9 +200,10 @@ class Wakes:
             return False
 
     async def _change_and_answer(
-        self, change: Change, reply: Reply[T], answer: Callable[[], T]
+        self, handle: str, change: Change, reply: Reply[T], answer: Callable[[], T]
     ) -> None:
         try:
+            await self._confirm_deferred(handle)
             async with self._writing:
                 await self._change_on_disk(change)
         except AegisError as error:
@@ -192,6 +212,20 @@ class Wakes:
             reply.send(answer())
         finally:
             self._coming.remove(change)
+
+    async def _confirm_deferred(self, handle: str) -> None:
+        """Let the inbox of ``handle`` confirm what it was sent, within ``CLOSE_S``.
+
+        Before its filter is changed: the filters of records that are not confirmed are kept.
+        """
+        courier = self._couriers.get(name_key(handle))
+        if courier is None:
+            return
+        courier.sync_soon()
+        last = self._feed.last
+        with trio.move_on_after(CLOSE_S):
+            while courier.confirmed < last and courier.is_under_way:
+                await self._changed.wait()
 
     async def _change_on_disk(self, change: Change) -> None:
         if self._changes_nothing(change):
@@ -230,9 +264,11 @@ class Wakes:
             confirmed=subscription.confirmed,
             feed=self._feed,
             filters_of=partial(self._filters_of, key),
+            find_inbox=partial(self._find_inbox, key),
             send=self._send,
             share=self._share,
             on_change=self._changed_soon,
+            start_soon=self._start_soon,
         )
 
     def _filters_of(self, key: str, seq: int) -> list[Filter]:
@@ -252,7 +288,9 @@ class Wakes:
 
     def finished(self, record: CommandRecord) -> None:
         """A command has finished, and is in the ledger: everybody but its writer will be told."""
-        self._feed.add(record, is_wanted=bool(self._subscriptions.by_key))
+        wake = self._feed.add(record, is_wanted=bool(self._subscriptions.by_key))
+        for courier in self._couriers.values():
+            courier.finished(wake)
 
     async def settle(self, *, daemon_stops: bool) -> None:
         """The terminal ends: wait until everybody whose inbox works was told everything.
@@ -260,13 +298,29 @@ class Wakes:
         At most ``CLOSE_S``, or ``STOP_S`` when the whole daemon stops. Who was not told then is
         told when the terminal is spawned again.
         """
-        with trio.move_on_after(STOP_S if daemon_stops else CLOSE_S):
-            while any(courier.is_under_way for courier in self._couriers.values()):
-                await self._changed.wait()
+        for courier in self._couriers.values():
+            courier.sync_soon()
+        self._is_settling = True
+        try:
+            with trio.move_on_after(STOP_S if daemon_stops else CLOSE_S):
+                while any(courier.is_under_way for courier in self._couriers.values()):
+                    await self._changed.wait()
+        finally:
+            self._is_settling = False
 
-    def _send(self, wake: Wake, handle: str, after: int | None) -> Reply[Receipt]:
-        delivery = wake_delivery(wake, self._name, self._life, handle, after)
-        return self._inboxes.send_request(delivery)
+    def _find_inbox(self, key: str) -> Inbox | None:
+        """The inbox that may defer the sync of a wake; none while everything is to be confirmed."""
+        return None if self._is_settling else self._find_running(key)
+
+    def _send(
+        self, wake: Wake, handle: str, after: int | None, inbox: Inbox | None
+    ) -> Reply[Receipt]:
+        """To ``inbox``, which may defer the sync, or to whichever inbox there is or will be."""
+        delivery = wake_delivery(
+            wake, self._name, self._life, handle, after, defer_sync=inbox is not None
+        )
+        to: Ref[Deliver] = self._inboxes if inbox is None else inbox
+        return to.send_request(delivery)
 
     def _share(self) -> int:
         return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._couriers))))

@@ -1,22 +1,44 @@
-"""Where a shell is, and where the program that runs on it says that it is."""
+"""Where a shell is, and where the program that runs on it says that it is.
+
+Directories are text as ``aegis.path_text`` makes it.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from aegis.path_text import path_of_text, text_of_path
+
+REMOVED = ""
+"""In place of a path: the working directory was removed, and has none."""
+
+_SUFFIX = " (deleted)"
+
 
 def directory_of(pid: int) -> str | None:
-    """The working directory of a process; None if it is gone or somebody else's."""
+    """The working directory of a process, or REMOVED; None if it is gone or somebody else's."""
+    link = f"/proc/{pid}/cwd"
     try:
-        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+        path = os.readlink(link)  # noqa: PTH115
+        if path.endswith(_SUFFIX) and _is_removed(link, path):
+            return REMOVED
+        return text_of_path(path)
     except OSError:
         return None
 
 
+def _is_removed(link: str, path: str) -> bool:
+    """Whether the kernel added the suffix (proc(5)): a name may end in it as well."""
+    try:
+        return not Path(path).samefile(link)
+    except FileNotFoundError:
+        return True
+
+
 def first_directory(wanted: str, otherwise: str) -> str:
     """``wanted``, unless it was removed meanwhile."""
-    return wanted if Path(wanted).is_dir() else otherwise
+    return wanted if Path(path_of_text(wanted)).is_dir() else otherwise
 
 
 class Reports:

@@ -51,8 +51,12 @@ class NewerWorkspace(ValueError):
 class Workspace:
     """The names of the open terminals, in memory and on disk. For one Trio loop."""
 
-    def __init__(self, path: Path, flusher: Flusher, names: Iterable[str]) -> None:
+    def __init__(
+        self, path: Path, flusher: Flusher, names: Iterable[str], *, was_missing: bool = False
+    ) -> None:
         self.path = path
+        self.was_missing = was_missing
+        """Whether there was no file when it was opened."""
         self._flusher = flusher
         self._names = {name_key(name): name for name in names}
         self._perhaps_on_disk = set(self._names)
@@ -67,7 +71,7 @@ class Workspace:
         Raises ``StartupError`` if it cannot be read, or if a newer aegis-actors wrote it.
         """
         names = await flusher.call(partial(_load, flusher.disk, path))
-        return cls(path, flusher, names)
+        return cls(path, flusher, names or [], was_missing=names is None)
 
     @property
     def names(self) -> list[str]:
@@ -154,11 +158,12 @@ def decode_workspace(data: bytes) -> list[str]:
     return list({name_key(name): name for name in good}.values())
 
 
-def _load(disk: Disk, path: Path) -> list[str]:
+def _load(disk: Disk, path: Path) -> list[str] | None:
+    """The names in the file; None if there is no such file."""
     try:
         data = read_file(disk, path, max_bytes=MAX_WORKSPACE_BYTES)
         if data is None:
-            return []
+            return None
         sync_found(disk, path)
         try:
             return decode_workspace(data)

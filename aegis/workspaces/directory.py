@@ -20,6 +20,7 @@ from actors import Actor, AskError, Ref, Reply, Request
 from aegis.directories import find_directory
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
+from aegis.path_text import text_of_path
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
 from aegis.protocol.control import SignalTerminal
@@ -59,7 +60,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
     """
 
     def __init__(self, *, root: Path, path: Path, flusher: Flusher, host: ProcessHost) -> None:
-        self._root = root
+        self._root = text_of_path(root)
         self._path = path
         self._flusher = flusher
         self._scan = ProcessScan(host)
@@ -133,7 +134,7 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
 
     async def _open(self, request: api.OpenShell) -> api.ShellInfo:
         workspace = self._store.now.find(request.workspace)
-        cwd = find_directory(request.cwd, Path(workspace.directory), "shell_open: cwd")
+        cwd = find_directory(request.cwd, workspace.directory, "shell_open: cwd")
         shell = await self._store.change(lambda now: now.opening(request.workspace, request.name))
         spawn = terminals.SpawnTerminal(
             name=shell,
@@ -189,8 +190,8 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
         number = (self.context.incarnation << 32) + self._executions
         execution = Execution(
             command=request.command,
-            cwd=find_directory(None, Path(workspace.directory), "workspace_exec: directory"),
-            cookie=cookie_of_execution(str(self._root), workspace.name, number),
+            cwd=find_directory(None, workspace.directory, "workspace_exec: directory"),
+            cookie=cookie_of_execution(self._root, workspace.name, number),
             timeout_s=request.timeout,
             scan=self._scan,
         )

@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from aegis.errors import Unavailable
+from aegis.path_text import path_of_text
 from aegis.protocol.workspaces import ExecResult
 from aegis.terminals.capture import OutputCapture
 from aegis.terminals.environment import shell_environment
@@ -25,7 +26,7 @@ READ_BYTES = 65_536
 
 @attrs.frozen(kw_only=True)
 class Execution:
-    """A command to be run in ``cwd``.
+    """A command to be run in ``cwd`` (text as ``aegis.path_text`` makes it).
 
     ``cookie`` marks all its processes, so that a later life of the daemon finds them.
     """
@@ -72,7 +73,7 @@ class Execution:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=self.cwd,
+            cwd=path_of_text(self.cwd),
             env=environment,
             start_new_session=True,
         )

@@ -16,6 +16,7 @@ import attrs
 
 from aegis.errors import AlreadyExists, NotFound, Unavailable
 from aegis.names import nearest
+from aegis.path_text import text_of_path
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.workspaces import shell_id
 
@@ -129,6 +130,6 @@ def _workspace(entry: object) -> Workspace | None:
         case {"name": str(name), "directory": str(directory), "shells": list(shells)} if is_name(
             name
         ) and all(isinstance(each, str) and is_name(each) for each in shells):
-            return Workspace(name=name, directory=directory, shells=tuple(shells))
+            return Workspace(name=name, directory=text_of_path(directory), shells=tuple(shells))
         case _:
             return None

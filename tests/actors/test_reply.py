@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import trio
 import trio.testing
@@ -96,3 +99,18 @@ async def test_an_asker_that_got_its_answer_has_not_gone_away() -> None:
     assert await reply.wait() == 1
     reply.expire(Refusal("late"))
     assert told == []
+
+
+async def test_what_an_asker_got_is_not_kept_by_who_owed_it() -> None:
+    class Large:
+        """Something to refer to."""
+
+    reply: Reply[Large] = Reply()
+    large = Large()
+    kept = weakref.ref(large)
+    reply.send(large)
+    del large
+    assert await reply.wait() is kept()
+    assert reply.is_settled
+    gc.collect()
+    assert kept() is None

@@ -24,6 +24,7 @@ import trio
 from actors import ChildSpec, Ref, SupervisorSpec, open_system
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.appender import Appender
+from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
 from aegis.protocol.terminals import RunCommand, SpawnTerminal
@@ -94,9 +95,9 @@ async def open_floor(directory: Path) -> AsyncIterator[Floor]:
 
 
 @asynccontextmanager
-async def open_terminal(root: Path) -> AsyncIterator[Ref[Any]]:
+async def open_terminal(root: Path, disk: Disk | None = None) -> AsyncIterator[Ref[Any]]:
     """The front of a terminal, in a tree of actors as the daemon builds it."""
-    flusher = Flusher()
+    flusher = Flusher(disk)
     inboxes = {"directory": root / "inboxes", "supervisor": "root/inboxes", "flusher": flusher}
     terminals = {
         "root": root,

@@ -36,6 +36,7 @@ NAMES = (
     "journal",
     "acks",
     "inboxes",
+    "wakes",
     "text",
     "screen",
     "beside",

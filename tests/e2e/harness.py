@@ -17,6 +17,7 @@ from typing import Any
 from aegis.chaos.real.processes import first_environment
 from aegis.chaos.real.scratch import ScratchDaemon, wait_readable
 from aegis.client.line import CommandFailed
+from aegis.path_text import text_of_path
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
@@ -67,7 +68,7 @@ class DaemonProcess(ScratchDaemon):
 
     def shell_processes(self, name: str = "") -> list[str]:
         """The live processes of the terminal ``name``, or of all of them, by their cookie."""
-        return processes_with(f"AEGIS_TERMINAL={self.root}/{name}")
+        return processes_with(f"AEGIS_TERMINAL={text_of_path(self.root)}/{name}")
 
     def send(self, command: str, /, **arguments: object) -> Pending:
         """One command over a connection of its own, not waited for."""

@@ -32,6 +32,7 @@ FIELDS = {
     "raw_end": int,
     "needs_input": type(None),
     "end": str,
+    "cmd_reason": type(None),
 }
 
 
@@ -59,6 +60,7 @@ def test_a_record_has_every_field_with_its_type(terminal: LiveTerminal) -> None:
         "truncated": False,
         "needs_input": None,
         "end": "exited",
+        "cmd_reason": None,
     } | {
         name: record[name]
         for name in ("started_at", "finished_at", "duration_s", "raw_start", "raw_end")

@@ -132,6 +132,8 @@ def test_a_kill_anywhere_between_record_and_wake_costs_no_message_and_doubles_no
     for number in range(500):  # in a few of them the fault has struck
         try:
             terminal.run(f"echo {number}", from_handle=(*HANDLES, "eve")[number % 3])
+            if number % 5 == 4:
+                messages(struck, "ann")  # for which its inbox syncs
         except (ConnectionLost, NoDaemon):
             break
     struck.wait_stopped()

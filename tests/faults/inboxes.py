@@ -1,4 +1,7 @@
-"""The scenario of an inbox: two senders, and a reader who acknowledges."""
+"""The scenarios of an inbox: two senders, and a reader who acknowledges.
+
+In one of them a sender lets the sync of its messages wait, as a terminal does with its wakes.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,16 @@ from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.journal.opening import open_ledger
 from aegis.protocol.inboxes import Deliver, Message, ReadInbox
-from tests.faults.retrying import ask_until_answered, until_done
+from tests.faults.retrying import PAUSE_S, ask_until_answered, until_done
 
 INBOX = Path("/state/inboxes/pm.jsonl")
 SENDERS = ("ann", "bob")
 MAX_READS = 20
 
 
-def delivery(sender: str, number: int) -> Deliver:
+def delivery(sender: str, number: int, *, defer_sync: bool = False) -> Deliver:
     return Deliver(
+        defer_sync=defer_sync,
         handle="pm",
         id=f"{sender}{number}",
         sender=f"agent:{sender}",
@@ -52,11 +56,18 @@ class Read:
 
 
 @attrs.frozen
+class Shown:
+    """The message of this id was shown to the reader."""
+
+    id: str
+
+
+@attrs.frozen
 class HeldInbox:
     """What recovery finds: all messages in their order, and which are unread."""
 
     messages: tuple[Message, ...]
-    unread: tuple[Message, ...]
+    unread: tuple[str, ...]
 
 
 @attrs.frozen
@@ -65,6 +76,7 @@ class HandOver:
 
     name: str = "inbox hand-over"
     each: int = 2
+    deferred: tuple[str, ...] = ()
     image: Image = attrs.field(factory=lambda: {"/": None, "/state": None})
     tables: tuple[FaultTable, ...] = (JOURNAL, INBOXES, RUNTIME)
     subjects: tuple[str, ...] = ("Inbox", "InboxRouter")
@@ -87,16 +99,19 @@ class HandOver:
 
         async def live() -> None:
             async with world.simulation.open_system(spec) as system:
+                router = system.ref("root/router")
                 async with trio.open_nursery() as nursery:
                     for sender in SENDERS:
-                        nursery.start_soon(self._send, world, system.ref("root/router"), sender)
-                await self._read_all(world, system.ref("root/router"))
+                        nursery.start_soon(self._send, world, router, sender)
+                    if self.deferred:
+                        await self._read_all_while_they_come(world, router)
+                await self._read_all(world, router)
 
         await until_done(live)
 
     async def _send(self, world: World, router: Ref[Deliver], sender: str) -> None:
         for number in range(self.each):
-            message = delivery(sender, number)
+            message = delivery(sender, number, defer_sync=sender in self.deferred)
             world.tries(Sent(message.id))
             await ask_until_answered(router, message)
             world.is_told(Sent(message.id))
@@ -110,17 +125,33 @@ class HandOver:
             got = await ask_until_answered(router, request)
             if up_to is not None:
                 world.is_told(Read(up_to))
+            for message in got.messages:
+                world.is_told(Shown(message.id))
             if got.next is None:
                 return
             up_to = got.next
         raise AssertionError(f"after {MAX_READS} acknowledgements there is still something to read")
 
+    async def _read_all_while_they_come(self, world: World, router: Ref[ReadInbox]) -> None:
+        """Nobody acknowledges: what is shown is what was synced for this reader."""
+        shown: set[str] = set()
+        for _ in range(MAX_READS):
+            got = await ask_until_answered(router, ReadInbox(from_handle="pm"))
+            for message in got.messages:
+                world.is_told(Shown(message.id))
+            shown.update(message.id for message in got.messages)
+            if len(shown) == self.each * len(SENDERS):
+                return
+            await trio.sleep(PAUSE_S)
+        raise AssertionError(f"after {MAX_READS} reads only {shown} were shown")
+
     def recover(self, disk: SimulatedDisk) -> HeldInbox:
         opened = open_ledger(disk, INBOX)
         disk.close(opened.fd)
-        state = load_state(disk, INBOX, opened.length)
+        state = load_state(disk, INBOX, opened.length).state
         messages = newest_messages(disk, INBOX, opened.length, 1000)
-        return HeldInbox(tuple(messages), tuple(state.unread(1000)))
+        unread = tuple(each.id for each in state.unread(1000))
+        return HeldInbox(tuple(messages), unread)
 
     def check(self, evidence: Evidence, found: HeldInbox, *, killed: bool) -> Iterator[str]:
         ids = [message.id for message in found.messages]
@@ -128,6 +159,9 @@ class HandOver:
         tried = [each.id for each in evidence.tried if isinstance(each, Sent)]
         if lost := [each for each in told if each not in ids]:
             yield f"messages {lost} were confirmed and are lost"
+        shown = [each.id for each in evidence.told if isinstance(each, Shown)]
+        if gone := [each for each in shown if each not in ids]:
+            yield f"messages {gone} were shown and are lost"
         if strange := [each for each in ids if each not in tried]:
             yield f"messages {strange} were never sent"
         if doubled := [each for each, times in Counter(ids).items() if times > 1]:
@@ -139,7 +173,7 @@ class HandOver:
         for message in found.messages:
             if message.body != f"body {message.id[-1]}":
                 yield f"message {message.id} has the body {message.body!r}"
-        yield from self._check_unread(evidence, ids, [message.id for message in found.unread])
+        yield from self._check_unread(evidence, ids, list(found.unread))
 
     def _check_unread(self, evidence: Evidence, ids: list[str], unread: list[str]) -> Iterator[str]:
         def reached(reads: list[object]) -> int:

@@ -13,7 +13,9 @@ import trio
 from aegis.chaos.exhaustive import Effort, Exploration, Scenario
 from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.chaos.simulated_flusher import SYNC_S, SimulatedFlusher
+from aegis.inboxes.inbox import Inbox
 from aegis.inboxes.state import InboxState
+from aegis.inboxes.unsynced import Arrival, Reading, Unsynced
 from aegis.journal import disk, note, opening, raw_log
 from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
@@ -106,6 +108,12 @@ def deliver_twice(patch: Patch) -> None:
     patch.setattr(InboxState, "knows", lambda self, message_id: False)
 
 
+def show_deferred_messages_before_their_sync(patch: Patch) -> None:
+    real: Callable[..., Arrival | Reading | None] = Unsynced.take
+    patch.setattr(Unsynced, "take", lambda self, is_synced: real(self, lambda position: True))
+    patch.setattr(Inbox, "_deferred", lambda self: self._settle())
+
+
 def write_both_notes_into_one_slot(patch: Patch) -> None:
     real: Callable[..., None] = disk.pwrite_all
     patch.setattr(note, "pwrite_all", lambda to, fd, data, offset: real(to, fd, data, 0))
@@ -163,6 +171,7 @@ BROKEN = [
     Broken(rename_before_the_data_is_synced, NamedWorkspaces()),
     Broken(skip_the_sync, HandOver()),
     Broken(deliver_twice, HandOver()),
+    Broken(show_deferred_messages_before_their_sync, HandOver(deferred=("bob",))),
     Broken(write_both_notes_into_one_slot, Subscriptions()),
     Broken(leave_the_note_unsynced, Subscriptions()),
     Broken(show_a_note_that_an_earlier_life_did_not_sync, Subscriptions()),

@@ -23,6 +23,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Append("append", (1, 1)),
     Append("group commit", (5, 3)),
     HandOver(),
+    HandOver(name="deferred inbox hand-over", deferred=("bob",)),
     Subscriptions(),
     OpenTerminals(),
     NamedWorkspaces(),
@@ -39,7 +40,7 @@ RAW_LOG_STEP = 20
 
 EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)
 A_SLICE = Effort(
-    strike_step=199, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
+    strike_step=181, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
 )
 """Of whole terminals: an image takes the life of a daemon, and there are millions."""
 

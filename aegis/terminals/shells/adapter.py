@@ -14,6 +14,7 @@ import attrs
 
 from aegis.protocol.terminals import Integration
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.shells.typed import NOT_SAID, ONE_LINE, TypedLine, TypedText, Unknown
 from aegis.terminals.submission import (
     APART_KEY,
     INTERRUPT_LINE,
@@ -98,13 +99,16 @@ class ShellAdapter:
         """
         return encode_submission(cmd, b"" if self.error_tty is None else APART_KEY)
 
-    def read_typed(self, number: int) -> str | None:
-        """The text that the hook kept of a typed command under ``number``, once."""
-        return None
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text that the hook stored for a typed command under ``number``, once.
 
-    def split_echo(self, printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
+        ``number`` is None where it stored nothing. ``line`` is what is known about it already.
+        """
+        return Unknown(NOT_SAID)
+
+    def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
         """A typed command's text, if it is in what was printed, and its output without it."""
-        return None, printed
+        return Unknown(NOT_SAID), printed
 
     def is_incomplete(self, exit_code: int | None, text: str) -> bool:
         """Whether a submission that ended so, and printed ``text``, was not read to its end."""

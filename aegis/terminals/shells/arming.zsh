@@ -5,6 +5,9 @@
 'builtin' 'emulate' '-R' 'zsh' '-o' 'extendedglob' '-o' 'nodebugbeforecmd' '-o' 'localtraps' \
   '-c' 'builtin source -- "$__aegis_dir[1]/.zdotdir/hook.zsh"; __aegis_read_secret 2>/dev/null'
 
+# The functions that zsh itself calls begin with a group that switches a trace off; zsh switches it on
+# again when such a function ends. The group hides the trace of its own.
+
 # Options that the hook needs until the next line is read.
 __aegis_set_options() {
   'builtin' 'unsetopt' localoptions
@@ -14,6 +17,7 @@ __aegis_set_options() {
 
 # What must not alter the daemon's line while it is read, and must not ask about it either.
 __aegis_submit() {
+  { 'builtin' 'unsetopt' xtrace } 2>/dev/null
   'builtin' 'unsetopt' localoptions
   'builtin' 'local' option
   __aegis_options=()
@@ -32,6 +36,7 @@ __aegis_submit() {
 # The line was read: a line that somebody types is read as they have it. Also says whether the
 # text $1 of a typed one may be kept.
 __aegis_restore() {
+  { 'builtin' 'unsetopt' xtrace } 2>/dev/null
   'builtin' 'unsetopt' localoptions
   if [[ -n "${__aegis_options[*]}" ]]; then
     'builtin' 'setopt' "${__aegis_options[@]}"
@@ -46,6 +51,7 @@ __aegis_restore() {
 
 # Last in precmd_functions: puts back what was overwritten.
 __aegis_ready() {
+  { 'builtin' 'unsetopt' xtrace } 2>/dev/null
   'builtin' 'unsetopt' localoptions
   __aegis_restore
   __aegis_arm
@@ -66,16 +72,28 @@ __aegis_arm() {
 }
 
 # A `precmd` of the user runs before all of precmd_functions: it is called by one of ours, with the
-# status of the command in `$?`, which must not look like a failure of ours (ERR_EXIT).
+# status of the command in `$?`, which must not look like a failure of ours (ERR_EXIT). Without one,
+# ours stays when precmd_functions is emptied: the prompt would be the first to say that a command ended.
+# zsh reads precmd_functions after that, so they are put back in time.
 __aegis_follow_precmd() {
-  [[ -n "${functions[precmd]-}" && "${functions[precmd]}" != *__aegis_first* ]] || 'builtin' 'return' 0
+  [[ "${functions[precmd]-}" != *__aegis_first* && "${functions[precmd]-}" != *__aegis_end* ]] ||
+    'builtin' 'return' 0
   'builtin' 'setopt' localoptions noaliases noallexport
+  if [[ -z "${functions[precmd]-}" ]]; then
+    'builtin' 'emulate' -R zsh -o nodebugbeforecmd -o localtraps -c \
+      "precmd() { ${functions[__aegis_first]}
+        __aegis_order; builtin : \"\$__aegis_last_word[1]\" }"
+    'builtin' 'return' 0
+  fi
   if [[ "${functions[precmd]}" == 'builtin autoload'* ]]; then
     'builtin' 'autoload' +X precmd || 'builtin' 'return' 0
   fi
   functions[__aegis_their_precmd]="${functions[precmd]}"
-  functions[precmd]='__aegis_first
-    if __aegis_status; then __aegis_their_precmd; else __aegis_their_precmd; fi'
+  # Only without a second PTY: __aegis_first redirects standard error for good then.
+  'builtin' 'local' call='{ __aegis_first; __aegis_order } 2>/dev/null'
+  [[ -z "${__aegis_err[*]}" ]] || call='__aegis_first; __aegis_order'
+  functions[precmd]="$call
+    if { __aegis_status } 2>/dev/null; then __aegis_their_precmd; else __aegis_their_precmd; fi"
 }
 
 # Whether the widget $1 is one of ours, whose function is still there.
@@ -87,11 +105,11 @@ __aegis_is_layer() {
 # told so (precmd_functions and zle-line-init are both gone), it is told now, by $? and with r=1: the
 # prompt is before it. The hook is armed again.
 __aegis_probe() {
-  'builtin' 'local' code="$?"
+  { 'builtin' 'local' code="$?"; 'builtin' 'unsetopt' xtrace } 2>/dev/null
   if __aegis_is_owed; then
     'builtin' 'unsetopt' localoptions
     __aegis_arm
-    __aegis_stand "$code" ';r=1'
+    __aegis_stand "$code"
   fi
   __aegis_report
 }

@@ -7,11 +7,12 @@ commands until ``read_typed`` takes them.
 
 from __future__ import annotations
 
-import re
+import os
 import shlex
 from pathlib import Path
 
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
+from aegis.terminals.shells.bash_history import typed_text
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
@@ -20,11 +21,10 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.shells.typed import NOT_IN_HISTORY, ONE_LINE, TypedLine, TypedText, Unknown
 from aegis.terminals.submission import HEED_KEY
 
 INIT_FILE = "init.sh"
-
-_ENTRY = re.compile(r"\s*[0-9]+[* ] (.*)", re.DOTALL)
 
 
 class BashAdapter(ShellAdapter):
@@ -35,9 +35,9 @@ class BashAdapter(ShellAdapter):
         """Where Ctrl-C is ignored (``trap '' INT``) a key makes bash heed it once."""
         return self.interrupt_line, HEED_KEY, self.interrupt_line
 
-    def read_typed(self, number: int) -> str | None:
-        """The text of the typed command with this history number, once."""
-        return read_typed(self.directory, number)
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command with this history number, once."""
+        return read_typed(self.directory, number, line)
 
 
 def prepare(program: str, directory: Path) -> BashAdapter:
@@ -56,7 +56,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     """
     adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
     file = shlex.quote(str(directory.absolute() / INIT_FILE))
-    return Rearmed(adapter=adapter, keys=f"\x15 builtin source {file} again\r".encode())
+    return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 builtin source {file} again\r"))
 
 
 def write_startup(directory: Path) -> bytes:
@@ -74,10 +74,11 @@ def argv(program: str, directory: Path) -> list[str]:
     return [program, "--rcfile", str(directory.absolute() / INIT_FILE), "-i"]
 
 
-def read_typed(directory: Path, history: int) -> str | None:
-    """The text of the typed command with this history number, once; None if it is not known."""
+def read_typed(directory: Path, history: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+    """Return the text of the typed command with this history number, once."""
+    if history is None:
+        return Unknown(NOT_IN_HISTORY)
     data = read_once(directory / f"typed.{history}", MAX_TYPED_BYTES)
     if data is None:
-        return None
-    entry = _ENTRY.fullmatch(data.decode(errors="replace"))
-    return None if entry is None else entry[1].removesuffix("\n")
+        return Unknown(NOT_IN_HISTORY)
+    return typed_text(data.decode(errors="replace"), line)

@@ -8,6 +8,8 @@
 #   - What runs inside PROMPT_COMMAND never replaces or shortens that array (bash walks along it
 #     meanwhile): elements are only rewritten in place or appended.
 #   - PS0 changes inside PROMPT_COMMAND only: bash keeps a pointer to it while a line is edited.
+#   - What a trace (`set -x`) or a DEBUG, ERR or RETURN trap of the user prints for the hook goes nowhere:
+#     bash traces each function of the hook where it is called, so the call itself is redirected.
 
 # An older one is told to the user, by a shell that ends before a prompt.
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
@@ -19,15 +21,19 @@ fi
 builtin shopt -u expand_aliases
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
-# owed: 1 from a C until its D, else empty. event: the history number, as a prompt. armed: how
-# prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
+# owed: 1 from a C until its D, else empty. event: the history number, as a prompt. past, lines and
+# begun: the number of the newest entry of the history, how many lines bash had read, and q, all at the
+# last prompt. armed: how prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
 # commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
 # an ignored Ctrl-C is heeded. int: what sets the trap of INT as it was, while Ctrl-C is ignored.
+# fd: where standard error is. traced: 1 while a trace of the user is switched off. status: that of the
+# command that ended. calls and line: what PROMPT_COMMAND calls.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
-__aegis_event=('\!') __aegis_past=('') __aegis_dir=("${BASH_SOURCE[0]%/*}")
+__aegis_event=('\!') __aegis_past=(0) __aegis_lines=(0) __aegis_begun=(0) __aegis_dir=("${BASH_SOURCE[0]%/*}")
 __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __aegis_look=()
 __aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegis_int=('')
+__aegis_fd=(2) __aegis_traced=('') __aegis_status=(0) __aegis_calls=() __aegis_line=('')
 
 # The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
@@ -44,29 +50,84 @@ __aegis_ps1=(
 )
 __aegis_ps2=('\[\e]133;P;k=s;n=${__aegis_n-};q=${__aegis_q-};s=${__aegis_s-}\a\]')
 
+# What PROMPT_COMMAND calls, first and last; the first one also as it is in a string of several lines,
+# which need the status. In a group that is redirected a trace is too. The function that is defined
+# there takes the place of a command: bash-preexec knows a command of PROMPT_COMMAND by the `;` before
+# it, and takes one that it does not know for a command line. If standard error is closed the group
+# fails, and nothing needs to be hidden. The status is read where the group is redirected: the
+# definition changes it. __aegis_join redirects for good, so it is in no group.
+__aegis_lines_of_prompt() {
+  local hush= resume=
+  [[ $__aegis_err ]] && hush=' __aegis_hush;' resume=' __aegis_resume;'
+  __aegis_line='{ __aegis_quiet() ((1)); __aegis_first 3;'$hush
+  __aegis_line+=' } 3>&"$((__aegis_status=$?,2))" >/dev/null 2>&1'
+  __aegis_calls=(
+    "$__aegis_line || __aegis_first"
+    "{ __aegis_quiet() ((1)); __aegis_last;$resume } >/dev/null 2>&1"
+  )
+}
+
 # First in PROMPT_COMMAND: tells the end of the command, and what was typed if somebody typed it.
 # The status is handed on, except from an array element of its own: there bash hands it on itself,
 # and any other status than 0 would only set off errexit and the ERR trap.
 __aegis_first() {
-  { local status=$? typed=; local -; builtin set +euvx; } 2>/dev/null
-  local event=${__aegis_event@P} ran=$__aegis_owed
+  { local status=$__aegis_status typed= lines=${BASH_LINENO[0]}; local -; builtin set +euvxET; } 2>/dev/null
+  local event
+  local -a __aegis_fd=("${1:-2}")
   __aegis_heed_again
-  if [[ $__aegis_owed && $__aegis_s == 0 && $event != "$__aegis_past" ]]; then
-    __aegis_keep_typed && typed=";h=$event"
-  fi
+  __aegis_find_event
+  __aegis_start_late
+  local ran=$__aegis_owed
+  [[ $__aegis_owed && $__aegis_s == 0 ]] && __aegis_keep_typed && typed=";h=$event"
   [[ $__aegis_deaf ]] && __aegis_deaf= && builtin trap '' INT
-  [[ -t 2 ]] && __aegis_blind= || __aegis_blind=1
+  [[ $__aegis_parted || -t $__aegis_fd ]] && __aegis_blind= || __aegis_blind=1
   __aegis_q=$((__aegis_q + 1))
   if [[ $__aegis_parted ]]; then
-    __aegis_print "D;$status" ";s=$__aegis_s$typed" 2>>"$__aegis_err"
-    __aegis_join
+    __aegis_fd=3
+    __aegis_print "D;$status" ";s=$__aegis_s$typed" 3>>"$__aegis_err"
+    __aegis_print "D;$status" ";s=$__aegis_s$typed" 3>/dev/tty
+  else
+    __aegis_print "D;$status" ";s=$__aegis_s$typed"
   fi
-  __aegis_print "D;$status" ";s=$__aegis_s$typed"
-  [[ $__aegis_past ]] || __aegis_has_history || event=0
-  __aegis_s=0 __aegis_owed= __aegis_past=$event
+  __aegis_s=0 __aegis_owed= __aegis_past=$event __aegis_lines=$lines __aegis_begun=$__aegis_q
   [[ $ran ]] && ((status)) && __aegis_mend_tty
-  [[ ${PROMPT_COMMAND-} == __aegis_first ]] && return 0
+  [[ ${PROMPT_COMMAND-} == "$__aegis_calls" ]] && return 0
   return "$status"
+}
+
+# Where PS0 is readonly, or was overwritten behind our last function, nothing told the start of a typed
+# line: it is told with its end, so that there is a record. Whether it was a comment is not known.
+__aegis_start_late() {
+  [[ $__aegis_owed || $__aegis_s != 0 || $__aegis_begun == 0 ]] && return 0
+  [[ ${PS0-} == *"$__aegis_ps0"* || ${PS0-} == *'${__aegis_look[0]-}'* ]] && return 0
+  ((lines > __aegis_lines && event > __aegis_past)) || return 0
+  __aegis_q=$((__aegis_q + 1)) __aegis_owed=1
+  __aegis_print C ';s=0'
+}
+
+# Sets the caller's `event` to the number of the newest entry of the history, 0 if it has none. As a
+# prompt bash shows 1 for an empty history too, and bash 4.4 always: then the entry is looked at.
+__aegis_find_event() {
+  event=${__aegis_event@P}
+  ((event == 1)) || return 0
+  local file=$__aegis_dir/typed.0
+  { builtin fc -l -0 -0 >|"$file" && IFS=$' \t' builtin read -r event _ <"$file"; } 2>/dev/null
+  [[ $event && $event != *[!0-9]* ]] || event=0
+}
+
+# Writes the entries of the history that are new where the reader of the marks finds them, behind a
+# line of what there is to know about them: the numbers of the first and the last one; how many lines
+# bash has read, and how many commands it began, since the last prompt; whether `fc` writes as in
+# posix mode. `fc` shows no times, whatever HISTTIMEFORMAT is; -0 is the newest entry. A line that was
+# read makes one entry at most: if there are more, the history is not about these lines.
+__aegis_keep_typed() {
+  local first=$((__aegis_past + 1)) posix=0
+  ((event >= first && event - __aegis_past <= lines - __aegis_lines)) || return 1
+  [[ -o posix ]] && posix=1
+  {
+    builtin printf '%d %d %d %d %d\n' "$first" "$event" "$((lines - __aegis_lines))" \
+      "$(((__aegis_q - __aegis_begun + 1) / 2))" "$posix" && builtin fc -l "$first" -0
+  } 2>/dev/null >|"$__aegis_dir/typed.$event"
 }
 
 # A command that failed may have left the tty raw and silent, and bash would take that over. Only the
@@ -87,19 +148,6 @@ __aegis_heed_again() {
   __aegis_int=
 }
 
-# Writes the newest entry of the history where the reader of the marks finds it.
-__aegis_keep_typed() {
-  { HISTTIMEFORMAT='' builtin history 1 >|"$__aegis_dir/typed.$event"; } 2>/dev/null
-}
-
-# Whether the history has any entry: an empty one has the same number as one with a single entry.
-# Asked once, at the first prompt.
-__aegis_has_history() {
-  local entry= file=$__aegis_dir/typed.0
-  { builtin history 1 >|"$file" && IFS= builtin read -r entry <"$file"; } 2>/dev/null
-  [[ $entry ]]
-}
-
 # Standard error goes where everything goes, whatever the command did with its own.
 __aegis_join() {
   [[ $__aegis_parted ]] || return 0
@@ -107,19 +155,34 @@ __aegis_join() {
   __aegis_parted= __aegis_joined=1
 }
 
-# The key before the Enter of a submission: from here on bash draws and speaks on the other PTY.
+# The key before the Enter of a submission: from here on bash draws and speaks on the other PTY. The
+# submit key has switched off a trace.
 __aegis_part() {
-  { local -; builtin set +euvx; } 2>/dev/null
-  [[ $__aegis_err && -w $__aegis_err && -t 2 ]] || return 0
-  __aegis_print 'P;k=a'
-  __aegis_parted=1 __aegis_joined=
-  exec 2<>"$__aegis_err"
+  __aegis_join
+  if [[ $__aegis_err && -w $__aegis_err && -t 2 ]]; then
+    __aegis_print 'P;k=a'
+    __aegis_parted=1 __aegis_joined=
+    exec 2<>"$__aegis_err"
+  fi
+  __aegis_resume
+}
+
+# Only where standard error comes apart: from the end of a command until the prompt, and while a
+# submission is read, nothing is traced, because the functions that redirect for good would be.
+__aegis_hush() {
+  [[ $- == *x* ]] && __aegis_traced=1
+  builtin set +x
+}
+
+__aegis_resume() {
+  [[ $__aegis_traced ]] && __aegis_traced= && builtin set -x
+  return 0
 }
 
 # Prints the mark $1 with the parameters $2 behind secret and number.
 __aegis_print() {
-  if [[ -t 2 ]]; then
-    builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >&2
+  if [[ -t $__aegis_fd ]]; then
+    builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >&"$__aegis_fd"
   else
     builtin printf '\e]133;%s;n=%s;q=%s%s\a' "$1" "$__aegis_n" "$__aegis_q" "$2" >/dev/tty
   fi
@@ -130,14 +193,18 @@ __aegis_start() {
   __aegis_print C ";s=$__aegis_s"
 }
 
-# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt.
+# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt. What
+# the user's own commands put into the history (`history -n`) is not what is typed next.
 __aegis_last() {
+  { local event; local -; builtin set +euvxET; } 2>/dev/null
+  __aegis_find_event
+  __aegis_past=$event
   [[ ${PS0-}${PS1-}${PS2-}${PROMPT_COMMAND[*]-} == "$__aegis_armed" ]] &&
     builtin shopt -q promptvars || __aegis_arm
 }
 
 __aegis_arm() {
-  { local -; builtin set +euvx; } 2>/dev/null
+  { local -; builtin set +euvxET; } 2>/dev/null
   __aegis_in_order || __aegis_order
   builtin shopt -q promptvars || __aegis_literal=1
   [[ $__aegis_literal ]] && __aegis_keep_literal
@@ -150,8 +217,16 @@ __aegis_arm() {
 # Whether our functions are first and last in PROMPT_COMMAND. bash-preexec takes the command after
 # its own last function for one of the user, so that one may stay behind ours.
 __aegis_in_order() {
-  local IFS=$'\n'
-  [[ ${PROMPT_COMMAND[*]-} == $'__aegis_first\n'*__aegis_last?($'\n__bp_interactive_mode') ]]
+  local IFS=$'\n' first
+  __aegis_find_first
+  [[ ${PROMPT_COMMAND[*]-} == "$first"$'\n'*"${__aegis_calls[1]}"?($'\n__bp_interactive_mode') ]]
+}
+
+# Sets the caller's `first` to the call that comes first: in a string before 5.1, else as an element.
+__aegis_find_first() {
+  first=$__aegis_calls
+  ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)) && first=$__aegis_line
+  return 0
 }
 
 # Puts them there: as elements from 5.1 on, as lines of the one string before. A shorter list is
@@ -161,21 +236,24 @@ __aegis_order() {
   if [[ ${PROMPT_COMMAND-} == *__bp_install* ]]; then
     # bash-preexec will take itself out of the first element, and of no other, and arm itself.
     [[ $PROMPT_COMMAND == *__aegis_first* ]] ||
-      PROMPT_COMMAND=$'__aegis_first\n__aegis_last\n'$PROMPT_COMMAND
+      PROMPT_COMMAND=$__aegis_line$'\n'${__aegis_calls[1]}$'\n'$PROMPT_COMMAND
     return 0
   fi
-  local -a theirs=() last=(__aegis_last)
+  local -a theirs=() last=("${__aegis_calls[1]}")
+  local first
+  __aegis_find_first
   __aegis_find_theirs
-  if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)); then
+  [[ $__aegis_err ]] && theirs=(__aegis_join "${theirs[@]}")
+  if [[ $first == "$__aegis_line" ]]; then
     local IFS=$'\n'
-    theirs=(__aegis_first "${theirs[@]}" "${last[@]}")
+    theirs=("$first" "${theirs[@]}" "${last[@]}")
     PROMPT_COMMAND="${theirs[*]}"
     builtin export -n PROMPT_COMMAND
     return
   fi
   local -a present=("${!PROMPT_COMMAND[@]}")
   while ((1 + ${#theirs[@]} + ${#last[@]} <= present[${#present[@]} - 1])); do theirs+=(''); done
-  theirs=(__aegis_first "${theirs[@]}" "${last[@]}")
+  theirs=("$first" "${theirs[@]}" "${last[@]}")
   local i
   for i in "${!theirs[@]}"; do PROMPT_COMMAND[i]=${theirs[i]}; done
 }
@@ -185,13 +263,15 @@ __aegis_find_theirs() {
   local text name
   for text in "${PROMPT_COMMAND[@]}"; do
     text=$'\n'$text$'\n'
-    [[ $text == *$'\n__bp_interactive_mode\n'* ]] && last=(__aegis_last __bp_interactive_mode)
-    for name in __aegis_first __aegis_last __bp_interactive_mode; do
+    [[ $text == *$'\n__bp_interactive_mode\n'* ]] &&
+      last=("${__aegis_calls[1]}" __bp_interactive_mode)
+    for name in "${__aegis_calls[@]}" "$__aegis_line" __aegis_join __bp_interactive_mode; do
       text=${text//$'\n'"$name"$'\n'/$'\n'}
     done
     text=${text#$'\n'} text=${text%$'\n'}
-    text=${text//__aegis_first/:}
-    text=${text//__aegis_last/:}
+    for name in "${__aegis_calls[@]}" "$__aegis_line" __aegis_first __aegis_last __aegis_join; do
+      text=${text//"$name"/:}
+    done
     [[ $text ]] && theirs+=("$text")
   done
   return 0
@@ -235,8 +315,8 @@ __aegis_set() {
 # The submit key: an empty line, whatever was on it, and the line accepted next is the daemon's.
 __aegis_submit() {
   builtin set +H
+  [[ $__aegis_err ]] && __aegis_hush
   __aegis_heed_again
-  __aegis_join
   __aegis_in_order || __aegis_order
   # Still owed at a prompt: the D in PS1 has told it, and used a number.
   [[ $__aegis_owed ]] && __aegis_q=$((__aegis_q + 1)) __aegis_owed=
@@ -246,8 +326,9 @@ __aegis_submit() {
 # The probe key: tells how long the line is and changes nothing, unless the prompts have lost their
 # marks: then they come back (r=1), all but PS0.
 __aegis_probe() {
-  { local -; builtin set +euvx; } 2>/dev/null
+  { local -; builtin set +euvxET; } 2>/dev/null
   local again=
+  local -a __aegis_fd=("${1:-2}")
   if [[ ${PS1-} != *"${__aegis_ps1[1]}"* && ${PROMPT_COMMAND[*]-} != *__aegis_first* ]]; then
     again=';r=1'
     __aegis_order
@@ -259,7 +340,8 @@ __aegis_probe() {
 # The key behind a Ctrl-C that was ignored: it is heeded until the line has ended, and the daemon, which
 # is told that the line still goes on, sends another.
 __aegis_heed() {
-  { local -; builtin set +euvx; } 2>/dev/null
+  { local -; builtin set +euvxET; } 2>/dev/null
+  local -a __aegis_fd=("${1:-2}")
   [[ $(builtin trap -p INT) == "trap -- '' SIGINT" ]] || return 0
   __aegis_deaf=1
   builtin trap - INT
@@ -273,10 +355,10 @@ __aegis_heed() {
 __aegis_bind_keys() {
   local map control
   for map in emacs vi-insert vi-command; do
-    builtin bind -m "$map" -x '"\e[8133;3~": __aegis_submit'
-    builtin bind -m "$map" -x '"\e[8133;4~": __aegis_probe'
+    __aegis_bind_quietly 3 __aegis_submit
+    __aegis_bind_quietly 4 __aegis_probe
+    __aegis_bind_quietly 7 __aegis_heed
     builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
-    builtin bind -m "$map" -x '"\e[8133;7~": __aegis_heed'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
     builtin bind -m "$map" '"\e[8133;0~": ""'
@@ -293,12 +375,19 @@ __aegis_bind_keys() {
   builtin bind 'set enable-bracketed-paste on'
 }
 
+# Binds the key $1 to the function $2 in the caller's `map`, called as in PROMPT_COMMAND.
+__aegis_bind_quietly() {
+  local call="{ __aegis_quiet() ((1)); $2 3; } 3>&2 >/dev/null 2>&1 || $2"
+  builtin bind -m "$map" -x "\"\\e[8133;$1~\": $call"
+}
+
 # Fails without a secret (this file was started by hand): then nothing is armed.
 __aegis_begin() {
-  { local -; builtin set +euvx; } 2>/dev/null
+  { local -; builtin set +euvxET; } 2>/dev/null
   [[ ${__aegis_n-} ]] || return 1
+  __aegis_lines_of_prompt
   __aegis_arm
-  __aegis_bind_keys 2>/dev/null
+  __aegis_bind_keys
   return 0
 }
 
@@ -320,4 +409,4 @@ elif [[ -f ~/.bashrc && -r ~/.bashrc ]]; then
   builtin source ~/.bashrc
 fi
 
-__aegis_begin && \builtin set +H
+{ __aegis_begin && \builtin set +H; } >/dev/null 2>&1

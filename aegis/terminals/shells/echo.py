@@ -7,6 +7,7 @@ import re
 import attrs
 
 from aegis.terminals.capture import CapturedOutput
+from aegis.terminals.shells.typed import NOT_SAID, TypedText, Unknown
 
 _NOT_READ_TO_ITS_END = re.compile(
     r"submission\b.*(?:end of file|unterminated|unmatched|no closing|unclosed)", re.IGNORECASE
@@ -14,7 +15,7 @@ _NOT_READ_TO_ITS_END = re.compile(
 """How dash, busybox, mksh, ksh and bash say that the file they read ends too early."""
 
 
-def split_echo(printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
+def split_echo(printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
     """What was typed at a prompt, and what the command printed: the echo is the first line.
 
     ``printed`` is everything since the prompt.
@@ -22,7 +23,7 @@ def split_echo(printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
     typed, _, rest = printed.text.partition("\n")
     left = printed.total_bytes - len(typed.encode()) - 1
     output = attrs.evolve(printed, text=rest, total_bytes=max(left, 0))
-    return typed.strip() or None, output
+    return typed.strip() or Unknown(NOT_SAID), output
 
 
 def is_incomplete(exit_code: int | None, text: str) -> bool:

@@ -10,6 +10,7 @@ exactly, whatever the tty would make of it.
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from aegis.terminals.shells.startup import (
     write_private,
     write_secret,
 )
+from aegis.terminals.shells.typed import TypedText
 from aegis.terminals.submission import check_command
 
 ENV_FILE = "init.env"
@@ -50,7 +52,7 @@ class FallbackAdapter(ShellAdapter):
         """Drops a line that the shell is reading."""
         return _INTERRUPT
 
-    def split_echo(self, printed: CapturedOutput) -> tuple[str | None, CapturedOutput]:
+    def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
         """A typed command's text is its echo."""
         return split_echo(printed)
 
@@ -110,7 +112,7 @@ class TypedAdapter(FallbackAdapter):
 
     def _mark(self, words: str) -> bytes:
         """The line that calls the script. A blank first keeps it out of some histories."""
-        return f" {self._path(MARK_FILE)} {words}".encode()
+        return os.fsencode(f" {self._path(MARK_FILE)} {words}")
 
     def _path(self, name: str) -> str:
         return shlex.quote(str(self.directory.absolute() / name))
@@ -124,17 +126,17 @@ class CshAdapter(TypedAdapter):
     @property
     def greeting(self) -> bytes:
         """Sets ``precmd``."""
-        return f" source {self._path(CSH_FILE)}\r".encode()
+        return os.fsencode(f" source {self._path(CSH_FILE)}\r")
 
     def encode(self, cmd: str) -> bytes:
         """Put ``cmd`` into a file; gives the line that reads it. Raises ``OSError``, too."""
         check_command(cmd)
         write_private(self.directory / SUBMISSION_FILE, cmd.encode() + b"\n")
-        return self._mark("begin x") + f"; source {self._path(SUBMISSION_FILE)}\r".encode()
+        return self._mark("begin x") + os.fsencode(f"; source {self._path(SUBMISSION_FILE)}\r")
 
     def startup(self) -> bytes:
         """What the greeting makes the shell read."""
-        return f"alias precmd '{self._path(MARK_FILE)} end x $status'\n".encode()
+        return os.fsencode(f"alias precmd '{self._path(MARK_FILE)} end x $status'\n")
 
 
 def prepare_posix(program: str, directory: Path) -> PosixAdapter:
@@ -158,7 +160,7 @@ def rearm_posix(words: tuple[str, ...], directory: Path) -> Rearmed:
     adapter = _posix(words, directory)
     path = shlex.quote(str(directory.absolute()))
     line = f' __aegis_again={path}; . "$__aegis_again/{ENV_FILE}"\r'
-    return Rearmed(adapter=adapter, keys=_KILL + line.encode())
+    return Rearmed(adapter=adapter, keys=_KILL + os.fsencode(line))
 
 
 def prepare_other(program: str, directory: Path) -> TypedAdapter:

@@ -6,6 +6,7 @@ inside quotes. Its text is put into a file of mode 0600, and the submit key make
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
@@ -16,6 +17,14 @@ from aegis.terminals.shells.startup import (
     remove_left,
     write_private,
     write_secret,
+)
+from aegis.terminals.shells.typed import (
+    NOT_SAID,
+    ONE_LINE,
+    TypedLine,
+    TypedText,
+    Unknown,
+    decoded,
 )
 from aegis.terminals.submission import check_command
 
@@ -56,10 +65,11 @@ class FishAdapter(ShellAdapter):
         write_private(self.directory / SUBMISSION_FILE, b"." + cmd.encode())
         return _SUBMIT_KEY
 
-    def read_typed(self, number: int) -> str | None:
-        """The text of the typed command with this number, once."""
-        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
-        return None if data is None else data.decode(errors="replace")
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command with this number, once."""
+        if number is None:
+            return Unknown(NOT_SAID)
+        return decoded(read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES))
 
 
 def prepare(program: str, directory: Path) -> FishAdapter:
@@ -75,7 +85,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     ``words`` are those that it was started with.
     """
     adapter = FishAdapter(secret=_write(directory), argv=words, directory=directory)
-    return Rearmed(adapter=adapter, keys=f"\x15 {_read_hook(directory)}\r".encode())
+    return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 {_read_hook(directory)}\r"))
 
 
 def _write(directory: Path) -> bytes:

@@ -8,6 +8,7 @@ until zsh has read it, and the texts of typed commands, until ``read_typed`` tak
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,14 @@ from aegis.terminals.shells.startup import (
     remove_left,
     write_private,
     write_secret,
+)
+from aegis.terminals.shells.typed import (
+    NOT_SAID,
+    ONE_LINE,
+    TypedLine,
+    TypedText,
+    Unknown,
+    decoded,
 )
 from aegis.terminals.submission import SUBMIT_KEY
 
@@ -54,10 +63,11 @@ class ZshAdapter(ShellAdapter):
         """Where Ctrl-C is ignored (``trap '' INT``) a submission that is none drops the line."""
         return self.interrupt_line, SUBMIT_KEY + b"x"
 
-    def read_typed(self, number: int) -> str | None:
-        """The text of the typed command whose start mark had this number, once."""
-        data = read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES)
-        return None if data is None else data.decode(errors="replace")
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command whose start mark had this number, once."""
+        if number is None:
+            return Unknown(NOT_SAID)
+        return decoded(read_once(self.directory / f"typed.{number}", MAX_TYPED_BYTES))
 
 
 def prepare(program: str, directory: Path) -> ZshAdapter:
@@ -76,9 +86,8 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     adapter = ZshAdapter(secret=_write(directory), argv=words, directory=directory)
     path = directory.absolute()
     file, hook_directory = (shlex.quote(str(each)) for each in (path / ZDOTDIR / _AGAIN_FILE, path))
-    return Rearmed(
-        adapter=adapter, keys=f"\x15 'builtin' 'source' {file} {hook_directory}\r".encode()
-    )
+    keys = os.fsencode(f"\x15 'builtin' 'source' {file} {hook_directory}\r")
+    return Rearmed(adapter=adapter, keys=keys)
 
 
 def _write(directory: Path) -> bytes:

@@ -86,11 +86,15 @@ __aegis_last() {
 }
 
 # The line editor has drawn its prompt. $1 is the status of the last command: if nobody told the
-# end before (precmd_functions was emptied), it is told here, with $2.
+# end before (precmd_functions was emptied, and precmd too), it is told here, with r=1 and the number of
+# lines that the prompt has.
 __aegis_stand() {
   case $CONTEXT in
     start)
-      if (( __aegis_owed[1] )); then __aegis_exit=($1) && __aegis_end ${2-}; fi
+      if (( __aegis_owed[1] )); then
+        local -a rows=("${(@f)${(%)PS1-}}")
+        __aegis_exit=($1) && __aegis_end ";r=1;l=$#rows"
+      fi
       __aegis_due=(1)
       __aegis_print $'\e]133;B;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
       ;;

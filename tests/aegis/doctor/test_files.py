@@ -123,6 +123,8 @@ def test_an_examination_changes_nothing(state: State, monkeypatch: pytest.Monkey
     write(state.directory / "x.new")
     ledger = state.terminals / "build" / "ledger.jsonl"
     write(ledger, encode_line({"seq": 0}).decode() + "torn", mode=0o644)
+    write(ledger.with_name("meta.json"), encode_line({"version": 1}).decode())
+    write(state.workspace, '{"version": 1, "terminals": []}')
     before = {each: (each.lstat().st_mode, each.lstat().st_mtime_ns) for each in _all(state)}
     levels = {each.subject: each.level for each in examine(state)}
     assert before == {

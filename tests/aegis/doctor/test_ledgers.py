@@ -14,8 +14,28 @@ from aegis.journal.ledger import encode_line
 from aegis.root import State, make_directory
 
 
-def line(seq: int) -> bytes:
-    return encode_line({"seq": seq, "cmd": f"echo {seq}"})
+def line(seq: int, **fields: object) -> bytes:
+    record = {
+        "seq": seq,
+        "cmd": f"echo {seq}",
+        "writer": "human",
+        "started_at": "2026-01-01T00:00:00.000Z",
+        "finished_at": "2026-01-01T00:00:01.000Z",
+        "duration_s": 1.0,
+        "exit": 0,
+        "stdout": "",
+        "stderr": "",
+        "killed_by_restart": False,
+        "timed_out": False,
+        "cwd": "/",
+        "output_bytes": 0,
+        "truncated": False,
+        "raw_start": 0,
+        "raw_end": 0,
+        "needs_input": None,
+        "end": "exited",
+    }
+    return encode_line({**record, **fields})
 
 
 DAMAGED = line(99).replace(b"echo", b"ECHO")
@@ -106,8 +126,8 @@ def test_a_ledger_reads_the_same_in_chunks_of_any_size(
 def test_what_is_longer_than_any_line_is_not_held(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK_BYTES", 64)
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 256)
+    monkeypatch.setattr(module, "CHUNK_BYTES", len(line(0)) // 2)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 2 * len(line(0)))
     path = terminal(state, line(0) + b"x" * 10_000 + b"\n" + line(2))
     survey = survey_of(path)
     assert (survey.lines, survey.damaged_count, survey.torn, survey.faults) == (2, 1, 0, [])
@@ -144,3 +164,16 @@ def test_the_rules_say_nothing_of_a_good_ledger_but_its_size(state: State) -> No
     survey = survey_of(terminal(state, line(0)))
     [found] = judge_ledger("terminal build", survey, is_in_use=False)
     assert (found.level, found.sentence) == (Level.OK, "1 lines check")
+
+
+def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State) -> None:
+    later = line(1, color="red")
+    terminal(state, line(0) + later + line(2, cwd="/d\udcff") + line(3, exit="no"))
+    found = examined(state)[0]
+    assert (found.level, found.subject) == (Level.WARNING, "terminal build")
+    assert "2 lines are no records of this version" in found.sentence
+    assert f"at byte {len(line(0))}: there is no argument 'color'" in found.sentence or (
+        f"at byte {len(line(0))}: " in found.sentence and "color" in found.sentence
+    )
+    assert "exit" in found.sentence
+    assert "missing" not in found.sentence, "their numbers were given"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from aegis.errors import Unavailable
 from aegis.inboxes import state as state_module
 from aegis.inboxes.rules import message_line, message_of, read_line
-from aegis.inboxes.state import InboxState
+from aegis.inboxes.state import Arriving, InboxState, Unread
 from aegis.protocol.inboxes import Deliver, Message
 from aegis.protocol.wakes import parse_wake_id, wake_id
 
@@ -25,6 +25,9 @@ FOLDED = re.compile(
     r"older messages of this terminal are folded into this one, up to seq (\d+)\n"
     r'read them: aegis_term_read\(name="([a-z]+)", since_seq=(-?\d+)\)'
 )
+
+
+NONE = Arriving()
 
 
 def wake(seq: int, terminal: str = "build", life: str = "5f3a", body: str = "$ make") -> Deliver:
@@ -50,8 +53,12 @@ def note(number: int, body: str = "hello") -> Deliver:
 def filled(*deliveries: Deliver) -> InboxState:
     state = InboxState()
     for at, delivery in enumerate(deliveries):
-        state.add(message_of(delivery), at)
+        add(state, delivery, at)
     return state
+
+
+def add(state: InboxState, delivery: Deliver, at: int) -> None:
+    state.add(delivery.id, len(delivery.body), at=at, size=1)
 
 
 def shown(state: InboxState) -> list[str]:
@@ -59,15 +66,25 @@ def shown(state: InboxState) -> list[str]:
     return [_shown(message) for message in state.unread(100_000)]
 
 
-def _shown(message: Message) -> str:
-    about = parse_wake_id(message.id)
+def _shown(unread: Unread) -> str:
+    about = parse_wake_id(unread.id)
     if about is None:
-        return message.id
-    folded = FOLDED.fullmatch(message.body)
+        return unread.id
+    folded = folded_in(unread)
     if folded is None:
         return f"{about.terminal} {about.seq}"
     assert folded[2] == about.terminal
     return f"{about.terminal} ({folded[3]}, {folded[1]}]"
+
+
+def folded_in(unread: Unread) -> re.Match[str] | None:
+    """What the body says in the place of that of the message itself."""
+    if unread.fold is None:
+        return None
+    folded = FOLDED.fullmatch(unread.fold.body())
+    assert folded is not None
+    assert unread.chars == len(unread.fold.body())
+    return folded
 
 
 @pytest.fixture
@@ -78,9 +95,9 @@ def two_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_thousand_wakes_are_kept_one_by_one_and_older_ones_fold() -> None:
     state = filled(*(wake(seq) for seq in range(1000)))
-    assert [message.body for message in state.unread(1)] == ["$ make"]
+    assert [message.fold for message in state.unread(1)] == [None]
     for seq in range(1000, 5000):
-        state.add(message_of(wake(seq)), seq)
+        add(state, wake(seq), seq)
     assert len(state) == 1001
     assert shown(state)[:2] == ["build (-1, 3999]", "build 4000"]
 
@@ -88,8 +105,8 @@ def test_a_thousand_wakes_are_kept_one_by_one_and_older_ones_fold() -> None:
 @pytest.mark.usefixtures("two_wakes")
 def test_a_fold_says_which_wakes_it_holds_and_how_to_read_them() -> None:
     state = filled(*(wake(seq) for seq in range(7, 12)))
-    (message,) = state.unread(1)
-    assert message == Message(
+    (unread,) = state.unread(1)
+    assert unread.shown(message_of(wake(9))) == Message(
         id="term:build/5f3a/9/pm",
         sender="term:build",
         body=(
@@ -161,7 +178,7 @@ def test_a_late_wake_that_folds_alone_is_not_acknowledged_by_the_id_of_a_later_r
     state = filled(wake(5))
     state.acknowledge(wake(5).id)
     for at, seq in enumerate((4, 6, 7), start=1):
-        state.add(message_of(wake(seq)), at)
+        add(state, wake(seq), at)
     state.acknowledge(wake(5).id)
     assert shown(state) == ["build (3, 4]", "build 6", "build 7"]
 
@@ -171,13 +188,13 @@ def test_a_full_inbox_takes_a_wake_that_makes_others_fold(monkeypatch: pytest.Mo
     monkeypatch.setattr(state_module, "MAX_UNREAD", 4)
     state = filled(wake(1), note(1), note(2), wake(2))
     with pytest.raises(Unavailable):  # the first fold of a terminal takes the place of one wake
-        state.check_room("pm", wake(3))
+        state.check_room("pm", wake(3), NONE)
     state = filled(wake(0), wake(1), note(1), wake(2), wake(3))
     assert shown(state) == ["build (-1, 1]", "handoff:1", "build 2", "build 3"]
     with pytest.raises(Unavailable):
-        state.check_room("pm", note(2))
-    state.check_room("pm", wake(4))
-    state.add(message_of(wake(4)), 5)
+        state.check_room("pm", note(2), NONE)
+    state.check_room("pm", wake(4), NONE)
+    add(state, wake(4), 5)
     assert len(state) == 4
 
 
@@ -186,14 +203,32 @@ def test_room_for_text_is_counted_with_what_folding_frees(monkeypatch: pytest.Mo
     state = filled(*(wake(seq, body="x" * 500) for seq in range(4)))
     monkeypatch.setattr(state_module, "MAX_UNREAD_CHARS", 1000)
     with pytest.raises(Unavailable):
-        state.check_room("pm", note(1))
+        state.check_room("pm", note(1), NONE)
     for seq in range(4, 40):
-        state.check_room("pm", wake(seq))
-        state.add(message_of(wake(seq, body="x" * 500)), seq)
+        state.check_room("pm", wake(seq), NONE)
+        add(state, wake(seq, body="x" * 500), seq)
     assert shown(state) == ["build (-1, 37]", "build 38", "build 39"]
     state.acknowledge(wake(39).id)
     monkeypatch.setattr(state_module, "MAX_UNREAD_CHARS", 1)
-    state.check_room("pm", note(1))
+    state.check_room("pm", note(1), NONE)
+
+
+@pytest.mark.usefixtures("two_wakes")
+def test_wakes_that_wait_for_their_sync_take_the_room_that_their_folds_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state_module, "MAX_UNREAD", 5)
+    state = filled(wake(0), wake(1), wake(2), wake(3), note(1))
+    assert shown(state) == ["build (-1, 1]", "build 2", "build 3", "handoff:1"]
+    arriving = Arriving()
+    for seq in (4, 5, 6):
+        state.check_room("pm", wake(seq), arriving)
+        arriving = Arriving(messages=arriving.messages + 1, wakes=arriving.wakes + 1)
+    with pytest.raises(Unavailable):
+        state.check_room("pm", note(2), attrs.evolve(arriving, messages=arriving.messages + 1))
+    for at, seq in enumerate((4, 5, 6), start=5):
+        add(state, wake(seq), at)
+    assert len(state) == 4
 
 
 @pytest.mark.usefixtures("two_wakes")
@@ -224,13 +259,13 @@ class Model:
         start = 0 if after is None else self.came.index(after) + 1
         return [each for each in self.came[start:] if each.startswith("handoff")]
 
-    def read(self, message: Message) -> None:
+    def read(self, message: Unread) -> None:
         """The reader sees a message."""
         about = parse_wake_id(message.id)
         if about is None:
             self.notes_seen.append(message.id)
             return
-        folded = FOLDED.fullmatch(message.body)
+        folded = folded_in(message)
         since, last = (about.seq - 1, about.seq) if folded is None else (folded[3], folded[1])
         self.told |= {(about.terminal, seq) for seq in range(int(since) + 1, int(last) + 1)}
 
@@ -304,7 +339,7 @@ class Run:
             assert self.state.check_cursor(up_to) is False, "acknowledged, and yet it is not"
 
     def apply(self, line: dict[str, object]) -> None:
-        self.state.apply(line, len(self.lines))
+        self.state.apply(line, len(self.lines), 1)
         self.lines.append(line)
 
     def read_to_the_end(self) -> None:
@@ -316,7 +351,7 @@ class Run:
 def replayed(lines: list[dict[str, object]], start: int) -> InboxState:
     state = InboxState()
     for at in range(start, len(lines)):
-        state.apply(lines[at], at)
+        state.apply(lines[at], at, 1)
     return state
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,9 +11,17 @@ import trio
 from actors import Reply
 from aegis.errors import Busy, InvalidRequest
 from aegis.inboxes.followers import MAX_FOLLOWERS, Followers
-from aegis.inboxes.state import InboxState
+from aegis.inboxes.state import InboxState, Unread
 from aegis.protocol.feeds import FollowInbox, InboxNews, InboxPlace
 from aegis.protocol.inboxes import Message
+
+
+def answer(
+    reply: Reply[InboxNews],
+    unread: Sequence[Unread],
+    make: Callable[[list[Message]], InboxNews],
+) -> None:
+    reply.send(make([_message(each.id) for each in unread]))
 
 
 class Box:
@@ -20,13 +29,13 @@ class Box:
 
     def __init__(self, state: InboxState | None = None, life: int = 1) -> None:
         self.state = InboxState() if state is None else state
-        self.followers = Followers(life)
+        self.followers = Followers(life, answer)
         self._at = 0
 
     def comes(self, *names: str) -> None:
         for name in names:
             self._at += 100
-            self.state.add(_message(name), self._at)
+            self.state.add(name, len(name), at=self._at, size=1)
         self.followers.look(self.state)
 
     def asks(self, place: InboxPlace | None = None, **options: Any) -> Reply[InboxNews]:
@@ -91,7 +100,7 @@ async def test_another_life_goes_on_at_the_same_place() -> None:
     place = await box.place(after="a")
     state = InboxState()
     for at, name in ((100, "a"), (200, "b"), (300, "c")):
-        state.add(_message(name), at)
+        state.add(name, len(name), at=at, size=1)
     assert await told(Box(state, life=2).asks(place)) == (["b", "c"], 0)
 
 

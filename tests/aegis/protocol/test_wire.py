@@ -36,8 +36,8 @@ BAD: list[tuple[str, Any, str]] = [
     ("term_spawn", {"name": "a", "cwd": 1}, "cwd must be text or null, not 1"),
     (
         "term_spawn",
-        {"name": "a", "cwd": "/" * 4097},
-        "cwd must be at most 4096 characters long, not 4097",
+        {"name": "a", "cwd": "/" * 16_388},
+        "cwd must be at most 16387 characters long, not 16388",
     ),
     ("term_spawn", {"name": "a", "env": {"PATH": 7}}, "env.PATH must be text, not 7"),
     ("term_spawn", {"name": "a", "env": ["A=1"]}, "env must be an object, not a list"),

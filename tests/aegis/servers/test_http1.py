@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.servers.http1 import is_complete, parse_head, plain_answer
+from aegis.servers.http1 import head_refusal, is_complete, parse_head, plain_answer
 
 WEBSOCKET = (
     b"GET /ws?x=1 HTTP/1.1\r\nHost: localhost:8420\r\nUpgrade: WebSocket\r\n"
@@ -85,3 +85,22 @@ def test_a_plain_answer_is_a_whole_response() -> None:
     assert isinstance(body, h11.Data)
     assert bytes(body.data) == b"not you\n"
     assert isinstance(client.next_event(), h11.EndOfMessage)
+
+
+@given(st.binary(max_size=80))
+def test_a_head_that_is_not_refused_is_read_the_same_by_the_server(data: bytes) -> None:
+    text = b"GET / HTTP/1.1\r\nHost: x\r\n" + data + b"\r\n\r\n"
+    head = parse_head(text)
+    if head_refusal(text) is not None:
+        return
+    assert head is not None
+    server = h11.Connection(h11.SERVER)
+    server.receive_data(text)
+    event = server.next_event()
+    assert isinstance(event, h11.Request)
+    assert [(name, value.strip()) for name, value in head.headers] == list(event.headers)
+
+
+@pytest.mark.parametrize("cut", range(len(WEBSOCKET)))
+def test_a_head_that_is_not_whole_is_not_judged(cut: int) -> None:
+    assert head_refusal(WEBSOCKET[:cut]) is None

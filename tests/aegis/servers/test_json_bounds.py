@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.servers import json_bounds
-from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys
+from aegis.servers.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -55,3 +55,42 @@ def keys_in(document: object) -> int:
     if isinstance(document, dict):
         return len(document) + sum(map(keys_in, document.values()))
     return sum(map(keys_in, document)) if isinstance(document, list) else 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        '{"a":1,"\\u0061":2}',
+        '[{"b":{"c":[],"a":1,"a":null}}]',
+        '{"":0,"":0}',
+        '{"\\ud800":0,"\\ud800":0}',
+    ],
+)
+def test_a_key_that_an_object_holds_twice_is_refused_and_named(text: str) -> None:
+    with pytest.raises(RepeatedKey, match="is there twice in one object"):
+        read_json(text)
+    with pytest.raises(RepeatedKey):
+        read_json(text.encode())
+
+
+@given(DOCUMENTS)
+def test_any_other_document_is_read_as_it_is(document: object) -> None:
+    assert read_json(json.dumps(document)) == document
+    assert read_json(json.dumps(document, ensure_ascii=False).encode()) == document
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"NaN", b"[-Infinity]", b"", b"{}{}", b'"\xff"', b'"\xed\xa0\x80"', "{}".encode("utf-16")],
+)
+def test_what_is_no_json_in_utf8_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - every reason has a text of its own
+        read_json(text)
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_json(b"\xef\xbb\xbf{}")
+
+
+def test_the_same_key_in_different_objects_is_none_that_is_there_twice() -> None:
+    text = '[{"a":{"a":1}},{"a":2}]'
+    assert read_json(text) == [{"a": {"a": 1}}, {"a": 2}]

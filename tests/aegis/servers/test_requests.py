@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aegis.errors import InvalidRequest
 from aegis.protocol.streams import MAX_CREDIT, Close, Credit, Ended, Gap, Item, Open, Opened
 from aegis.servers.calls import Failure
+from aegis.servers.json_text import UnsendableText
 from aegis.servers.requests import (
     Cancel,
     Hello,
@@ -137,9 +138,18 @@ def test_no_object_fails_otherwise_than_with_a_sentence(document: dict[str, Any]
         str(error).encode()
 
 
-def test_a_lone_surrogate_is_escaped_rather_than_lost() -> None:
-    text = reply_frame(1, {"text": "\ud800é"})
-    assert json.loads(text.encode())["result"] == {"text": "\ud800é"}
+def test_a_reply_that_utf8_cannot_carry_is_no_frame_and_the_place_is_named() -> None:
+    with pytest.raises(UnsendableText, match=r"in \.result\.list\[1\]\.text \('"):
+        reply_frame(1, {"list": [{}, {"text": "\ud800é"}]})
+    with pytest.raises(UnsendableText, match=r"in \.result the key '"):
+        reply_frame(1, {"\udcff": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        reply_frame(1, {"number": float("nan")})
+
+
+def test_an_id_that_utf8_cannot_carry_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="without lone surrogates"):
+        parse_frame('{"type":"cancel","id":"\\ud800"}')
 
 
 def test_the_other_answers_have_their_form() -> None:

@@ -21,6 +21,7 @@ from aegis.terminals.boundaries import (
 )
 from aegis.terminals.shells import bash
 from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
+from aegis.terminals.shells.typed import NOT_IN_HISTORY, Unknown
 
 pytestmark = pytest.mark.real
 
@@ -402,7 +403,7 @@ async def test_a_typed_command_that_history_left_out_has_no_text(
     for _ in range(3):
         await shell.type(" echo secret word\r")
         ended = await shell.expect(Ended)
-        assert ended.history is None or bash.read_typed(shell.directory, ended.history) is None
+        assert isinstance(bash.read_typed(shell.directory, ended.history), Unknown)
         await shell.expect(Prompted)
 
 
@@ -419,16 +420,16 @@ def test_what_an_earlier_shell_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "typed.5").write_text("    5  echo old\n")
     secrets = {bash.write_startup(tmp_path) for _ in range(3)}
     assert len(secrets) == 3
-    assert bash.read_typed(tmp_path, 5) is None
+    assert bash.read_typed(tmp_path, 5) == Unknown(NOT_IN_HISTORY)
     for name in (bash.INIT_FILE, SECRET_FILE):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
 
 
 def test_a_text_beyond_the_limit_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "typed.7").write_text("    7  " + "x" * MAX_TYPED_BYTES)
-    assert bash.read_typed(tmp_path, 7) is None
+    (tmp_path / "typed.7").write_text("7 7 1 1 0\n7\t " + "x" * MAX_TYPED_BYTES)
+    assert bash.read_typed(tmp_path, 7) == Unknown(NOT_IN_HISTORY)
     (tmp_path / "typed.8").write_text("no entry")
-    assert bash.read_typed(tmp_path, 8) is None
+    assert bash.read_typed(tmp_path, 8) == Unknown(NOT_IN_HISTORY)
     assert not list(tmp_path.glob("typed.*"))
 
 

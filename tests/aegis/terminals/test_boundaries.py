@@ -112,7 +112,7 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [submit, begins(2, s=True), begins(4, s=True), begins(6, s=True), ends(7, s=True)],
-            [OURS, Ended(0)],
+            [OURS, Ended(0, commands=3)],
             id="several lines are one command",
         ),
         pytest.param(
@@ -216,7 +216,7 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [keys(b"if true\r"), secondary(1), keys(b"then :; fi\r"), begins(2), ends(3)],
-            [Secondary(False), Started(False, ANN), Ended(0)],
+            [Secondary(False), Started(False, ANN), Ended(0, continuations=1)],
             id="a typed command over two lines",
         ),
         pytest.param(

@@ -12,7 +12,7 @@ from aegis.terminals.capture import (
     BoundedText,
     CapturedOutput,
     OutputCapture,
-    without_last_line,
+    without_last_lines,
 )
 
 NOTICE = re.compile(r"(?:^|\n)… (\d+) bytes left out …\n")
@@ -93,7 +93,7 @@ def test_escape_sequences_do_not_count() -> None:
     ],
 )
 def test_the_last_line_is_taken_off_and_not_counted(text: str, kept: str) -> None:
-    output = without_last_line(captured(text.encode()))
+    output = without_last_lines(captured(text.encode()))
     assert (output.text, output.total_bytes, output.truncated) == (kept, len(kept.encode()), False)
 
 

@@ -24,6 +24,7 @@ from aegis.terminals.capture import OutputCapture
 from aegis.terminals.shells import fish
 from aegis.terminals.shells.adapter import ShellAdapter
 from aegis.terminals.shells.startup import SECRET_FILE
+from aegis.terminals.shells.typed import NOT_SAID, Unknown
 from tests.aegis.terminals.conftest import LiveShell, StartShell
 
 pytestmark = [
@@ -174,11 +175,11 @@ async def test_a_typed_command_is_told_with_its_text_and_its_writer(start_fish: 
         ended = await shell.expect(Ended)
         assert ended.history is not None
         told = shell.adapter.read_typed(ended.history)
-        assert told is not None
+        assert isinstance(told, str)
         assert [line.strip() for line in told.split("\n")] == [
             line.strip() for line in text.split("\n")
         ]
-        assert shell.adapter.read_typed(ended.history) is None
+        assert shell.adapter.read_typed(ended.history) == Unknown(NOT_SAID)
         await shell.expect(Prompted)
     await shell.settle()
     await shell.run("true")

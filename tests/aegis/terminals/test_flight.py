@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from actors import Reply
 from actors.timers import Timers
@@ -17,8 +18,9 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight, heard_up_to
+from aegis.terminals.flight import Flight
 from aegis.terminals.messages import CommandStarted
+from aegis.terminals.news import heard_up_to
 from aegis.terminals.record import InFlight, outcome_of
 from aegis.terminals.sentences import not_typed
 from tests.aegis.terminals.samples import RECORD
@@ -522,3 +524,20 @@ async def test_who_is_refused_is_shown_no_number_that_another_command_may_get(
         assert "seq" not in str(not_typed("build", 1.0, one.command, None))
         one.begin(started(100, call=1))
         assert "(seq 5)" in str(not_typed("build", 1.0, one.command, None))
+
+
+async def test_no_number_is_given_again_though_the_ledger_has_lost_its_end(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        for number in (1, 2, 3):
+            first.submit(call(number), 1.0)
+            first.begin(started(100 * number, call=number))
+            first.end(100 * number, None)
+            first.recorded(4 + number)
+        first.moved("/tmp")
+    with capture_logs() as logs, flight(tmp_path, last_seq=5) as second:
+        assert second.unrecorded() == []
+        second.submit(call(4), 2.0)
+        assert second.command is not None
+        assert second.command.seq == 8
+    [lost] = [each for each in logs if each["event"] == "ledger lost records"]
+    assert (lost["ends"], lost["given"]) == (5, 7)

@@ -17,6 +17,7 @@ from aegis.terminals.boundaries import (
     Started,
     exit_of_nothing,
 )
+from aegis.terminals.shells.typed import TypedLine, Unknown
 
 pytestmark = pytest.mark.real
 
@@ -343,8 +344,9 @@ async def test_trap_5_a_typed_command_is_told_with_its_writer_and_its_text(
     assert await shell.expect(Started) == Started(submitted=False, writer="human:bob")
     ended = await shell.expect(Ended)
     assert ended.history is not None
-    assert shell.adapter.read_typed(ended.history) == text
-    assert shell.adapter.read_typed(ended.history) is None
+    line = TypedLine(commands=ended.commands, continuations=ended.continuations)
+    assert shell.adapter.read_typed(ended.history, line) == text
+    assert isinstance(shell.adapter.read_typed(ended.history, line), Unknown)
 
 
 async def test_a_submission_leaves_no_text_behind(start: Start) -> None:

@@ -15,6 +15,7 @@ from aegis.terminals.subscriptions import (
     Subscription,
     Subscriptions,
     restored,
+    stored_life,
 )
 
 TWO = Subscriptions().subscribed("Pm", 4).subscribed("bob", 7)
@@ -161,3 +162,31 @@ def test_a_filter_that_makes_no_sense_lets_everything_pass_and_is_told(
     found, damaged = restored({"subscribers": [{"handle": "pm", "confirmed": 3, **fields}]})
     assert found == Subscriptions().subscribed("pm", 3)
     assert damaged == 1
+
+
+def test_the_life_of_the_terminal_is_stored_and_kept_by_every_change() -> None:
+    before = Subscriptions().in_life("5f3a", -1).subscribed("pm", 3)
+    after = before.confirmed({"pm": 5}).subscribed("ann", 5).unsubscribed("ann")
+    assert after.stored()["life"] == "5f3a"
+    again, damaged = restored(after.stored())
+    assert (again, damaged) == (after, 0)
+
+
+def test_subscribers_of_another_life_are_owed_nothing_of_it_and_of_the_same_all() -> None:
+    stored = Subscriptions().in_life("5f3a", -1).subscribed("pm", 3).stored()
+    found, _ = restored(stored)
+    assert found.in_life("5f3a", 9).by_key["pm"].confirmed == 3
+    other = found.in_life("77aa", 9)
+    assert (other.life, other.by_key["pm"].confirmed) == ("77aa", 9)
+
+
+def test_a_note_of_an_earlier_version_is_of_the_present_life() -> None:
+    found, damaged = restored({"subscribers": [{"handle": "pm", "confirmed": 3}]})
+    assert damaged == 0
+    now = found.in_life("5f3a", 9)
+    assert (now.life, now.by_key["pm"].confirmed) == ("5f3a", 3)
+
+
+@pytest.mark.parametrize("life", [7, None, "", "a/b", "x" * 65, ["5f3a"]])
+def test_what_is_no_life_is_none(life: object) -> None:
+    assert stored_life({"life": life}) is None

@@ -13,6 +13,7 @@ import pytest
 from aegis.terminals.boundaries import Ended, NothingRan, Prompted, Secondary, Started
 from aegis.terminals.shells import zsh
 from aegis.terminals.shells.startup import MAX_TYPED_BYTES, SECRET_FILE
+from aegis.terminals.shells.typed import NOT_SAID, Unknown
 from aegis.terminals.submission import SUBMIT_KEY
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 
@@ -41,7 +42,8 @@ async def run_typed(shell: LiveShell, keys: str) -> tuple[Ended, str | None]:
     """Type a line; its end and its text."""
     await shell.type(keys)
     ended = await shell.expect(Ended)
-    text = None if ended.history is None else shell.adapter.read_typed(ended.history)
+    told = shell.adapter.read_typed(ended.history)
+    text = told if isinstance(told, str) else None
     await shell.expect(Prompted)
     return ended, text
 
@@ -484,11 +486,11 @@ def test_files_of_a_start_are_private_and_what_an_earlier_shell_left_is_removed(
     secrets = {zsh.prepare("zsh", tmp_path).secret for _ in range(3)}
     assert len(secrets) == 3
     adapter = zsh.prepare("zsh", tmp_path)
-    assert adapter.read_typed(5) is None
+    assert adapter.read_typed(5) == Unknown(NOT_SAID)
     for name in (SECRET_FILE, *(f"{zsh.ZDOTDIR}/{file}" for file in (".zshenv", ".zshrc"))):
         assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
     assert adapter.secret.decode() not in str(adapter.environment({}))
     (tmp_path / "typed.7").write_text("x" * (MAX_TYPED_BYTES + 1))
-    assert adapter.read_typed(7) is None
+    assert adapter.read_typed(7) == Unknown(NOT_SAID)
     (tmp_path / "typed.8").write_bytes(b"echo \xff\n")
     assert adapter.read_typed(8) == "echo \N{REPLACEMENT CHARACTER}\n"

@@ -188,9 +188,9 @@ _BROKEN = (
     Promise(
         "a message is confirmed before it is synced",
         "G1",
-        "aegis/inboxes/inbox.py",
-        "while self._writes and self._appender.is_synced(self._writes[0].position):",
-        "while self._writes:",
+        "aegis/inboxes/unsynced.py",
+        "        if not self._queue or not is_synced(self._queue[0].position):\n",
+        "        if not self._queue:\n",
     ),
     Promise(
         "a message that is known is delivered again",
@@ -203,8 +203,8 @@ _BROKEN = (
         "what was read is not written down",
         "G7",
         "aegis/inboxes/inbox.py",
-        "        position, _ = await self._append(line)\n",
-        '        position, _ = await self._append({"kind": "nothing"})\n',
+        "            position, _ = await self._append(line)\n",
+        '            position, _ = await self._append({"kind": "nothing"})\n',
     ),
     Promise(
         "the writer of a command is woken too",
@@ -292,7 +292,7 @@ _BROKEN = (
         "a wake is taken though the one before it was refused",
         "G11",
         "aegis/inboxes/inbox.py",
-        "            self._check_order(delivery.after)\n",
+        "        self._check_order(delivery.after)\n",
         "",
     ),
     Promise(

@@ -1,0 +1,113 @@
+"""Paths as text that every client, file and log can carry, and back. Pure.
+
+Linux allows any byte but NUL in a path; UTF-8, and so JSON, does not carry all of them. Python
+keeps such bytes as lone surrogates (PEP 383), which no encoder accepts. Inside the program, in
+files and in replies such a path is text in the notation of shells for it, ``$'/srv/d\\xff'``: it
+can be pasted into bash, zsh or ksh as it is, and no absolute path begins so (a relative one is
+written ``./$'…'``). Any other path is its own text. The conversion is made where a path comes from
+the system or goes to it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+# A type checker takes this for true. Everyday commands import this file, so it imports little.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+MAX_PATH_CHARS = 4 * 4096 + 3
+"""The text of the longest path that Linux takes (PATH_MAX), each byte of it escaped."""
+
+_ENCODING = "ascii" if sys.getfilesystemencoding() == "ascii" else "utf-8"
+"""How Python decodes paths: in the locale C, where nothing makes it UTF-8, every other byte of one
+is a lone surrogate."""
+
+_NOTATION = r"(?s)\$'((?:[^'\\]|\\.)*)'"
+_ESCAPE = rb"(?s)\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))"
+_NAMED = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"e": b"\x1b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"v": b"\v",
+    **{each: each for each in (b"\\", b"'", b'"', b"?")},
+}
+
+
+def text_of_path(path: str | PurePath) -> str:
+    """Return ``path``, as Python has it from the system, as text that UTF-8 can carry.
+
+    Text that this function made stays as it is.
+    """
+    text = str(path)
+    if is_utf8(text):
+        return text
+    try:  # noqa: SIM105 -- contextlib would have to be imported
+        # In the locale C each letter is lone surrogates.
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeError:
+        pass
+    return text if is_utf8(text) else f"$'{''.join(map(_escaped, text))}'"
+
+
+def path_of_text(text: str) -> str:
+    """Return the path that ``text`` means, as Python gives it to the system.
+
+    What is not whole in the notation is the path itself. Every escape of a single byte that bash
+    knows is understood, octal ones too.
+    """
+    found = re.fullmatch(_NOTATION, text) if text.startswith("$'") else None
+    if found is None and (text.isascii() or _ENCODING != "ascii"):
+        return text
+    if found is None:
+        data = text.encode("utf-8", "surrogateescape")
+    else:
+        data = re.sub(_ESCAPE, _unescaped, found[1].encode("utf-8", "surrogateescape"))
+    return data.decode(_ENCODING, "surrogateescape")
+
+
+def shell_word(path: str | PurePath) -> str:
+    """Return ``path`` as one word of a command line, to be pasted into a shell."""
+    import shlex
+
+    text = text_of_path(path)
+    return text if text.startswith("$'") else shlex.quote(text)
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether UTF-8 can carry ``text``: it holds no lone surrogate."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    try:
+        data = character.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a pair, which no system has given
+        data = character.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    in_hex, in_octal, name = found.groups()
+    if in_hex is not None:
+        return bytes([int(in_hex, 16)])
+    if in_octal is not None:
+        return bytes([int(in_octal, 8) & 0xFF])
+    return _NAMED.get(name, found[0])

@@ -1,0 +1,53 @@
+"""The text of a typed command, as its shell reports it, or the reason why it is not known."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+NOT_IN_HISTORY = (
+    "the shell's history does not show what was typed (HISTCONTROL, HISTIGNORE, `set +o history`, "
+    "HISTSIZE, or a change of the history itself)"
+)
+NOT_WHOLE = (
+    "the shell read more lines than its history shows, and the lines that are missing may have run"
+)
+NOT_SAID = "the shell did not report what was typed"
+TOO_LONG = "what was typed is longer than 1 MiB"
+NOT_ENDED = "the shell reports what was typed when the command ends"
+SHELL_ENDED = "the shell ended before it reported what was typed"
+LOST = "the shell did not report the end of the command, nor what was typed"
+
+
+@attrs.frozen
+class Unknown:
+    """The text is not known. ``reason`` is a clause for people."""
+
+    reason: str
+
+
+TypedText: TypeAlias = str | Unknown
+
+
+@attrs.frozen(kw_only=True)
+class TypedLine:
+    """What the daemon knows about a typed line before it asks the shell for its text.
+
+    ``commands`` counts the starts that the shell reported, ``continuations`` the secondary prompts
+    before the first of them. ``keyed`` is the text that was sent, if the line was empty before and
+    characters and pastes were all that was sent.
+    """
+
+    commands: int = 1
+    continuations: int = 0
+    keyed: str | None = None
+
+
+ONE_LINE = TypedLine()
+"""A line that nothing in particular is known about."""
+
+
+def decoded(data: bytes | None) -> TypedText:
+    """Return the text in a file of a hook that wrote it as it is; ``data`` is None without one."""
+    return Unknown(NOT_SAID) if data is None else data.decode(errors="replace")

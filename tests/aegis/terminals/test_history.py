@@ -1,0 +1,122 @@
+"""Damage of a ledger: what cannot be read is counted and logged once, and so are gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from structlog.testing import capture_logs
+
+from aegis.errors import NotFound
+from aegis.journal.ledger import encode_line
+from aegis.protocol.terminals import CommandRecord, ReadRecords
+from aegis.protocol.wire import to_plain
+from aegis.terminals.history import History
+
+
+def line(seq: int, **fields: object) -> bytes:
+    record = CommandRecord(
+        seq=seq,
+        cmd="true",
+        writer="human",
+        started_at="2026-01-01T00:00:00.000Z",
+        finished_at="2026-01-01T00:00:01.000Z",
+        duration_s=1.0,
+        exit=0,
+        stdout="",
+        stderr="",
+        killed_by_restart=False,
+        timed_out=False,
+        cwd="/",
+        output_bytes=0,
+        truncated=False,
+        raw_start=0,
+        raw_end=0,
+        needs_input=None,
+        end="exited",
+    )
+    return encode_line({**attrs.asdict(record), **fields})
+
+
+def read(ledger: Path, **arguments: Any) -> Any:
+    request = ReadRecords(name="a", **arguments)
+    return to_plain(trio.run(History(ledger).read, request))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+@pytest.mark.parametrize("arguments", [{"last_n": 10}, {"since_seq": -1}])
+def test_lines_that_cannot_be_read_are_counted_in_the_reply(
+    ledger: Path, arguments: dict[str, int]
+) -> None:
+    broken = line(1).replace(b"seq", b"SEQ")
+    ledger.write_bytes(line(0) + broken + line(2, color="red") + line(3))
+    found = read(ledger, **arguments)
+    assert [each["seq"] for each in found["result"]] == [0, 3]
+    assert found["damaged"] == 2
+
+
+def test_a_ledger_without_such_lines_says_nothing_of_them(ledger: Path) -> None:
+    ledger.write_bytes(line(0))
+    assert "damaged" not in read(ledger)
+
+
+def test_they_are_logged_once_with_the_reason(ledger: Path) -> None:
+    ledger.write_bytes(line(0) + line(1, exit="no"))
+    history = History(ledger)
+    with capture_logs() as logs:
+        for _ in range(3):
+            trio.run(history.read, ReadRecords(name="a"))
+    [told] = logs
+    assert (told["event"], told["log_level"], told["lines"]) == (
+        "damaged lines skipped",
+        "warning",
+        1,
+    )
+    assert "seq 1" in told["where"][0]
+    assert "exit" in told["where"][0]
+
+
+def test_the_number_of_a_newest_line_that_cannot_be_read_is_not_given_again(ledger: Path) -> None:
+    ledger.write_bytes(line(7) + line(8, color="red"))
+    assert History(ledger).last() == (None, 8)
+
+
+def test_a_directory_as_an_older_version_wrote_it_is_shown_in_the_notation(ledger: Path) -> None:
+    ledger.write_bytes(line(0, cwd="/srv/d\udcff"))
+    history = History(ledger)
+    assert read(ledger)["result"][0]["cwd"] == r"$'/srv/d\xff'"
+    assert trio.run(history.one, 0, "a").cwd == r"$'/srv/d\xff'"
+    with pytest.raises(NotFound):
+        trio.run(history.one, 1, "a")
+
+
+async def events(path: Path) -> list[tuple[str, int, int]]:
+    """The gaps that are logged when all is read, twice."""
+    history = History(path)
+    with capture_logs() as logs:
+        for _ in range(2):
+            await history.read(ReadRecords(name="build", since_seq=-1))
+    return [
+        (each["event"], each["after"], each["before"])
+        for each in logs
+        if each["event"] == "records missing"
+    ]
+
+
+async def test_a_gap_in_the_numbers_is_logged_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(line(0) + line(1) + line(5) + line(6) + line(9))
+    assert await events(path) == [("records missing", 1, 5), ("records missing", 6, 9)]
+
+
+async def test_numbers_that_damaged_lines_may_have_had_are_no_gap(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(line(0) + b"damaged\n" + line(2) + line(3))
+    assert await events(path) == []
