@@ -36,7 +36,6 @@ from aegis import __version__
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
-from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.keyring import Keyring
 from aegis.launching import forget_launcher
@@ -49,9 +48,11 @@ from aegis.lifetime import (
     startup_error,
     stop_on_signals,
     sync_state,
+    wait_stop,
 )
 from aegis.path_text import shell_word, text_of_path
 from aegis.process import (
+    HeldRoot,
     LastingStream,
     cannot_start,
     configure_logs,
@@ -72,6 +73,7 @@ from aegis.settings import DEFAULT_PORT, DaemonSettings
 from aegis.terminals.directory import TerminalDirectory
 from aegis.terminals.os_processes import OsProcessHost
 from aegis.terminals.process_host import ProcessHost
+from aegis.trust import NamedPrograms
 from aegis.workspaces.directory import WorkspaceDirectory
 
 log = structlog.get_logger("aegis")
@@ -128,14 +130,15 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     forget_launcher()
     keep_what_is_there()  # the modules
     state = State(settings.root)
-    with hold_root(state):
-        sync_state(OsDisk(), state)
+    programs = NamedPrograms(settings.programs, settings.digest)
+    with hold_root(state, trust=settings.trust, programs=programs) as held:
+        sync_state(held.disk(), state)
         shell_file_limit = raise_descriptor_limit()
-        keys = open_keys(state.directory)
+        keys = open_keys(state.directory, held.seals)
         address = choose_address(settings, state)
         try:
             with faults_armed():
-                trio.run(_serve, settings, configuration, state, keys, address, shell_file_limit)
+                trio.run(_serve, settings, configuration, held, keys, address, shell_file_limit)
         except StartFailed as error:
             raise startup_error(error) from error
         finally:
@@ -165,14 +168,15 @@ def daemon_tree(
     host: ProcessHost | None = None,
     configuration: Configuration | None = None,
     nodes: Nodes | None = None,
+    held: HeldRoot | None = None,
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
 
     Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
-    neither workers nor hosts.
+    neither workers nor hosts; without ``held`` no file is signed.
     """
     configuration = Configuration() if configuration is None else configuration
-    flusher = Flusher()
+    flusher = Flusher(None if held is None else held.disk())
     host = OsProcessHost() if host is None else host
     return SupervisorSpec(
         name="root",
@@ -254,15 +258,15 @@ def daemon_tree(
 async def _serve(
     settings: DaemonSettings,
     configuration: Configuration,
-    state: State,
+    held: HeldRoot,
     keys: Keys,
     address: Address,
     shell_file_limit: int,
 ) -> None:
-    stop = trio.Event()
+    stop, state = trio.Event(), held.state
     let_shells_heed_signals()
     stop_on_signals(stop)
-    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
+    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         tree = daemon_tree(
             settings,
@@ -272,15 +276,16 @@ async def _serve(
             shell_file_limit,
             configuration=configuration,
             nodes=nodes,
+            held=held,
         )
         async with open_system(
             tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug
         ) as system:
             _announce(settings, state, keyring, nodes)
             try:
-                await stop.wait()
+                await wait_stop(held, stop)
             finally:
-                _withdraw(state)
+                _withdraw(held)
             keep_what_is_there()  # its end is near: there is no time to look for garbage
             await end_terminals(system)
             system.ref("root/inbox-router").tell(EndWaits())
@@ -296,7 +301,7 @@ def _announce(
     """
     address = keyring.address
     try:
-        write_endpoint(state, keyring.endpoint())
+        write_endpoint(state, keyring.endpoint(), keyring.seals)
     except OSError as error:
         raise cannot_start("write", state.endpoint, error) from error
     remember_port(state, address.port)
@@ -314,12 +319,14 @@ def _announce(
     out.flush()
 
 
-def _withdraw(state: State) -> None:
+def _withdraw(held: HeldRoot) -> None:
     """Nobody shall come any more; a disk that refuses that holds up no stop."""
+    if not held.has_directory:
+        return  # what is at its path is another daemon's
     try:
-        remove_endpoint(state)
+        remove_endpoint(held.state)
     except OSError as error:
-        log.warning("endpoint not removed", file=str(state.endpoint), error=describe(error))
+        log.warning("endpoint not removed", file=str(held.state.endpoint), error=describe(error))
 
 
 @contextlib.asynccontextmanager

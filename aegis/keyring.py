@@ -13,6 +13,7 @@ from aegis.errors import InvalidRequest
 from aegis.journal.disk import storage_error
 from aegis.protocol.daemon import Voided
 from aegis.root import Endpoint, State, write_endpoint
+from aegis.sealing import Seals
 from aegis.servers.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.crowd import Crowd
@@ -36,6 +37,7 @@ class Keyring:
     crowd: Crowd
     state: State
     stop: trio.Event
+    seals: Seals | None = None
 
     @property
     def url(self) -> str:
@@ -104,6 +106,6 @@ class Keyring:
         if self.stop.is_set():
             return  # the file is gone for good: nobody shall come any more
         try:
-            write_endpoint(self.state, self.endpoint())
+            write_endpoint(self.state, self.endpoint(), self.seals)
         except OSError as error:
             raise storage_error("put the new token into", self.state.endpoint, error) from error

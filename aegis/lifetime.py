@@ -18,6 +18,7 @@ from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
+from aegis.process import HeldRoot
 from aegis.root import State
 from aegis.servers.faults import SERVERS
 from aegis.terminals.asking import ask_again
@@ -31,6 +32,9 @@ FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 
 END_TERMINALS_S = 1.4
 """How long the terminals may take to end; with all the rest the stop stays within two seconds."""
+
+LOOK_AT_ROOT_S = 1.0
+"""Seconds between two looks at the lock and the state directory; one takes ten microseconds."""
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The signals that stop a daemon in order."""
@@ -66,6 +70,21 @@ def faults_armed() -> Iterator[None]:
             yield
     except MisuseError as error:
         raise StartupError(f"{VARIABLE}: {error}") from error
+
+
+async def wait_stop(held: HeldRoot, stop: trio.Event) -> None:
+    """Return when ``stop`` is set; set it when the lock or the state directory is lost.
+
+    Another daemon may then start in this root, and both would write the same files. PostgreSQL has
+    the same rule for ``postmaster.pid``.
+    """
+    while not stop.is_set():
+        why = held.why_lost()
+        if why is not None:
+            log.error("stopping: another daemon may start in this root", why=why)
+            stop.set()
+        with trio.move_on_after(LOOK_AT_ROOT_S):
+            await stop.wait()
 
 
 def stop_on_signals(stop: trio.Event) -> None:

@@ -1,34 +1,68 @@
-"""The key of nodes in its file: who has it may join, and then runs commands as you."""
+"""The key of nodes in its file: who has it may join, and then runs commands as you.
+
+The file of a root is signed like all of its state; a host that has a copy of it reads the key only.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from pathlib import Path
 
-from actors.nodes.key import NodeKey, new_key, read_key, write_key
+from actors.nodes.key import NodeKey, new_key, read_key
 from aegis.errors import StartupError
-from aegis.journal.disk import OsDisk, sync_directory, sync_file
 from aegis.process import keep_out_of_repositories
-from aegis.root import State, make_directory
+from aegis.registering import WritableRegistry, claim
+from aegis.registry import RegistryError
+from aegis.root import State, UntrustedState
+from aegis.sealing import Seal, opened_text, sealed_text
+from aegis.state_files import UnsafeFile, read_safely, write_safely
+
+MAX_FILE_BYTES = 256
 
 
 def open_node_key(state: State) -> NodeKey:
     """The key of this root, made if there is none yet; it is synced then.
 
-    Raises ``StartupError`` where the disk refuses, ``BadNodeKey`` for a file that is none.
+    Raises ``StartupError`` where the disk refuses or the state is not this user's own,
+    ``BadNodeKey`` for a file that holds no key.
     """
     try:
-        if not os.path.lexists(state.node_key):
-            make_directory(state)
-            keep_out_of_repositories(state)
-            _make(state.node_key)
-        return read_key(state.node_key)
+        seal = claim(state).of(str(state.node_key))
+        keep_out_of_repositories(state)
+        _make_if_missing(str(state.node_key), seal)
+        return read_own_key(state, seal)
+    except (UntrustedState, RegistryError) as error:
+        raise StartupError(str(error)) from error
+    except UnsafeFile as error:
+        raise StartupError(
+            f"cannot use {state.node_key}: of {error.filename}, {error.strerror}"
+        ) from error
     except OSError as error:
         raise StartupError(
             f"cannot use {state.node_key}: {error.strerror}; the key of nodes is kept there"
         ) from error
+
+
+def _make_if_missing(path: str, seal: Seal) -> None:
+    """Not by a link to a finished file, as is usual: a kill would leave it with two names."""
+    if os.path.lexists(path):
+        return
+    with WritableRegistry.of_user().locked():
+        if not os.path.lexists(path):  # else another process was faster
+            text = new_key().secret.hex().encode() + b"\n"
+            write_safely(path, sealed_text(text, seal), durable=True)
+
+
+def read_own_key(state: State, seal: Seal) -> NodeKey:
+    """The key in the file of this root. Raises ``StartupError``, ``BadNodeKey``, ``OSError``."""
+    key = read_key(state.node_key)
+    if opened_text(read_safely(str(state.node_key), MAX_FILE_BYTES) or b"", seal) is None:
+        raise StartupError(
+            f"{state.node_key} is not used: no aegis-actors of this user wrote it here, so another "
+            "user may have the key. Remove it to get a new one, or take the state over with: "
+            "aegis-actors up --trust"
+        )
+    return key
 
 
 def read_node_key(path: Path) -> NodeKey:
@@ -42,17 +76,3 @@ def read_node_key(path: Path) -> NodeKey:
             "'aegis-actors node key' names it"
         )
     return read_key(path)
-
-
-def _make(path: Path) -> None:
-    """Whole or not at all, and never in the place of another one."""
-    disk = OsDisk()
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    write_key(fresh, new_key())
-    try:
-        sync_file(disk, fresh)
-        with contextlib.suppress(FileExistsError):  # somebody else was faster
-            path.hardlink_to(fresh)
-    finally:
-        fresh.unlink()
-    sync_directory(disk, path.parent)

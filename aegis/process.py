@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import logging
@@ -10,14 +11,20 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO, cast
+from typing import NamedTuple, TextIO, cast
 
 import structlog
 
 from aegis.errors import StartupError
-from aegis.root import State, make_directory, write_whole
+from aegis.journal.disk import OsDisk
+from aegis.registry import RegistryError
+from aegis.root import State, UntrustedState, make_directory, write_whole
+from aegis.sealing import Seals
+from aegis.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
+from aegis.trust import NO_PROGRAMS, NamedPrograms, examine, own
 
 STATE_VERSION = 1
 """The layout of the state directory; a newer one is refused."""
@@ -26,28 +33,86 @@ MIN_KERNEL = (5, 4)
 """The oldest Linux with all that is used here (pidfd_open waits for shells)."""
 
 
+class HeldRoot(NamedTuple):
+    """The root that this process is the daemon of: its state, what signs it, its locks."""
+
+    state: State
+    seals: Seals
+    lock: int
+    directory: int
+
+    @property
+    def guard(self) -> Guard:
+        """What keeps this daemon's files apart from those of a state put in its place."""
+        found = os.fstat(self.directory)
+        return Guard(str(self.state.directory), found.st_dev, found.st_ino)
+
+    def disk(self) -> OsDisk:
+        """The disk for all files of the state."""
+        return OsDisk(self.seals, self.guard)
+
+    def why_lost(self) -> str | None:
+        """How it shows that the state is not this daemon's any more; None while it is."""
+        for path, fd in (
+            (self.state.directory, self.directory),
+            (self.state.lock, self.lock),
+        ):
+            try:
+                found = path.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return f"{path} was removed"
+            if not os.path.samestat(found, os.fstat(fd)):
+                return f"{path} was replaced"
+        return None
+
+    @property
+    def has_directory(self) -> bool:
+        """Whether what is at the path of the state is this daemon's."""
+        try:
+            return os.path.samestat(self.state.directory.lstat(), os.fstat(self.directory))
+        except OSError:
+            return False
+
+
 @contextlib.contextmanager
-def hold_root(state: State) -> Iterator[None]:
+def hold_root(
+    state: State, *, trust: bool = False, programs: NamedPrograms = NO_PROGRAMS
+) -> Iterator[HeldRoot]:
     """Be the one daemon of this root, in a state directory that this version understands.
 
-    The lock is the kernel's (flock), so a crash cannot leave it behind. Raises ``StartupError``.
+    The state must be one that this user's daemons made in this root, and so must each of its files
+    be; ``trust`` takes over what is there. A configuration that names ``programs`` must have been
+    trusted as it is. The locks are the kernel's (flock), so a crash cannot leave them behind.
+    Raises ``StartupError``: then nothing was changed.
     """
     check_platform()
-    try:
-        make_directory(state)
-        state.directory.chmod(0o700)
-        lock = os.open(state.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StartupError(
-            f"cannot use {state.directory}: {error.strerror}; the daemon keeps its state there"
-        ) from error
-    try:
-        _take_lock(lock, state)
+    with contextlib.ExitStack() as held:
+        try:
+            state_id = examine(state, trust=trust, programs=programs)
+            make_directory(state)
+            directory = _opened(held, open_directory(str(state.directory)))
+            lock = _opened(held, open_safely(str(state.lock), os.O_RDWR | os.O_CREAT))
+            _take_locks(lock, directory, state)
+            seals = own(state, state_id, trust=trust, programs=programs)
+        except (UntrustedState, RegistryError) as error:
+            raise StartupError(str(error)) from None
+        except UnsafeFile as error:
+            raise StartupError(
+                f"{error.filename} is not used: {error.strerror}. Nothing was changed; move it "
+                "away, or start the daemon as the user whose state it is"
+            ) from error
+        except OSError as error:
+            raise StartupError(
+                f"cannot use {state.directory}: {error.strerror}; the daemon keeps its state there"
+            ) from error
         _check_version(state)
         keep_out_of_repositories(state)
-        yield
-    finally:
-        os.close(lock)
+        yield HeldRoot(state, seals, lock, directory)
+
+
+def _opened(held: contextlib.ExitStack, fd: int) -> int:
+    held.callback(os.close, fd)
+    return fd
 
 
 def let_shells_heed_signals() -> None:
@@ -78,15 +143,21 @@ def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
     )
 
 
-def _take_lock(lock: int, state: State) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        raise StartupError(
-            f"a daemon already runs for {state.root} (pid {holder}); stop it with: "
-            "aegis-actors down"
-        ) from None
+HANDOVER_S = 6.0
+"""How long a daemon whose lock file was removed may take to notice it and to stop."""
+
+
+def _take_locks(lock: int, directory: int, state: State) -> None:
+    """Lock the file, and the directory as well: the file may be removed while a daemon runs."""
+    if not _locked(lock):
+        raise _is_held(lock, state)
+    if not _locked(directory):
+        # Its daemon has lost the file: it stops by itself as soon as it notices.
+        deadline = time.monotonic() + HANDOVER_S
+        while not _locked(directory):
+            if time.monotonic() > deadline:
+                raise _is_held(lock, state)
+            time.sleep(0.05)
     try:
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
@@ -94,13 +165,30 @@ def _take_lock(lock: int, state: State) -> None:
         raise cannot_start("write", state.lock, error) from error
 
 
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+    return True
+
+
+def _is_held(lock: int, state: State) -> StartupError:
+    holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
+    return StartupError(
+        f"a daemon already runs for {state.root} (pid {holder}); stop it with: aegis-actors down"
+    )
+
+
 def _check_version(state: State) -> None:
     path = state.directory / "version"
     try:
-        text = path.read_text(encoding="ascii").strip("\0\n ") if path.exists() else ""
+        text = (read_safely(str(path), 4096) or b"").decode("ascii").strip("\0\n ")
         if not text:  # there is none, or a loss of power took what was written
-            path.write_text(f"{STATE_VERSION}\n", encoding="ascii")
-            path.chmod(0o600)
+            write_whole(path, f"{STATE_VERSION}\n")
             return
     except OSError as error:
         raise cannot_start("use", path, error) from error
@@ -120,7 +208,7 @@ def keep_out_of_repositories(state: State) -> None:
     """
     path = state.directory / ".gitignore"
     with contextlib.suppress(OSError):
-        if not path.exists():
+        if not os.path.lexists(path):
             write_whole(path, "*\n")
 
 
@@ -156,7 +244,7 @@ def keep_what_is_there() -> None:
 def remembered_port(state: State) -> int | None:
     """The port that the last daemon of this root chose, if any."""
     try:
-        text = _port_file(state).read_text(encoding="ascii").strip()
+        text = (read_safely(str(_port_file(state)), 64) or b"").decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return int(text) if text.isdecimal() and 0 < int(text) < 65_536 else None

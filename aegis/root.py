@@ -11,6 +11,9 @@ import os
 from collections import namedtuple
 
 from aegis.path_text import shell_word
+from aegis.registry import ForeignState, Registry, RegistryError, find_entry, seals_of
+from aegis.sealing import Seals, document_fits, sealed_document
+from aegis.state_files import UnsafeFile, check_directory, read_safely, write_safely
 
 # A type checker takes this for true. To import typing and pathlib would cost an everyday command
 # more than all else here.
@@ -30,6 +33,21 @@ _MARKS = (CONFIG_NAME, _ENDPOINT)
 
 class BadEndpoint(Exception):
     """The endpoint file is there but cannot be used; the sentence says why and what to do."""
+
+
+class UntrustedState(Exception):
+    """The state of a root is not this user's own; the sentence says how that shows and what to do.
+
+    ``why`` is the first half of the sentence.
+    """
+
+    def __init__(self, directory: str, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"{directory} is not used: {why}. Nothing of it was run or changed. If you trust what "
+            "it holds (programs to start, keys), take it over with: aegis-actors up --trust; "
+            "if not, move the directory away"
+        )
 
 
 # Named tuples without typing: the fields have no types, so the annotations are at the uses.
@@ -153,11 +171,50 @@ def make_directory(state: State) -> None:
             directory.mkdir(mode=mode)
         except FileExistsError:
             continue
+    check_directories(str(state.root))
 
 
-def write_endpoint(state: State, endpoint: Endpoint) -> None:
-    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile."""
-    text = json.dumps({"version": endpoint.version, **endpoint._asdict()}, indent=1)
+def check_directories(root: str) -> None:
+    """Raise ``UnsafeFile`` unless the state's directory, if there is one, is safe to use.
+
+    It and the one above it must be directories of this user, no links, that nobody else may write
+    to. The root itself may be anything that leads there: its path was resolved before.
+    """
+    above = f"{root.rstrip('/')}/.aegis"
+    for directory in (above, f"{above}/state"):
+        try:
+            check_directory(directory, os.lstat(directory))
+        except FileNotFoundError:
+            return
+
+
+def open_seals(root: str) -> Seals:
+    """Return the seals of the state of ``root``, which this user's daemons made there.
+
+    Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    """
+    check_directories(root)
+    directory, registry = f"{root.rstrip('/')}/.aegis/state", Registry.of_user()
+    try:
+        state_id, _ = find_entry(registry, root, directory)
+    except ForeignState as foreign:
+        raise UntrustedState(directory, str(foreign)) from None
+    return seals_of(registry, state_id, directory)
+
+
+def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None) -> None:
+    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile.
+
+    Without ``seals`` an empty or missing state becomes this user's own. Raises ``OSError``,
+    ``UntrustedState``, ``RegistryError``.
+    """
+    if seals is None:
+        from aegis.registering import claim  # no client needs it
+
+        seals = claim(state)
+    document = {"version": endpoint.version, **endpoint._asdict()}
+    seal = seals.of(str(state.endpoint))
+    text = json.dumps(sealed_document(document, seal), indent=1)
     write_whole(state.endpoint, text + "\n")
 
 
@@ -167,19 +224,7 @@ def write_whole(path: Path, text: str) -> None:
     A process that is killed meanwhile leaves the old content, and beside it a file of the suffix
     ``.new``, which the next one replaces. Nothing is synced.
     """
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(opened, "w") as file:
-            file.write(text)
-        fresh.replace(path)
-    except OSError:
-        try:  # noqa: SIM105 -- contextlib is not loaded here
-            fresh.unlink()
-        except OSError:
-            pass
-        raise
+    write_safely(str(path), text.encode("utf-8", "surrogateescape"), durable=False)
 
 
 def remove_endpoint(state: State) -> None:
@@ -196,23 +241,27 @@ def endpoint_of(root: str) -> Endpoint | None:
     """What the endpoint file of ``root`` says; None if there is none.
 
     Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
-    or belongs to somebody else: whoever wrote it would be sent all that is typed.
+    or was not written by a daemon of this user in this root: its author would be sent all that is
+    typed.
     """
     path = f"{root.rstrip('/')}/{_ENDPOINT}"
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            owner = os.fstat(file.fileno()).st_uid
-            text = file.read(65_536)
-    except FileNotFoundError:
-        return None
+        check_directories(root)
+        data = read_safely(path, 65_536)
+        if data is None:
+            return None
+        text = data.decode("utf-8")
+    except UnsafeFile as error:
+        raise BadEndpoint(
+            f"{error.filename} cannot be read: {error.strerror}; run this as the user whose daemon "
+            "it is, or remove it"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadEndpoint(f"{path} cannot be read: {error}") from None
-    if os.geteuid() not in (owner, 0):
-        raise BadEndpoint(f"{path} belongs to user {owner}, so it is not used")
-    return _parsed(path, text)
+    return _parsed(root, path, text)
 
 
-def _parsed(path: str, text: str) -> Endpoint:
+def _parsed(root: str, path: str, text: str) -> Endpoint:
     try:
         document: Any = json.loads(text)
         endpoint = Endpoint(**{name: document[name] for name in Endpoint._fields})
@@ -227,7 +276,28 @@ def _parsed(path: str, text: str) -> Endpoint:
         raise _no_endpoint(path)
     if any(type(text) is not str for text in texts):
         raise _no_endpoint(path)
+    _check_author(root, path, document)
     return endpoint
+
+
+def _check_author(root: str, path: str, document: object) -> None:
+    try:
+        seal = open_seals(root).of(path)
+    except UntrustedState as untrusted:
+        raise BadEndpoint(
+            f"{path} is not used: of its directory, {untrusted.why}. If a daemon of yours runs "
+            "there, use the HOME and XDG_STATE_HOME that it has, or restart it with: "
+            "aegis-actors up --trust"
+        ) from None
+    except RegistryError as error:
+        raise BadEndpoint(str(error)) from None
+    except OSError as error:
+        raise BadEndpoint(f"{path} cannot be checked: {error}") from None
+    if not document_fits(document, seal):
+        raise BadEndpoint(
+            f"{path} is not used: no daemon of yours wrote it. Remove it, and restart the daemon "
+            "if one runs"
+        )
 
 
 def _no_endpoint(path: str) -> BadEndpoint:

@@ -41,7 +41,9 @@ class DaemonSettings(NamedTuple):
     free one. ``log_level`` is one of debug, info, warning, error. ``clean``: start none of the
     terminals that were open. ``debug``: show where a step was that blocked everything, at the cost
     of a thread. ``workers`` is how many processes terminals are spread over; 0: they run in the
-    daemon's own. ``nodes_address`` is where hosts may join; None: nowhere.
+    daemon's own. ``nodes_address`` is where hosts may join; None: nowhere. ``trust``: take over a
+    state, and a configuration, that is not known to be this user's own. ``programs`` are sentences
+    about what the configuration names to run, ``digest`` is that of its content.
     """
 
     root: Path
@@ -52,12 +54,16 @@ class DaemonSettings(NamedTuple):
     debug: bool = False
     workers: int = 0
     nodes_address: NodesAddress | None = None
+    trust: bool = False
+    programs: tuple[str, ...] = ()
+    digest: str = ""
 
 
 class JoinSettings(NamedTuple):
     """How to join a daemon as the host ``name``, with the terminals and the state of ``root``.
 
     ``address`` is where that daemon takes nodes, ``key_file`` holds the key that both have.
+    ``trust``: take over a state that is not known to be this user's own.
     """
 
     address: NodesAddress
@@ -65,3 +71,4 @@ class JoinSettings(NamedTuple):
     root: Path
     key_file: Path
     log_level: str = "info"
+    trust: bool = False

@@ -9,12 +9,23 @@ The tests that failed are written, a line each, to the file that ``AEGIS_FAILED_
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+OWN_REGISTRY = "AEGIS_TEST_REGISTRY"
+
+if OWN_REGISTRY not in os.environ:
+    # Not the user's registry of trusted states. The workers of one run share the one of the first.
+    os.environ[OWN_REGISTRY] = tempfile.mkdtemp(prefix="aegis-registry-")
+    atexit.register(shutil.rmtree, os.environ[OWN_REGISTRY], ignore_errors=True)
+os.environ["XDG_STATE_HOME"] = os.environ[OWN_REGISTRY]
 
 EXAMPLES = int(os.environ.get("AEGIS_SIM_EXAMPLES", "500"))
 

@@ -26,7 +26,6 @@ PAST_IT = {
     "aegis/terminals/restoring.py": "directories of the user",
     "aegis/terminals/shells/startup.py": "start-up files: between the daemon and one shell",
     "aegis/terminals/shells/choice.py": "start-up files",
-    "aegis/terminals/shells/zsh.py": "start-up files",
 }
 """Who calls the system about files, and what about. None of it is durable state."""
 
@@ -48,15 +47,14 @@ METHODS = {
 
 TAKE_A_DISK = ("History", "LedgerReader", "RawLog.open")
 KNOW_THE_REAL_ONE = {
-    "aegis/app.py",
     "aegis/doctor/ledgers.py",
     "aegis/journal/disk.py",
     "aegis/journal/flusher.py",
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
-    "aegis/node_key.py",
-    "aegis/nodes/identity.py",
-    "aegis/nodes/joining.py",
+    "aegis/nodes/worker.py",
+    "aegis/process.py",
+    "aegis/trust.py",
 }
 
 

@@ -103,7 +103,7 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
 
 def test_every_promise_has_its_heading() -> None:
     text = (DOCS / "guarantees.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## G(\d+) ", text, re.MULTILINE) == [str(n) for n in range(1, 15)]
+    assert re.findall(r"^## G(\d+) ", text, re.MULTILINE) == [*map(str, range(1, 15)), "22"]
 
 
 def test_every_rule_of_the_runtime_names_its_tests() -> None:
@@ -113,7 +113,11 @@ def test_every_rule_of_the_runtime_names_its_tests() -> None:
     assert [rule.splitlines()[0] for rule in rules if not NAMED_TEST.search(rule)] == []
 
 
+<<<<<<< HEAD
 TRAPS = [str(number) for number in (*range(1, 36), *range(37, 40))]
+=======
+TRAPS = [str(number) for number in (*range(1, 36), 38, 39, 40)]
+>>>>>>> main
 
 
 def traps() -> list[tuple[str, str]]:

@@ -55,7 +55,8 @@ def read_key(path: Path) -> NodeKey:
     """Read a key from its file.
 
     Raises ``BadNodeKey``, with a sentence that says what to do, unless it is a regular file of this
-    user, no link to one, that nobody else may read or write and holds 64 hexadecimal digits.
+    user, no link to one, that nobody else may read or write and whose first line is 64 hexadecimal
+    digits. Other lines are ignored: the program that wrote the file may sign it.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -63,7 +64,7 @@ def read_key(path: Path) -> NodeKey:
         raise BadNodeKey(_why_not_opened(path, error)) from None
     try:
         _check_file(path, os.fstat(descriptor))
-        text = os.read(descriptor, 4 * KEY_BYTES).strip()
+        text = os.read(descriptor, 4 * KEY_BYTES).partition(b"\n")[0].strip()
     finally:
         os.close(descriptor)
     try:

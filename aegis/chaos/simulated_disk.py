@@ -18,6 +18,7 @@ import attrs
 
 from aegis.chaos.disk_model import DiskModel, Image, OpenMode, SyncTicket
 from aegis.chaos.file_content import FailedSync
+from aegis.sealing import KEY_BYTES, Seal, Seals
 
 CALLS = (
     "open",
@@ -41,6 +42,10 @@ CALLS = (
 
 ANY = "any"
 """A plan may name this too: all calls, counted together."""
+
+
+SEALS = Seals(bytes(KEY_BYTES), "0" * 32, "")
+"""What signs the files of a simulated disk, by their whole path."""
 
 
 class ProcessDied(BaseException):
@@ -112,6 +117,10 @@ class SimulatedDisk:
             raise ProcessDied
 
     # The calls of ``Disk``.
+
+    def seal(self, path: Path) -> Seal | None:
+        """See ``Disk``."""
+        return SEALS.of(str(path))
 
     def open(self, path: Path, flags: int) -> int:
         """See ``Disk``."""

@@ -82,8 +82,14 @@ def _node_name(_: click.Context, param: click.Parameter, name: str) -> str:
     help="The key of the root that is joined. Default: .aegis/state/node.key of --root.",
 )
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
+@click.option("--trust", is_flag=True, help="Take over the state of --root as it is now.")
 def join(
-    address: NodesAddress, name: str, root: Path | None, key_file: Path | None, log_level: str
+    address: NodesAddress,
+    name: str,
+    root: Path | None,
+    key_file: Path | None,
+    log_level: str,
+    trust: bool,
 ) -> int:
     """Run terminals here for a daemon elsewhere, until stopped.
 
@@ -100,6 +106,7 @@ def join(
         root=directory,
         key_file=State(directory).node_key if key_file is None else key_file.absolute(),
         log_level=log_level,
+        trust=trust,
     )
     # Imported last: they bring the whole system, which no one-shot verb needs.
     from actors.errors import NodeError

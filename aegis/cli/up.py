@@ -29,6 +29,11 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True)
 @click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
 @click.option(
+    "--trust",
+    is_flag=True,
+    help="Take over the state and the programs of .aegis.yaml as they are now: they become yours.",
+)
+@click.option(
     "--workers",
     type=WholeRange(0, 64),
     help="Spread terminals over so many processes; default: nodes.workers of .aegis.yaml, else 0.",
@@ -48,6 +53,9 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
 
     Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one. What
     that file says is checked first: if it is no good, nothing is started.
+
+    A state that no daemon of yours made here, and an .aegis.yaml that names programs to run, are
+    refused until you say --trust.
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
@@ -55,11 +63,11 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
     directory = given.resolve() if given else find_root(here())
     level = "debug" if options["debug"] else log_level
     # Imported last: they bring the whole system, which no other verb needs.
-    from aegis.configuration.file import read_configuration
+    from aegis.configuration.file import programs_of, read_configuration
     from aegis.configuration.problems import BadConfiguration
 
     try:
-        configuration = read_configuration(directory / CONFIG_NAME).configuration
+        parsed = read_configuration(directory / CONFIG_NAME)
     except BadConfiguration as error:
         return refuse(error.lines())
     with many_imports():
@@ -67,8 +75,16 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
         from aegis.app import run_daemon
         from aegis.errors import StartupError
 
+    configuration = parsed.configuration
     wanted = configuration.nodes.workers if workers is None else workers
-    settings = DaemonSettings(root=directory, log_level=level, workers=wanted, **options)
+    settings = DaemonSettings(
+        root=directory,
+        log_level=level,
+        workers=wanted,
+        programs=programs_of(configuration),
+        digest=parsed.digest if programs_of(configuration) else "",
+        **options,
+    )
     try:
         _check_nodes(settings)
         return run_daemon(settings, configuration)

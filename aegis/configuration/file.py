@@ -7,11 +7,14 @@ if nobody else may write to it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+import attrs
 
 from aegis.configuration.problems import BadConfiguration, Problem
 from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
@@ -29,12 +32,18 @@ def read_configuration(path: Path) -> Parsed:
         # Imported only where there is something to read: it would take longer than all the rest.
         from aegis.configuration.reading import parse
 
-        return parse(content)
+        return attrs.evolve(parse(content), digest=hashlib.sha256(content).hexdigest())
     except BadConfiguration as error:
         raise BadConfiguration(error.problems, str(path), error.more) from None
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror or error}")
         raise BadConfiguration([problem], str(path)) from None
+
+
+def programs_of(configuration: Configuration) -> tuple[str, ...]:
+    """Return what the configuration names to run, one sentence each."""
+    shell = configuration.terminals.shell
+    return () if shell is None else (f"terminals.shell is {shell!r}",)
 
 
 def warnings_of(configuration: Configuration) -> Iterator[str]:

@@ -31,6 +31,10 @@ terminals:
 next `up` on. [`aegis-actors config check`](cli.md#config-check) reads it as `up` would and shows
 every value, and so says before a restart whether the next one would work.
 
+A file that names a program (`terminals.shell`) is used once you have trusted it as it is: `up`
+shows what it names and refuses until it is called with `--trust`, once for each content
+([why](../security.md#state-that-is-not-yours)).
+
 A file that is no good starts nothing: `up` says what is wrong, a line for each problem with the
 line of the file, the key and what is expected there, and exits with 2.
 

@@ -26,10 +26,11 @@ class Configuration:
 
 @attrs.frozen
 class Parsed:
-    """A configuration, and the whole names of the keys that its file gives."""
+    """A configuration, the whole names of the keys that its file gives, its content's digest."""
 
     configuration: Configuration = attrs.field(factory=Configuration)
     given: tuple[str, ...] = ()
+    digest: str = ""
 
 
 def sections() -> dict[str, type]:

@@ -21,6 +21,7 @@ from aegis.doctor.finding import Finding, problem
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers
 from aegis.doctor.machine import examine_machine
 from aegis.doctor.shells import examine_shells
+from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
 from aegis.process import hold_root
 from aegis.root import State
@@ -32,6 +33,7 @@ def examine(state: State) -> Iterator[Finding]:
     checks: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         ("machine", partial(examine_machine, state)),
         ("configuration", partial(examine_configuration, state)),
+        ("trust", partial(examine_trust, state)),
         ("modes", partial(examine_modes, state)),
         ("version", partial(examine_version, state)),
         ("keys", partial(examine_keys, state)),

@@ -11,11 +11,13 @@ from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.process import STATE_VERSION
 from aegis.root import State
 from aegis.servers.auth import decode
+from aegis.state_files import read_safely
 
 ASIDE = "aside"
 """Where ``--repair`` puts what it takes away, below the state's directory."""
 
 MAX_SHOWN = 5
+MAX_KEYS_BYTES = 16 * 1024 * 1024
 REPAIR = "aegis-actors doctor --repair"
 
 _MODES = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600, stat.S_IFSOCK: 0o600}
@@ -63,7 +65,7 @@ def leftovers(state: State) -> list[Path]:
     found = [each for each in every_file(state.directory) if each.name.endswith(".new")]
     if state.terminals.is_dir():
         found += [each for each in state.terminals.iterdir() if each.name.startswith(".purged-")]
-    if state.endpoint.exists():
+    if os.path.lexists(state.endpoint):
         found.append(state.endpoint)
     return sorted(each for each in found if not any(above in found for above in each.parents))
 
@@ -71,23 +73,19 @@ def leftovers(state: State) -> list[Path]:
 def examine_keys(state: State) -> Iterator[Finding]:
     """Whether the keys can be read: a daemon does not start without."""
     try:
-        held = decode(state.keys.read_bytes())
-    except FileNotFoundError:
-        yield ok("keys", "none yet")
+        data = read_safely(str(state.keys), MAX_KEYS_BYTES)
+        held = None if data is None else decode(data)
     except (OSError, ValueError) as error:
         remedy = f"{REPAIR}; then every session URL is a new one"
         yield problem("keys", f"{state.keys.name} cannot be used: {error}", remedy)
     else:
-        yield ok("keys", f"{len(held.sessions)} sessions")
+        yield ok("keys", "none yet" if held is None else f"{len(held.sessions)} sessions")
 
 
 def examine_version(state: State) -> Iterator[Finding]:
     """Whether this program understands the layout of the state."""
     path = state.directory / "version"
-    try:
-        text = path.read_text(encoding="ascii", errors="replace").strip("\0\n ")
-    except FileNotFoundError:
-        text = ""
+    text = (read_safely(str(path), 4096) or b"").decode("ascii", "replace").strip("\0\n ")
     if text and (not text.isdecimal() or int(text) > STATE_VERSION):
         sentence = f"the state is of version {text[:20]!r}, made by a newer aegis-actors"
         yield problem("version", sentence, "upgrade this one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,10 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
 from aegis.journal.opening import open_ledger
 from aegis.names import shorten
-from aegis.root import State
+from aegis.registry import RegistryError
+from aegis.root import State, UntrustedState, open_seals
+from aegis.sealing import Seal, Seals
+from aegis.state_files import open_safely
 from aegis.terminals.record import record_in
 
 CHUNK_BYTES = 1 << 20
@@ -24,8 +28,10 @@ LEDGER = "ledger.jsonl"
 def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
     """What is wrong with each of them, or that all check. Raises ``OSError``."""
     lines = count = 0
+    seals = _seals(state)
     for path in ledgers(state):
-        survey = survey_of(path, _misfit if path.name == LEDGER else _nothing)
+        seal = None if seals is None else seals.of(str(path))
+        survey = survey_of(path, _misfit if path.name == LEDGER else _nothing, seal)
         found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
         yield from (each for each in found if each.remedy)
         count, lines = count + 1, lines + survey.lines
@@ -56,21 +62,31 @@ def ledgers(state: State) -> list[Path]:
     return sorted(state.terminals.glob(f"*/{LEDGER}")) + sorted(inboxes)
 
 
+def _seals(state: State) -> Seals | None:
+    """What signs the lines; None for a state that is not this user's own, which is told apart."""
+    try:
+        return open_seals(str(state.root))
+    except (UntrustedState, RegistryError):
+        return None
+
+
 def _nothing(_: Line) -> str | None:
     return None
 
 
-def survey_of(path: Path, misfit: Callable[[Line], str | None] = _nothing) -> Survey:
+def survey_of(
+    path: Path, misfit: Callable[[Line], str | None] = _nothing, seal: Seal | None = None
+) -> Survey:
     """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``.
 
     ``misfit`` says why a line that checks cannot be read, None if it can.
     """
     survey = Survey()
     rest, base = b"", 0
-    with path.open("rb") as file:
+    with open(open_safely(str(path), os.O_RDONLY), "rb") as file:  # noqa: PTH123
         while chunk := file.read(CHUNK_BYTES):
             data = rest + chunk
-            found = scan(data, base=base)
+            found = scan(data, base=base, seal=seal)
             judged: list[Line | Damaged] = [*found.lines, *found.damaged]
             for each in sorted(judged, key=_start):
                 survey.see(each, misfit(each) if isinstance(each, Line) else None)

@@ -371,8 +371,8 @@ class Inbox(Actor[InboxMessage]):
         """Write a line; return where it ends, and its size."""
         if self._appender.failed:
             await self._appender.recover()
-        line = encode_line(fields)
-        return self._appender.append(line), len(line)
+        position = self._appender.append(encode_line(fields))
+        return position, position.end - position.start
 
     def _settle(self) -> None:
         """A sync has ended, or the disk has refused: everybody whose line it was is told."""

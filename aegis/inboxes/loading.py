@@ -19,6 +19,7 @@ from aegis.journal.disk import Disk, read_blocks, read_exactly, storage_error
 from aegis.journal.ledger import Damaged, Line, Piece, judge, pieces_backward, scan
 from aegis.journal.opening import MAX_REPORTED
 from aegis.protocol.inboxes import Message
+from aegis.sealing import Seal
 
 MAX_SHOWN_BYTES = 16 * 1024 * 1024
 """How many bytes of lines the newest messages take at most."""
@@ -50,9 +51,10 @@ def load_state(disk: Disk, path: Path, end: int) -> Loaded:
     """
     state = InboxState()
     loaded = Loaded(state)
+    seal = disk.seal(path)
     with opened(disk, path) as fd:
-        start, unread = _beginnings(disk, fd, end)
-        for line in _lines(disk, fd, start, end):
+        start, unread = _beginnings(disk, fd, end, seal)
+        for line in _lines(disk, fd, start, end, seal):
             if isinstance(line, Damaged):
                 loaded.report(line)
             elif line.start >= unread:
@@ -68,10 +70,10 @@ def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Messag
     Fewer if they are longer than ``MAX_SHOWN_BYTES`` together. Raises ``StorageError``.
     """
     found: list[Message] = []
-    size = 0
+    size, seal = 0, disk.seal(path)
     with opened(disk, path) as fd:
         for piece in _backward(disk, fd, end):
-            message = _message(piece)
+            message = _message(piece, seal)
             size += piece.end - piece.start if message is not None else 0
             if found and size > MAX_SHOWN_BYTES:
                 break
@@ -96,14 +98,14 @@ def opened(disk: Disk, path: Path) -> Iterator[int]:
         raise storage_error("read", path, error) from error
 
 
-def _beginnings(disk: Disk, fd: int, end: int) -> tuple[int, int]:
+def _beginnings(disk: Disk, fd: int, end: int, seal: Seal | None) -> tuple[int, int]:
     """Where to begin to read, and where what may be unread begins: there or later."""
     unread: int | None = None
     messages = start = 0
     for piece in _backward(disk, fd, end):
         start = piece.start
         if unread is None:
-            unread = _needed_from(disk, fd, piece)
+            unread = _needed_from(disk, fd, piece, seal)
         messages += _starts_with(piece, MESSAGE_START)
         if unread is not None and messages >= MAX_KNOWN_IDS:
             break
@@ -111,9 +113,9 @@ def _beginnings(disk: Disk, fd: int, end: int) -> tuple[int, int]:
     return min(start, unread), unread
 
 
-def _needed_from(disk: Disk, fd: int, piece: Piece) -> int | None:
+def _needed_from(disk: Disk, fd: int, piece: Piece, seal: Seal | None) -> int | None:
     """What a line that says what was read tells; None if the piece is no such line."""
-    line = judge(piece) if _starts_with(piece, READ_START) else None
+    line = judge(piece, seal) if _starts_with(piece, READ_START) else None
     if not isinstance(line, Line):
         return None
     start = needed_from(line.fields)
@@ -121,8 +123,8 @@ def _needed_from(disk: Disk, fd: int, piece: Piece) -> int | None:
     return start if begins_a_line else 0  # somebody has changed the file: read all of it
 
 
-def _message(piece: Piece) -> Message | None:
-    line = judge(piece) if _starts_with(piece, MESSAGE_START) else None
+def _message(piece: Piece, seal: Seal | None) -> Message | None:
+    line = judge(piece, seal) if _starts_with(piece, MESSAGE_START) else None
     return message_in(line.fields) if isinstance(line, Line) else None
 
 
@@ -137,14 +139,16 @@ def _backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
     return pieces_backward(read_at, end)
 
 
-def _lines(disk: Disk, fd: int, start: int, end: int) -> Iterator[Line | Damaged]:
+def _lines(
+    disk: Disk, fd: int, start: int, end: int, seal: Seal | None
+) -> Iterator[Line | Damaged]:
     """The lines from ``start``, where one begins, to ``end``, a block at a time.
 
     The damaged ones of a block come after its good ones.
     """
     rest, base = b"", start
     for block in read_blocks(disk, fd, start, end):
-        found = scan(rest + block, base=base)
+        found = scan(rest + block, base=base, seal=seal)
         yield from found.lines
         yield from found.damaged
         rest, base = (rest + block)[found.whole - base :], found.whole

@@ -38,7 +38,7 @@ from aegis.errors import StorageError
 from aegis.journal import faults
 from aegis.journal.disk import read_exactly, shown, storage_error, write_all
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import Line, judge, pieces_backward
+from aegis.journal.ledger import Line, judge, pieces_backward, seal_line
 from aegis.journal.opening import OpenedLedger, open_ledger
 
 log = structlog.get_logger("aegis.journal")
@@ -61,8 +61,9 @@ class _Epoch:
 
 @attrs.frozen(eq=False)
 class Position:
-    """Where a line that was appended ends, in bytes from the ledger's start."""
+    """Where a line that was appended begins and ends, in bytes from the ledger's start."""
 
+    start: int
     end: int
     _epoch: _Epoch = attrs.field(repr=False)
 
@@ -79,6 +80,7 @@ class Appender:
         self.opened = opened
         """What was found when the ledger was opened; its ``fd`` belongs to the appender."""
         self._flusher = flusher
+        self._seal = flusher.disk.seal(path)
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
         self._start_soon: Callable[..., object] | None = None
         self._is_wanted = False
@@ -124,7 +126,7 @@ class Appender:
         return self._epoch.error is not None
 
     def append(self, line: bytes) -> Position:
-        """Write one encoded line at the end, without a sync; microseconds.
+        """Write one encoded line at the end, with its code and without a sync; microseconds.
 
         Raises ``StorageError`` if the disk refuses: then nothing of the line is in the file, and
         the appender has failed.
@@ -134,6 +136,7 @@ class Appender:
         self._check_open()
         if epoch.error is not None:
             raise _again(epoch.error)
+        line = seal_line(line, self._seal)
         try:
             faults.APPEND_BEFORE.hit(self._name)
             write_all(self._flusher.disk, epoch.fd, line)
@@ -142,8 +145,9 @@ class Appender:
             refusal = storage_error("write", self.path, error)
             self._fail(epoch, refusal)
             raise _again(refusal) from error
+        start = epoch.written
         epoch.written += len(line)
-        return Position(epoch.written, epoch)
+        return Position(start, epoch.written, epoch)
 
     def request_sync(self) -> None:
         """Ask for a sync without waiting: ``on_outcome`` is called after it."""
@@ -290,7 +294,7 @@ class Appender:
             return  # what stood there before was judged when the ledger was opened
         pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
         last = next(pieces)
-        if not (last.whole and isinstance(judge(last), Line)):
+        if not (last.whole and isinstance(judge(last, self._seal), Line)):
             raise StorageError(
                 f"the last acknowledged line of {shown(self.path)} is damaged; "
                 "restart the daemon to go on without it"

@@ -18,9 +18,9 @@ from typing import Protocol
 from aegis.errors import StorageError
 from aegis.journal.ledger import BLOCK_BYTES
 from aegis.path_text import text_of_path
+from aegis.sealing import Seal, Seals
+from aegis.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
 
-FILE_MODE = 0o600
-DIRECTORY_MODE = 0o700
 APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 """Flags of a file that grows at its end only, made if it is missing."""
 
@@ -31,8 +31,14 @@ class Disk(Protocol):
     ``write`` and ``pwrite`` may write less than they were given, ``pread`` may read less.
     """
 
+    def seal(self, path: Path) -> Seal | None:
+        """What signs and checks the content of the file; None on a disk without a key."""
+
     def open(self, path: Path, flags: int) -> int:
-        """A new descriptor, closed on exec; a file that is made gets mode 0600."""
+        """A new descriptor, closed on exec; a file that is made gets mode 0600.
+
+        Raises ``UnsafeFile`` for what is no regular file of this user, or is a link.
+        """
 
     def close(self, fd: int) -> None:
         """Give the descriptor back."""
@@ -84,11 +90,29 @@ class Disk(Protocol):
 
 
 class OsDisk:
-    """The real disk."""
+    """The real disk. Files below the directory of ``guard`` are reached through no link."""
+
+    _seals: Seals | None = None
+    _guard: Guard | None = None
+
+    def __init__(self, seals: Seals | None = None, guard: Guard | None = None) -> None:
+        self._seals = seals
+        self._guard = guard
+
+    def seal(self, path: Path) -> Seal | None:
+        """See ``Disk``."""
+        return None if self._seals is None else self._seals.of(str(path))
+
+    def _check(self, path: Path) -> None:
+        if self._guard is not None:
+            self._guard.check(str(path))
 
     def open(self, path: Path, flags: int) -> int:
         """See ``Disk``."""
-        return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+        self._check(path)
+        if flags & os.O_DIRECTORY:
+            return open_directory(str(path))
+        return open_safely(str(path), flags)
 
     def close(self, fd: int) -> None:
         """See ``Disk``."""
@@ -132,22 +156,28 @@ class OsDisk:
 
     def rename(self, old: Path, new: Path) -> None:
         """See ``Disk``."""
+        self._check(old)
+        self._check(new)
         os.rename(old, new)  # noqa: PTH104 (the call by its name)
 
     def unlink(self, path: Path) -> None:
         """See ``Disk``."""
+        self._check(path)
         os.unlink(path)  # noqa: PTH108 (the call by its name)
 
     def mkdir(self, path: Path) -> None:
         """See ``Disk``."""
+        self._check(path)
         os.mkdir(path, DIRECTORY_MODE)  # noqa: PTH102 (the call by its name)
 
     def rmdir(self, path: Path) -> None:
         """See ``Disk``."""
+        self._check(path)
         os.rmdir(path)  # noqa: PTH106 (the call by its name)
 
     def list_directory(self, path: Path) -> list[str]:
         """See ``Disk``."""
+        self._check(path)
         return os.listdir(path)  # noqa: PTH208 (the call by its name)
 
     def is_directory(self, path: Path) -> bool:
@@ -329,6 +359,8 @@ def storage_error(action: str, path: Path, error: OSError) -> StorageError:
     ``action`` is a verb that fits between "cannot" and the file's name.
     """
     remedy = _REMEDIES.get(error.errno or 0, "look at the disk, then try again")
+    if isinstance(error, UnsafeFile):
+        remedy = "move it away, then try again"
     reason = error.strerror or type(error).__name__
     return StorageError(f"cannot {action} {shown(path)}: {reason}; {remedy}")
 

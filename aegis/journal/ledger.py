@@ -6,6 +6,9 @@ A line is the object's own fields, compact and in UTF-8, then ``crc``: the CRC-3
 bytes of the line before it, as eight lowercase hexadecimal digits. So ``jq`` reads a ledger as it
 is, and no changed, missing or added byte goes unseen. A line is whole only with its newline.
 
+On the disk of a daemon a field ``mac`` stands before ``crc``: the code (``aegis.sealing``) of all
+bytes before it. A line without it, or with another one, was not written by this state's daemon.
+
 What follows the last newline is the torn tail: an append that a crash cut short. A line that ends
 with a newline and does not check is damaged. Both are data here; nothing in this file knows what
 the fields mean, and nothing raises because of what a disk holds except ``decode_line``.
@@ -21,6 +24,8 @@ from typing import Any
 
 import attrs
 
+from aegis.sealing import MAC_CHARS, MAC_KEY, Seal
+
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line, newline included: a command of a million characters, each escaped, fits."""
 
@@ -30,11 +35,17 @@ BLOCK_BYTES = 64 * 1024
 _CRC_KEY = "crc"
 _SUFFIX = re.compile(rb'"crc":"([0-9a-f]{8})"\}\n')
 _SUFFIX_BYTES = len(b'"crc":"00000000"}\n')
+_MAC = re.compile(rb'"mac":"([0-9a-f]{32})",')
+_MAC_BYTES = len(b'"mac":"",') + MAC_CHARS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class DamagedLine(ValueError):
     """A line is not what was once encoded; the text says in a few words how that shows."""
+
+
+class ForgedLine(DamagedLine):
+    """A line is whole, and was not written by a daemon of this state."""
 
 
 @attrs.frozen
@@ -87,35 +98,67 @@ def encode_line(fields: Mapping[str, object]) -> bytes:
 
     A lone surrogate is written as its JSON escape and comes back as it was (a high one followed
     by a low one comes back as the one character that they mean). Raises ``ValueError`` for a field
-    named ``crc``, for NaN and infinities, and for a line over ``MAX_LINE_BYTES``; ``TypeError``
-    for a value that JSON does not know.
+    named ``crc`` or ``mac``, for NaN and infinities, and for a line over ``MAX_LINE_BYTES``;
+    ``TypeError`` for a value that JSON does not know.
     """
-    if _CRC_KEY in fields:
-        raise ValueError("a line may not have a field 'crc': that name is the checksum's")
+    for name, what in ((_CRC_KEY, "checksum"), (MAC_KEY, "code")):
+        if name in fields:
+            raise ValueError(f"a line may not have a field {name!r}: that name is the {what}'s")
     text = _ENCODER.encode(dict(fields))
     body = text[:-1].encode("utf-8", "backslashreplace")
     if len(body) > 1:
         body += b","
+    return _checked(body)
+
+
+def seal_line(line: bytes, seal: Seal | None) -> bytes:
+    """Put a code into an encoded line, in the place of one that it has; None: leave it as it is.
+
+    A damaged line is returned as it is too. Raises ``ValueError`` for a line that gets too long.
+    """
+    if seal is None:
+        return line
+    try:
+        body, _ = _parts(line)
+    except DamagedLine:
+        return line
+    return _checked(b'%b"mac":"%b",' % (bytes(body), seal.mac(body).encode()))
+
+
+def decode_line(line: bytes, seal: Seal | None = None) -> dict[str, Any]:
+    """The fields of a line (with its newline), in the order written, without ``mac`` and ``crc``.
+
+    Raises ``DamagedLine`` for anything that ``encode_line`` did not make; with a ``seal``,
+    ``ForgedLine`` for a line that does not have its code.
+    """
+    body, mac = _parts(line)
+    if seal is not None and not (mac is not None and seal.fits(body, mac)):
+        raise ForgedLine("it was not written by a daemon of this state")
+    fields = _parse(line)
+    del fields[_CRC_KEY]
+    if mac is not None:
+        del fields[MAC_KEY]
+    return fields
+
+
+def _checked(body: bytes) -> bytes:
     line = b'%b"crc":"%08x"}\n' % (body, zlib.crc32(body))
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"a line may hold {MAX_LINE_BYTES} bytes, not {len(line)}")
     return line
 
 
-def decode_line(line: bytes) -> dict[str, Any]:
-    """The fields of a line (with its newline), in the order written and without ``crc``.
-
-    Raises ``DamagedLine`` for anything that ``encode_line`` did not make.
-    """
+def _parts(line: bytes) -> tuple[memoryview, str | None]:
+    """What a line's code covers, and the code if it has one. Raises ``DamagedLine``."""
     cut = len(line) - _SUFFIX_BYTES
     suffix = _SUFFIX.fullmatch(line, max(cut, 0))
     if suffix is None:
         raise DamagedLine("it does not end with a checksum")
-    if zlib.crc32(memoryview(line)[:cut]) != int(suffix[1], 16):
+    body = memoryview(line)[:cut]
+    if zlib.crc32(body) != int(suffix[1], 16):
         raise DamagedLine("its checksum does not match")
-    fields = _parse(line)
-    del fields[_CRC_KEY]
-    return fields
+    code = _MAC.fullmatch(line, max(cut - _MAC_BYTES, 0), cut)
+    return (body, None) if code is None else (body[:-_MAC_BYTES], code[1].decode())
 
 
 def _parse(line: bytes) -> dict[str, Any]:
@@ -128,24 +171,24 @@ def _parse(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def judge(piece: Piece) -> Line | Damaged:
-    """A whole piece, decoded if it checks."""
+def judge(piece: Piece, seal: Seal | None = None) -> Line | Damaged:
+    """A whole piece, decoded if it checks; with a ``seal``, if it has its code too."""
     assert piece.whole
     if piece.data is None:
         return Damaged(piece.start, piece.end, "it is longer than any line may be")
     try:
-        return Line(piece.start, piece.end, decode_line(piece.data))
+        return Line(piece.start, piece.end, decode_line(piece.data, seal))
     except DamagedLine as error:
         return Damaged(piece.start, piece.end, str(error))
 
 
-def scan(data: bytes, *, base: int = 0) -> Scan:
+def scan(data: bytes, *, base: int = 0, seal: Seal | None = None) -> Scan:
     """Fold a stretch of a ledger that begins at a line's start, ``base`` bytes into the file."""
     judged: list[Line | Damaged] = []
     start = 0
     while (newline := data.find(b"\n", start)) >= 0:
         piece = Piece(base + start, base + newline + 1, data[start : newline + 1], whole=True)
-        judged.append(judge(piece))
+        judged.append(judge(piece, seal))
         start = newline + 1
     return Scan(
         lines=tuple(item for item in judged if isinstance(item, Line)),

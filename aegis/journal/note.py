@@ -35,7 +35,14 @@ from aegis.journal.disk import (
     storage_error,
 )
 from aegis.journal.flusher import Flusher
-from aegis.journal.ledger import MAX_LINE_BYTES, DamagedLine, decode_line, encode_line
+from aegis.journal.ledger import (
+    MAX_LINE_BYTES,
+    DamagedLine,
+    decode_line,
+    encode_line,
+    seal_line,
+)
+from aegis.sealing import Seal
 
 SLOT_BYTES = 4096
 _EMPTY = b"\n".rjust(SLOT_BYTES)
@@ -136,7 +143,7 @@ class Note:
 
     def fits_in_place(self, fields: Mapping[str, object]) -> bool:
         """Whether a ``write`` of these would change a slot only, and not take a new file."""
-        line = encode_line({"number": self._current.number + 1, "fields": dict(fields)})
+        line = self._line(self._current.number + 1, dict(fields))
         return self._slots and not self._suspect and len(line) <= SLOT_BYTES
 
     def clear(self) -> None:
@@ -214,7 +221,7 @@ class Note:
     def _put(self, fields: dict[str, Any] | None) -> None:
         assert not self._closed
         slot = _Slot(self._current.number + 1, fields)
-        line = encode_line({"number": slot.number, "fields": fields})
+        line = self._line(slot.number, fields)
         try:
             faults.NOTE_BEFORE.hit(self._name)
             if self._slots and not self._suspect and len(line) <= SLOT_BYTES:
@@ -233,7 +240,7 @@ class Note:
         """In a thread: what takes the place of a file by its name must be synced before that."""
         assert not self._closed
         slot = _Slot(self._current.number + 1, fields)
-        line = encode_line({"number": slot.number, "fields": fields})
+        line = self._line(slot.number, fields)
         install = partial(
             install_file, self._disk, self.path, _content(slot.number, line), durable=True
         )
@@ -249,6 +256,10 @@ class Note:
             raise storage_error("write", self.path, error) from error
         self._renames_synced = self._renames
         self._current = slot
+
+    def _line(self, number: int, fields: dict[str, Any] | None) -> bytes:
+        line = encode_line({"number": number, "fields": fields})
+        return seal_line(line, self._disk.seal(self.path))
 
     def _discard_next(self) -> None:
         if self._is_aside:
@@ -273,37 +284,50 @@ class Note:
     def _read(self) -> None:
         data = read_file(self._disk, self.path, max_bytes=MAX_LINE_BYTES)
         beside = read_file(self._disk, self._next, max_bytes=MAX_LINE_BYTES)
-        slots = [] if data is None else self._slots_in(data)
+        seal = self._disk.seal(self.path)
+        slots = [] if data is None else _slots_in(data, seal)
         good = [slot for slot in slots if slot is not None]
         self.damaged = len(good) < len(slots)
         self._keeps = bool(good)
         if beside is not None:
-            good += [slot for slot in self._slots_in(beside) if slot is not None]
+            good += [slot for slot in _slots_in(beside, seal) if slot is not None]
             # It may be the note. The next file of this kind takes its place.
             self._is_aside = self._suspect = True
         self._confirmed = data is None and beside is None
         self._current = max(good, key=lambda slot: slot.number, default=self._current)
 
-    def _slots_in(self, data: bytes) -> list[_Slot | None]:
-        """What its slots hold; None for one that does not check."""
-        first = data[: data.find(b"\n") + 1]
-        pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
-        return [self._parse(piece) for piece in pieces if piece.strip(b" \n")]
-
-    def _parse(self, piece: bytes) -> _Slot | None:
-        try:
-            fields = decode_line(piece[: piece.find(b"\n") + 1])
-        except DamagedLine:
-            return None
-        number, inner = fields.get("number"), fields.get("fields")
-        if type(number) is not int or not isinstance(inner, dict | None):
-            return None
-        return _Slot(number, inner)
-
     def _close_file(self) -> None:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             self._disk.close(fd)
+
+
+def resealed_note(data: bytes, seal: Seal) -> bytes | None:
+    """The content of a file with the same note and the code of ``seal``; None if it holds none."""
+    good = [slot for slot in _slots_in(data, None) if slot is not None]
+    if not good:
+        return None
+    last = max(good, key=lambda slot: slot.number)
+    line = encode_line({"number": last.number, "fields": last.fields})
+    return b"".join(_content(last.number, seal_line(line, seal)))
+
+
+def _slots_in(data: bytes, seal: Seal | None) -> list[_Slot | None]:
+    """What the slots of a file hold; None for one that does not check."""
+    first = data[: data.find(b"\n") + 1]
+    pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
+    return [_parse(piece, seal) for piece in pieces if piece.strip(b" \n")]
+
+
+def _parse(piece: bytes, seal: Seal | None) -> _Slot | None:
+    try:
+        fields = decode_line(piece[: piece.find(b"\n") + 1], seal)
+    except DamagedLine:
+        return None
+    number, inner = fields.get("number"), fields.get("fields")
+    if type(number) is not int or not isinstance(inner, dict | None):
+        return None
+    return _Slot(number, inner)
 
 
 def _content(number: int, line: bytes) -> list[bytes]:

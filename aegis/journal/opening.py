@@ -103,7 +103,7 @@ def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:
         disk.ftruncate(fd, length)
     # Whole lines that nobody acknowledged are shown from now on, so they are synced now.
     disk.fsync(fd)
-    last, damaged, count = _last_good(disk, fd, length)
+    last, damaged, count = _last_good(disk, path, fd, length)
     return OpenedLedger(
         fd=fd, length=length, last=last, damaged=damaged, damaged_count=count, torn=torn
     )
@@ -128,12 +128,12 @@ def _keep_aside(disk: Disk, path: Path, fd: int, start: int, end: int) -> Path:
 
 
 def _last_good(
-    disk: Disk, fd: int, length: int
+    disk: Disk, path: Path, fd: int, length: int
 ) -> tuple[dict[str, Any] | None, tuple[Damaged, ...], int]:
     damaged: list[Damaged] = []
-    count = 0
+    count, seal = 0, disk.seal(path)
     for piece in pieces_backward(lambda offset, n: read_exactly(disk, fd, n, offset), length):
-        judged = judge(piece)
+        judged = judge(piece, seal)
         if isinstance(judged, Line):
             return judged.fields, tuple(reversed(damaged)), count
         count += 1

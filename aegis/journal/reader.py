@@ -31,6 +31,7 @@ from aegis.journal.ledger import (
     scan,
 )
 from aegis.journal.opening import MAX_REPORTED
+from aegis.sealing import Seal
 
 MAX_READ_BYTES = 16 * 1024 * 1024
 """How many bytes of lines one read returns at most, unless told otherwise."""
@@ -141,7 +142,7 @@ class LedgerReader:
 
     def _onward(self, start: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
         with self._opened(end, budget) as (read_at, stop):
-            found = _scan_onward(read_at, start, stop, max_bytes)
+            found = _scan_onward(read_at, start, stop, max_bytes, self._disk.seal(self.path))
         return Reading(
             records=[line.fields for line in found.lines],
             more=found.whole + found.torn < stop,
@@ -153,10 +154,11 @@ class LedgerReader:
     def _backward(
         self, end: int | None, budget: int | None
     ) -> Generator[Line | Damaged, None, None]:
+        seal = self._disk.seal(self.path)
         with self._opened(end, budget) as (read_at, stop):
             for piece in pieces_backward(read_at, stop):
                 if piece.whole:
-                    yield judge(piece)
+                    yield judge(piece, seal)
 
     @contextmanager
     def _opened(self, end: int | None, budget: int | None) -> Iterator[tuple[ReadAt, int]]:
@@ -181,12 +183,12 @@ def _nothing_at(offset: int, size: int) -> bytes:
     raise EOFError(f"{size} bytes at {offset} of a file that does not exist")
 
 
-def _scan_onward(read_at: ReadAt, start: int, stop: int, max_bytes: int) -> Scan:
+def _scan_onward(read_at: ReadAt, start: int, stop: int, max_bytes: int, seal: Seal | None) -> Scan:
     """The whole lines of at most ``max_bytes`` from ``start`` on, but at least one."""
     limit = max_bytes
     while True:
         size = max(0, min(limit, stop - start))
-        found = scan(read_at(start, size) if size else b"", base=start)
+        found = scan(read_at(start, size) if size else b"", base=start, seal=seal)
         if found.whole > start or start + size >= stop:
             return found
         if size >= MAX_LINE_BYTES:  # no line is as long as this: go on behind it

@@ -6,23 +6,26 @@ import re
 import secrets
 
 from aegis.errors import StartupError
-from aegis.journal.disk import OsDisk, read_file, replace_file
+from aegis.journal.disk import Disk, read_file, replace_file
 from aegis.root import State
+from aegis.sealing import opened_text, sealed_text
 
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 FILE = "node.id"
 
 
-def open_identity(state: State) -> str:
+def open_identity(state: State, disk: Disk) -> str:
     """The identity of this root, made and synced if there is none yet. Raises ``StartupError``."""
-    disk, path = OsDisk(), state.directory / FILE
+    path = state.directory / FILE
+    seal = disk.seal(path)
     try:
-        known = (read_file(disk, path, max_bytes=64) or b"").decode("ascii", "replace").strip()
+        data = read_file(disk, path, max_bytes=256) or b""
+        known = (opened_text(data, seal) or b"").decode("ascii", "replace").strip()
         if _IDENTITY.fullmatch(known):
             return known
         fresh = secrets.token_hex(16)
-        replace_file(disk, path, [f"{fresh}\n".encode()])
+        replace_file(disk, path, [sealed_text(f"{fresh}\n".encode(), seal)])
     except OSError as error:
         raise StartupError(f"cannot use {path}: {error.strerror}") from error
     return fresh

@@ -18,7 +18,6 @@ from actors.nodes.compat.loading import load
 from actors.nodes.hosted_system import begin_peer_above
 from actors.nodes.key import NodeKey
 from actors.nodes.peer import Peer
-from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.launching import forget_launcher
@@ -31,14 +30,16 @@ from aegis.lifetime import (
     startup_error,
     stop_on_signals,
     sync_state,
+    wait_stop,
 )
-from aegis.node_key import read_node_key
+from aegis.node_key import read_node_key, read_own_key
 from aegis.nodes.identity import open_identity
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
 from aegis.path_text import text_of_path
 from aegis.process import (
+    HeldRoot,
     LastingStream,
     configure_logs,
     hold_root,
@@ -73,13 +74,16 @@ def run_node(settings: JoinSettings) -> int:
     load()  # while nobody waits for it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
-    with hold_root(state):
-        sync_state(OsDisk(), state)
-        identity = open_identity(state)
+    with hold_root(state, trust=settings.trust) as held:
+        disk = held.disk()
+        sync_state(disk, state)
+        if settings.key_file == state.node_key:
+            key = _own_key(held)
+        identity = open_identity(state, disk)
         shell_file_limit = raise_descriptor_limit()
         try:
             with faults_armed():
-                trio.run(_serve, settings, state, key, identity, shell_file_limit)
+                trio.run(_serve, settings, held, key, identity, shell_file_limit)
         except StartFailed as error:
             raise startup_error(error) from error
         finally:
@@ -87,10 +91,16 @@ def run_node(settings: JoinSettings) -> int:
     return 0
 
 
+def _own_key(held: HeldRoot) -> NodeKey:
+    """The key that lies in this state must have been put there by this user: by ``--trust``."""
+    return read_own_key(held.state, held.seals.of(str(held.state.node_key)))
+
+
 def node_tree(
-    settings: JoinSettings, state: State, shell_file_limit: int, link: ChildSpec
+    settings: JoinSettings, held: HeldRoot, shell_file_limit: int, link: ChildSpec
 ) -> SupervisorSpec:
     """The supervision tree, as drawn above."""
+    state = held.state
     path = f"root/nodes/{settings.name}"
     return SupervisorSpec(
         name=settings.name,
@@ -106,7 +116,7 @@ def node_tree(
                     "restore": True,
                     "supervisor": f"{path}/terminals",
                     "inboxes": "root/inbox-router",
-                    "flusher": Flusher(),
+                    "flusher": Flusher(held.disk()),
                     "shell_file_limit": shell_file_limit,
                     "raw_log_bytes": LIMIT_BYTES,
                     "host": OsProcessHost(),
@@ -119,7 +129,7 @@ def node_tree(
 
 
 async def _serve(
-    settings: JoinSettings, state: State, key: NodeKey, identity: str, shell_file_limit: int
+    settings: JoinSettings, held: HeldRoot, key: NodeKey, identity: str, shell_file_limit: int
 ) -> None:
     stop = trio.Event()
     let_shells_heed_signals()
@@ -134,7 +144,7 @@ async def _serve(
         actor=NodeLink,
         arguments={"settings": settings, "key": key, "identity": identity, "peers": peers},
     )
-    tree = node_tree(settings, state, shell_file_limit, link)
+    tree = node_tree(settings, held, shell_file_limit, link)
     async with open_system(
         tree,
         above="root/nodes",
@@ -143,7 +153,7 @@ async def _serve(
         on_slow_step=log_slow_step,
     ) as system:
         _announce(settings)
-        await stop.wait()
+        await wait_stop(held, stop)
         keep_what_is_there()
         await end_terminals(system)
     log.info("stopped")

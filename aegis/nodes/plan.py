@@ -36,6 +36,7 @@ class NodePlan:
     runtime: NodeRuntime
     workers: tuple[str, ...]
     takes_hosts: bool
+    root: str
     raw_log_bytes: int
     log_level: str
     debug: bool
@@ -60,6 +61,7 @@ class NodePlan:
     def _worker(self, name: str) -> ChildSpec:
         settings = WorkerSettings(
             name=name,
+            root=self.root,
             inboxes=self.inboxes,
             directory=self.directory,
             raw_log_bytes=self.raw_log_bytes,
@@ -122,6 +124,7 @@ async def open_plan(
             runtime=runtime,
             workers=tuple(f"w{number}" for number in range(1, settings.workers + 1)),
             takes_hosts=address is not None,
+            root=str(state.root),
             raw_log_bytes=raw_log_bytes,
             log_level=settings.log_level,
             debug=settings.debug,

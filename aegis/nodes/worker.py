@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import attrs
 import trio
@@ -12,6 +13,8 @@ from actors import SupervisorSpec
 from actors.codec import structure, unstructure
 from actors.nodes import Link, WorkerSpec
 from actors.nodes.hosted_system import hosted_system
+from aegis.errors import StartupError
+from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.lifetime import faults_armed, log_life, log_slow_step
 from aegis.nodes.logs import tell_of_nodes
@@ -22,6 +25,9 @@ from aegis.process import (
     let_shells_heed_signals,
     raise_descriptor_limit,
 )
+from aegis.registry import RegistryError
+from aegis.root import State, UntrustedState, open_seals
+from aegis.state_files import Guard
 from aegis.terminals.environment import COOKIE
 from aegis.terminals.hosting import host_tree
 from aegis.terminals.os_processes import OsProcessHost
@@ -30,9 +36,13 @@ from aegis.terminals.placed_subtrees import WORKERS
 
 @attrs.frozen(kw_only=True)
 class WorkerSettings:
-    """What a worker is told when it is started; ``directory`` is the path of what places it."""
+    """What a worker is told when it is started.
+
+    ``root`` is the daemon's root directory, ``directory`` the path of the actor that places it.
+    """
 
     name: str
+    root: str
     inboxes: str
     directory: str
     raw_log_bytes: int
@@ -75,6 +85,16 @@ async def have_terminals(link: Link, argument: bytes) -> None:
             await trio.sleep_forever()
 
 
+def _disk(state: State) -> OsDisk:
+    """The disk for the state that the daemon holds; its key comes from the user's registry."""
+    found = state.directory.stat()
+    guard = Guard(str(state.directory), found.st_dev, found.st_ino)
+    try:
+        return OsDisk(open_seals(str(state.root)), guard)
+    except (UntrustedState, RegistryError) as error:
+        raise StartupError(str(error)) from error
+
+
 def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
     return SupervisorSpec(
         name=settings.name,
@@ -83,7 +103,7 @@ def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
             path=f"{WORKERS}/{settings.name}",
             inboxes=settings.inboxes,
             directory=settings.directory,
-            flusher=Flusher(),
+            flusher=Flusher(_disk(State(Path(settings.root)))),
             shell_file_limit=shell_file_limit,
             raw_log_bytes=settings.raw_log_bytes,
             host=OsProcessHost(),

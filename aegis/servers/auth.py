@@ -22,7 +22,9 @@ import attrs
 from aegis.errors import NotFound, StartupError, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.naming import is_name, name_key
+from aegis.sealing import Seal, Seals, document_fits, sealed_document
 from aegis.servers.calls import OPERATOR, Identity
+from aegis.state_files import FILE_MODE, open_safely, write_safely
 
 KEYS_FILE = "keys.json"
 KEYS_VERSION = 1
@@ -43,13 +45,13 @@ class Secrets:
     sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
 
 
-def encode(held: Secrets) -> bytes:
+def encode(held: Secrets, seal: Seal | None = None) -> bytes:
     """The text of the file."""
     document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
-    return json.dumps(document, indent=1).encode() + b"\n"
+    return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
 
 
-def decode(text: bytes) -> Secrets:
+def decode(text: bytes, seal: Seal | None = None) -> Secrets:
     """The keys in a file's text. Raises ``ValueError`` saying what is wrong, without any secret."""
     try:
         document = json.loads(text)
@@ -57,6 +59,8 @@ def decode(text: bytes) -> Secrets:
         raise ValueError("it is not JSON") from None
     if not isinstance(document, dict) or document.get("version") != KEYS_VERSION:
         raise ValueError(f"it is not of version {KEYS_VERSION}")
+    if not document_fits(document, seal):
+        raise ValueError("it was not written by a daemon of this state")
     operator, sessions = document.get("operator"), document.get("sessions")
     if not _is_secret(operator) or not isinstance(sessions, dict):
         raise ValueError("the operator's token or the sessions are missing")
@@ -87,8 +91,9 @@ class Keys:
     refuses it raises ``OSError``, and nothing has changed.
     """
 
-    def __init__(self, path: Path, held: Secrets) -> None:
+    def __init__(self, path: Path, held: Secrets, seal: Seal | None = None) -> None:
         self.path = path
+        self._seal = seal
         self._writing = threading.Lock()
         self._table = _Table.of(held)
 
@@ -193,7 +198,7 @@ class Keys:
         self._store(attrs.evolve(self._table.held, sessions=sessions))
 
     def _store(self, held: Secrets) -> None:
-        replace_file(self.path, encode(held))
+        replace_file(self.path, encode(held, self._seal))
         self._table = _Table.of(held)
 
 
@@ -201,25 +206,26 @@ def _bound_to(handle: str) -> Identity:
     return Identity(handle=handle, operator=False)
 
 
-def open_keys(state_dir: Path) -> Keys:
+def open_keys(state_dir: Path, seals: Seals | None = None) -> Keys:
     """The keys of the root whose state directory this is, made now if there are none.
 
-    Reads, and may write and sync, a file. Raises ``StartupError`` if the file is damaged or not
-    ours, or the disk refuses.
+    Without ``seals`` they are not signed. Reads, and may write and sync, a file. Raises
+    ``StartupError`` if the file is damaged or not ours, or the disk refuses.
     """
     path = state_dir / KEYS_FILE
+    seal = None if seals is None else seals.of(str(path))
     try:
-        held = _read(path)
+        held = _read(path, seal)
         if held is None:
             held = Secrets()
-            replace_file(path, encode(held))
+            replace_file(path, encode(held, seal))
     except OSError as error:
         raise StartupError(f"cannot use {path}: {error.strerror}") from error
     except ValueError as error:
         raise StartupError(
             f"{path} is damaged ({error}); remove it to get new keys, which voids the old ones"
         ) from None
-    return Keys(path, held)
+    return Keys(path, held, seal)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -227,41 +233,18 @@ def replace_file(path: Path, content: bytes) -> None:
 
     What a killed process left beside it is replaced: its name is always the same.
     """
-    beside = path.with_name(f"{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 -- the descriptor is what is opened
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
+    write_safely(str(path), content, durable=True)
 
 
-def _read(path: Path) -> Secrets | None:
+def _read(path: Path, seal: Seal | None) -> Secrets | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_safely(str(path), os.O_RDONLY)
     except FileNotFoundError:
         return None
     with open(descriptor, "rb") as file:  # noqa: PTH123
-        found = os.fstat(descriptor)
-        if found.st_uid != os.geteuid():
-            raise StartupError(f"{path} belongs to somebody else (uid {found.st_uid})")
-        if stat.S_IMODE(found.st_mode) != 0o600:
-            os.fchmod(descriptor, 0o600)
-        return decode(file.read())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != FILE_MODE:
+            os.fchmod(descriptor, FILE_MODE)
+        return decode(file.read(), seal)
 
 
 def _is_secret(value: object) -> TypeGuard[str]:

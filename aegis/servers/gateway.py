@@ -23,7 +23,7 @@ from aegis.servers.crowd import Crowd
 from aegis.servers.http1 import MAX_HEAD_BYTES, RequestHead, is_complete, parse_head, plain_answer
 from aegis.servers.http_server import Asgi, serve_http
 from aegis.servers.listening import PatientListener
-from aegis.servers.sockets import notice_loss, path_of, peer_of
+from aegis.servers.sockets import name_of, notice_loss, path_of, peer_of
 from aegis.servers.streams import SEND_LIMIT_S, ClientStream
 
 HEAD_LIMIT_S = 10.0
@@ -100,7 +100,7 @@ async def _accept(
     *,
     task_status: trio.TaskStatus[list[PatientListener]],
 ) -> None:
-    paths = [path for path in map(path_of, listeners) if path is not None]
+    named = [(path, name_of(path)) for path in map(path_of, listeners) if path is not None]
     try:
         await trio.serve_listeners(
             gateway.take,
@@ -109,9 +109,10 @@ async def _accept(
             task_status=task_status,
         )
     finally:
-        for path in paths:
+        for path, name in named:
             with contextlib.suppress(OSError):  # the next daemon takes its place
-                path.unlink(missing_ok=True)
+                if name_of(path) == name:  # else it is another daemon's
+                    path.unlink()
 
 
 class _Gateway:

@@ -110,6 +110,12 @@ def path_of(listener: trio.SocketListener) -> Path | None:
     return Path(os.fsdecode(listener.socket.getsockname()))
 
 
+def name_of(path: Path) -> tuple[int, int]:
+    """What tells the socket at this path from another one: device and inode. Raises ``OSError``."""
+    found = path.lstat()
+    return found.st_dev, found.st_ino
+
+
 def socket_path(state_dir: Path) -> Path:
     """Where the Unix socket of the root with this state directory is.
 

@@ -8,7 +8,7 @@ import attrs
 
 from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
-from aegis.journal.ledger import DamagedLine, decode_line, encode_line
+from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
 from aegis.terminals.aside import set_aside
 from aegis.terminals.settings import (
@@ -30,7 +30,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
     if data is None:
         return None
     try:
-        fields = decode_line(data)
+        fields = decode_line(data, disk.seal(files.meta))
     except DamagedLine as damage:
         set_aside(disk, files.meta, data, str(damage))
         return None
@@ -58,4 +58,4 @@ def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) ->
 def save_settings(disk: Disk, files: TerminalFiles, settings: TerminalSettings) -> None:
     """Write ``meta.json``, durably. Raises ``OSError``."""
     make_directory(disk, files.directory)
-    replace_file(disk, files.meta, [encode_line(settings.meta())])
+    replace_file(disk, files.meta, [seal_line(encode_line(settings.meta()), disk.seal(files.meta))])

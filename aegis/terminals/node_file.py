@@ -74,7 +74,8 @@ class NodeFile:
             log.warning("nodes not written", why=describe(error))
 
     async def _write(self, path: Path) -> None:
-        changes, content = self._changes, encode_nodes(self.nodes)
+        changes = self._changes
+        content = encode_nodes(self.nodes, self._flusher.disk.seal(path))
         try:
             await self._flusher.call(partial(_store, self._flusher.disk, path, content))
         except OSError as error:
@@ -88,7 +89,7 @@ def _load(disk: Disk, path: Path) -> NodeMap:
         if data is None:
             return NodeMap()
         try:
-            nodes = decode_nodes(data)
+            nodes = decode_nodes(data, disk.seal(path))
         except DamagedNodes as damage:
             set_aside(disk, path, data, str(damage))
             return NodeMap()

@@ -21,6 +21,7 @@ from actors.errors import CodecError
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.nodes import TerminalNames
 from aegis.protocol.terminals import TerminalInfo
+from aegis.sealing import Seal, document_fits, sealed_document
 
 NODES_VERSION = 1
 
@@ -144,16 +145,16 @@ class NodeMap:
         return self._nodes.setdefault(name_key(node), Remembered(node))
 
 
-def encode_nodes(nodes: NodeMap) -> bytes:
+def encode_nodes(nodes: NodeMap, seal: Seal | None = None) -> bytes:
     """The content of the file."""
     document = {
         "version": NODES_VERSION,
         "nodes": [_plain(each) for each in list(nodes)[:MOST_NODES]],
     }
-    return (json.dumps(document, indent=1) + "\n").encode()
+    return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
 
 
-def decode_nodes(data: bytes) -> NodeMap:
+def decode_nodes(data: bytes, seal: Seal | None = None) -> NodeMap:
     """What the file holds; what cannot be read of a terminal but its name makes it a closed one.
 
     Raises ``DamagedNodes`` or ``NewerNodes``.
@@ -167,6 +168,8 @@ def decode_nodes(data: bytes) -> NodeMap:
         raise DamagedNodes("it does not say its version")
     if version > NODES_VERSION:
         raise NewerNodes(str(version))
+    if not document_fits(document, seal):
+        raise DamagedNodes("it was not written by a daemon of this state")
     nodes = document.get("nodes")
     if not isinstance(nodes, list):
         raise DamagedNodes("it does not list nodes")

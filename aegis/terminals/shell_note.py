@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from aegis.journal.disk import Disk, read_file, replace_file
+from aegis.sealing import document_fits, sealed_document
 from aegis.terminals.process_host import ProcessHost
 from aegis.terminals.reaper import is_reused
 
@@ -52,15 +53,18 @@ def note_of(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
 
 def save_shell(disk: Disk, path: Path, note: ShellNote) -> None:
     """Write the note: not synced, because no process outlives the power. Raises ``OSError``."""
-    replace_file(disk, path, [json.dumps(attrs.asdict(note)).encode()], durable=False)
+    fields = sealed_document(attrs.asdict(note), disk.seal(path))
+    replace_file(disk, path, [json.dumps(fields).encode()], durable=False)
 
 
 def load_shell(disk: Disk, path: Path) -> ShellNote | None:
     """The note, if there is one that makes sense."""
     try:
         fields = json.loads(read_file(disk, path, max_bytes=MAX_NOTE_BYTES) or b"")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
+    if not document_fits(fields, disk.seal(path)):
+        return None  # it names processes to end
     match fields:
         case {
             "sid": int() | None as sid,

@@ -154,9 +154,8 @@ class Terminal(Front):
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
-                reply = self.defer(message)
-                answer = partial(self._history.answer, message, reply)
-                self._once_recovered(lambda: self.context.start_soon(answer))
+                read = partial(self._history.answer, message, self.defer(message))
+                self._once_recovered(lambda: self.context.start_soon(read))
             case out.ReadOutput():
                 self._read_output(message)
             case out.WaitTerminal():

@@ -31,6 +31,7 @@ from aegis.journal.disk import (
 from aegis.journal.flusher import Flusher
 from aegis.names import shorten
 from aegis.protocol.naming import is_name, name_key
+from aegis.sealing import Seal, document_fits, sealed_document
 from aegis.terminals import faults
 from aegis.terminals.aside import set_aside
 
@@ -131,13 +132,13 @@ class Workspace:
         self._perhaps_on_disk, self._changes_saved = keys, changes
 
 
-def encode_workspace(names: Iterable[str]) -> bytes:
+def encode_workspace(names: Iterable[str], seal: Seal | None = None) -> bytes:
     """The content of the file."""
     document = {"version": WORKSPACE_VERSION, "terminals": sorted(names)}
-    return (json.dumps(document, indent=1) + "\n").encode()
+    return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
 
 
-def decode_workspace(data: bytes) -> list[str]:
+def decode_workspace(data: bytes, seal: Seal | None = None) -> list[str]:
     """The names in the file: what is no name is left out, and a second one of the same terminal.
 
     Raises ``DamagedWorkspace`` or ``NewerWorkspace``.
@@ -151,6 +152,8 @@ def decode_workspace(data: bytes) -> list[str]:
         raise DamagedWorkspace("it does not say its version")
     if version > WORKSPACE_VERSION:
         raise NewerWorkspace(str(version))
+    if not document_fits(document, seal):
+        raise DamagedWorkspace("it was not written by a daemon of this state")
     names = document.get("terminals")
     if not isinstance(names, list):
         raise DamagedWorkspace("it does not list terminals")
@@ -166,7 +169,7 @@ def _load(disk: Disk, path: Path) -> list[str] | None:
             return None
         sync_found(disk, path)
         try:
-            return decode_workspace(data)
+            return decode_workspace(data, disk.seal(path))
         except DamagedWorkspace as damage:
             set_aside(disk, path, data, str(damage))
             return []
@@ -184,4 +187,4 @@ def _load(disk: Disk, path: Path) -> list[str] | None:
 
 def _store(disk: Disk, path: Path, names: Iterable[str]) -> None:
     make_directory(disk, path.parent)
-    replace_file(disk, path, [encode_workspace(names)])
+    replace_file(disk, path, [encode_workspace(names, disk.seal(path))])

@@ -25,7 +25,8 @@ def test_a_key_is_made_once_for_its_user_alone_and_stays(tmp_path: Path) -> None
 def test_a_key_that_is_made_before_any_daemon_is_kept_out_of_repositories(tmp_path: Path) -> None:
     state = State(tmp_path)
     open_node_key(state)
-    assert sorted(each.name for each in state.directory.iterdir()) == [".gitignore", "node.key"]
+    names = {each.name for each in state.directory.iterdir()}
+    assert names == {".gitignore", "node.key", "state.id"}
     assert (state.directory / ".gitignore").read_text() == "*\n"
 
 

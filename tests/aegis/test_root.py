@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aegis.registering import claim
 from aegis.root import (
     BadEndpoint,
     Endpoint,
@@ -21,6 +22,7 @@ from aegis.root import (
     remove_endpoint,
     write_endpoint,
 )
+from aegis.sealing import sealed_document
 
 ENDPOINT = Endpoint(
     pid=4242,
@@ -81,7 +83,7 @@ def test_the_endpoint_is_read_as_it_was_written(state: State) -> None:
     assert read_endpoint(state) == ENDPOINT
     document = json.loads(state.endpoint.read_text())
     assert document["version"] == 1
-    assert set(document) == {"version", "pid", "url", "mcp", "ws", "socket", "token"}
+    assert set(document) == {"version", "pid", "url", "mcp", "ws", "socket", "token", "mac"}
 
 
 def test_only_the_owner_may_read_the_endpoint(state: State) -> None:
@@ -110,14 +112,14 @@ def test_a_reader_never_meets_half_an_endpoint(state: State) -> None:
         assert found is not None
         assert found.pid == ENDPOINT.pid
     writer.join()
-    assert [path.name for path in state.directory.iterdir()] == ["endpoint.json"]
+    assert {path.name for path in state.directory.iterdir()} == {"endpoint.json", "state.id"}
 
 
 def test_what_a_crash_left_of_a_write_is_no_hindrance(state: State) -> None:
     (state.directory / "endpoint.json.new").write_text("half")
     write_endpoint(state, ENDPOINT)
     assert read_endpoint(state) == ENDPOINT
-    assert [path.name for path in state.directory.iterdir()] == ["endpoint.json"]
+    assert {path.name for path in state.directory.iterdir()} == {"endpoint.json", "state.id"}
 
 
 def test_removing_an_endpoint_twice_is_fine(state: State) -> None:
@@ -174,7 +176,8 @@ def test_an_endpoint_of_a_newer_version_is_refused(state: State) -> None:
 
 
 def test_more_than_is_known_may_stand_in_an_endpoint(state: State) -> None:
-    state.endpoint.write_text(json.dumps({**GOOD, "colour": "red"}))
+    seal = claim(state).of(str(state.endpoint))
+    state.endpoint.write_text(json.dumps(sealed_document({**GOOD, "colour": "red"}, seal)))
     assert read_endpoint(state) == ENDPOINT
 
 

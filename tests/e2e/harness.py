@@ -18,6 +18,8 @@ from aegis.chaos.real.processes import first_environment
 from aegis.chaos.real.scratch import ScratchDaemon, wait_readable
 from aegis.client.line import CommandFailed
 from aegis.path_text import text_of_path
+from aegis.root import open_seals
+from aegis.sealing import sealed_document
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
@@ -53,6 +55,11 @@ class DaemonProcess(ScratchDaemon):
     def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
         """Start it, with ``faults`` (as AEGIS_FAULT has them) armed, and do not wait."""
         super().launch(*(options or ("--port", "0")), faults=faults, tracer=tracer)
+
+    def sign(self, path: Path, document: dict[str, Any]) -> None:
+        """Write a file of the state as the daemon would."""
+        seal = open_seals(str(self.root)).of(str(path))
+        path.write_text(json.dumps(sealed_document(document, seal)))
 
     def check_left_nothing(self) -> None:
         """After a stop in order: no process, no endpoint, no failure in the log."""

@@ -18,6 +18,7 @@ from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_sys
 from aegis import app, lifetime
 from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
+from aegis.registering import claim
 from aegis.root import State
 from aegis.servers.auth import open_keys
 from aegis.servers.crowd import Crowd
@@ -96,11 +97,12 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     (home / ".bashrc").write_text(PLAIN_BASHRC)
     settings, state = DaemonSettings(root=root, port=0), State(root)
     state.directory.mkdir(parents=True, exist_ok=True)
-    keys = open_keys(state.directory)
+    seals = claim(state)
+    keys = open_keys(state.directory, seals)
     address = Address("127.0.0.1", 0, socket_path(state.directory), fall_back=False)
     events: list[LifeEvent] = []
     stop = trio.Event()
-    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop)
+    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, seals)
     tree = app.daemon_tree(settings, state, keyring, stop, 1024)
     async with open_system(tree, observer=events.append) as system:
         app._announce(settings, state, keyring, None)

@@ -34,7 +34,7 @@ def configure(daemon: DaemonProcess, text: str) -> Path:
 @needs_dash
 def test_a_spawn_without_arguments_is_as_configured(own_daemon: DaemonProcess) -> None:
     configure(own_daemon, "terminals:\n  shell: dash\n  cols: 101\n  rows: 31\n")
-    own_daemon.start()
+    own_daemon.start("--port", "0", "--trust")
     plain = own_daemon.call("term_spawn", name="plain")
     assert (plain["cols"], plain["rows"]) == (101, 31)
     assert Path(plain["shell"]).name == "dash"
@@ -158,7 +158,7 @@ def test_a_bad_configuration_starts_nothing_and_stops_nothing(own_daemon: Daemon
 
 def test_a_shell_that_is_not_there_is_known_before_a_spawn_fails(own_daemon: DaemonProcess) -> None:
     configure(own_daemon, "terminals: {shell: /no/such/shell}")
-    own_daemon.start()
+    own_daemon.start("--port", "0", "--trust")
     checked = own_daemon.cli("config", "check")
     assert checked.returncode == 0
     assert "'/no/such/shell' is no executable program here" in checked.stderr

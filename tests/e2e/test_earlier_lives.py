@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -126,7 +127,7 @@ def test_a_session_that_is_somebody_elses_by_now_is_left_alone(
     own_daemon.kill()
     other = bystander("")
     # As if the pid of the shell had been given to another one meanwhile.
-    note.write_text(mine.replace(f'"sid": {pid}', f'"sid": {other.pid}'))
+    own_daemon.sign(note, {**json.loads(mine), "sid": other.pid})
     own_daemon.start()
     assert terminal.run("echo lives")["stdout"] == "lives\n"
     assert other.poll() is None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aegis.registering import claim
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -162,7 +163,7 @@ def test_trap_22_names_in_the_workspace_that_are_no_names_are_passed_over(
     killed: LiveTerminal,
 ) -> None:
     names = ["../../up", "", "build", "BUILD", 7, None, "other", "a/b", ".purged-x", "x" * 65]
-    killed.daemon.state.workspace.write_text(json.dumps({"version": 1, "terminals": names}))
+    killed.daemon.sign(killed.daemon.state.workspace, {"version": 1, "terminals": names})
     killed.daemon.start()
     infos = killed.daemon.call("term_list")["result"]
     assert [info["name"].lower() for info in infos] == ["build", "other"]
@@ -223,7 +224,7 @@ def test_trap_22_a_file_in_place_of_a_terminals_directory_fails_that_terminal_al
 def test_trap_22_a_file_in_place_of_all_terminals_is_told_to_whoever_spawns(
     own_daemon: DaemonProcess,
 ) -> None:
-    own_daemon.state.directory.mkdir(parents=True)
+    claim(own_daemon.state)
     own_daemon.state.terminals.write_text("no directory")
     own_daemon.start()
     error = own_daemon.refusal("term_spawn", name="build")

@@ -208,7 +208,7 @@ def test_a_node_that_may_not_or_cannot_join_says_so_and_joins_once_it_can(
         root.state.node_key.unlink()
         shutil.copy(key, root.state.node_key)
         hosts.cut()
-        root.start()
+        root.start("--trust")
         node.wait_said("No answer from")
         assert root.node(NODE) == {}
         assert {path.name for path in node.state.directory.iterdir()} <= OWN_FILES

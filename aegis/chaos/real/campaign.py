@@ -58,6 +58,7 @@ Client = Worker | Reader | Opener
 KEPT = frozenset(
     {
         ".gitignore",
+        "state.id",
         "version",
         "lock",
         "port",

@@ -17,6 +17,7 @@ from typing import Any
 from aegis.chaos.checking.outcome_rules import PROMPT
 from aegis.client.line import LineClient, connect
 from aegis.faults import VARIABLE
+from aegis.registry import Registry
 from aegis.root import Endpoint, State, read_endpoint
 
 GUARD_S = 60.0
@@ -107,6 +108,8 @@ class ScratchDaemon:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
+            # Its registry is that of this process, which is a client of it.
+            "XDG_STATE_HOME": os.path.dirname(Registry.of_user().directory),  # noqa: PTH120
             **self.variables,
         }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import tempfile
 import time
@@ -17,6 +19,22 @@ from aegis.chaos.running.failure import violation_lines
 from aegis.chaos.running.figures import BROKE_OFF
 from aegis.chaos.running.progress import Progress
 from aegis.chaos.running.ring2 import Limits
+
+REGISTRY = "XDG_STATE_HOME"
+"""Where a daemon and its clients look for the registry of states."""
+
+
+@contextlib.contextmanager
+def _registry_in(directory: Path) -> Iterator[None]:
+    """Let no scratch root get into the registry of the user's own states."""
+    before = os.environ.get(REGISTRY)
+    os.environ[REGISTRY] = str(directory / "registry")
+    try:
+        yield
+    finally:
+        del os.environ[REGISTRY]
+        if before is not None:
+            os.environ[REGISTRY] = before
 
 
 class Ring3:
@@ -55,7 +73,8 @@ class Ring3:
     def run(self) -> None:
         """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
         try:
-            self._run.run()
+            with _registry_in(self._directory):
+                self._run.run()
         except KeyboardInterrupt:
             self.is_interrupted = True
         except Exception as error:

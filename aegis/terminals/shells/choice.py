@@ -9,6 +9,7 @@ import attrs
 
 from aegis.terminals.shells import bash, fallback, fish, zsh
 from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
+from aegis.terminals.shells.startup import write_private
 
 _KINDS: Mapping[str, Callable[[str, Path], ShellAdapter]] = {
     "bash": bash.prepare,
@@ -67,7 +68,7 @@ def prepare_shell(program: str, directory: Path, error_tty: str | None) -> Shell
     path = directory / ERROR_TTY_FILE
     path.unlink(missing_ok=True)
     if error_tty is not None:
-        path.write_text(f"{error_tty}\n", encoding="utf-8")
+        write_private(path, f"{error_tty}\n".encode())
     adapter = _preparation(Path(program).name)(program, directory)
     return attrs.evolve(adapter, error_tty=error_tty)
 

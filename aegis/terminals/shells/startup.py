@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from aegis.state_files import check_directory, read_safely
+
 SECRET_FILE = "init.secret"  # noqa: S105 - a file's name
 
 MAX_TYPED_BYTES = 1 << 20
@@ -37,6 +39,12 @@ def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
         file.write(data)
 
 
+def private_directory(path: Path) -> None:
+    """Make the directory unless there is one that is safe to write to. Raises ``OSError``."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    check_directory(str(path), path.lstat())
+
+
 def remove_left(directory: Path, patterns: Iterable[str]) -> None:
     """Remove what an earlier shell left under these names."""
     for pattern in patterns:
@@ -47,12 +55,11 @@ def remove_left(directory: Path, patterns: Iterable[str]) -> None:
 def read_once(path: Path, limit: int) -> bytes | None:
     """What a file holds, which is gone then; None if there is none, or more than that in it."""
     try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
+        data = read_safely(str(path), limit + 1)
         path.unlink()
     except OSError:
         return None
-    return data if len(data) <= limit else None
+    return data if data is not None and len(data) <= limit else None
 
 
 @cache

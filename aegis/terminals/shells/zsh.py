@@ -17,6 +17,7 @@ from aegis.terminals.shells.adapter import Rearmed, ShellAdapter
 from aegis.terminals.shells.startup import (
     MAX_TYPED_BYTES,
     hook,
+    private_directory,
     read_once,
     remove_left,
     write_private,
@@ -93,7 +94,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 def _write(directory: Path) -> bytes:
     """Put all files and a new secret into the directory; gives the secret."""
     remove_left(directory, ["typed.*"])
-    (directory / ZDOTDIR).mkdir(mode=0o700, exist_ok=True)
+    private_directory(directory / ZDOTDIR)
     for name, source in _FILES.items():
         write_private(directory / ZDOTDIR / name, hook(source))
     return write_secret(directory)

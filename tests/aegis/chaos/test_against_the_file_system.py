@@ -76,7 +76,10 @@ PRELUDE: list[tuple[Any, ...]] = [
 
 
 class RealDisk(OsDisk):
-    """The real calls, and one that the journal does not need."""
+    """The real calls, and one that the journal does not need; files may have several names."""
+
+    def open(self, path: Path, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
     def link(self, old: Path, new: Path) -> None:
         os.link(old, new, follow_symlinks=False)

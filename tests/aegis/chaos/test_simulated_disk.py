@@ -40,7 +40,7 @@ def opened(plan: DiskPlan) -> tuple[SimulatedDisk, int]:
 def test_it_has_every_call_of_the_real_disk() -> None:
     disk: Disk = SimulatedDisk()
     real = {name for name in vars(OsDisk) if not name.startswith("_")}
-    assert real == {*CALLS, "close"}
+    assert real == {*CALLS, "close", "seal"}
     assert all(callable(getattr(disk, name)) for name in real)
 
 

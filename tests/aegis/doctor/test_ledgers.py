@@ -10,7 +10,8 @@ from aegis.doctor import ledgers as module
 from aegis.doctor.finding import Finding, Level
 from aegis.doctor.ledger_rules import judge_ledger
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers, survey_of
-from aegis.journal.ledger import encode_line
+from aegis.journal.ledger import encode_line, seal_line
+from aegis.registering import claim
 from aegis.root import State, make_directory
 
 
@@ -54,6 +55,14 @@ def terminal(state: State, content: bytes, name: str = "build") -> Path:
     path = directory / "ledger.jsonl"
     path.write_bytes(content)
     return path
+
+
+def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: State) -> None:
+    seals = claim(state)
+    ours = terminal(state, b"")
+    ours.write_bytes(seal_line(line(0), seals.of(str(ours))) + line(1))
+    found = {each.subject: each for each in examine_ledgers(state, is_in_use=False)}
+    assert "1 lines do not check" in found["terminal build"].sentence
 
 
 def examined(state: State, *, is_in_use: bool = False) -> list[Finding]:

@@ -1,0 +1,44 @@
+"""Whether the state is this user's own, as a start of the daemon would judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aegis.configuration.file import programs_of, read_configuration
+from aegis.configuration.problems import BadConfiguration
+from aegis.doctor.finding import Finding, ok, problem
+from aegis.errors import StartupError
+from aegis.registry import RegistryError
+from aegis.root import CONFIG_NAME, State, UntrustedState, open_seals
+from aegis.state_files import UnsafeFile
+from aegis.trust import NamedPrograms, examine, forged_files, shown
+
+SUBJECT = "trust"
+TRUST = "if you trust what it holds: aegis-actors up --trust"
+
+
+def examine_trust(state: State) -> Iterator[Finding]:
+    """What keeps the daemon from using the state; nothing is changed. Raises ``OSError``."""
+    try:
+        state_id = examine(state, trust=False, programs=_programs(state))
+        forged = [] if state_id is None else forged_files(state, open_seals(str(state.root)))
+    except UntrustedState as error:
+        yield problem(SUBJECT, f"the state is not used: {error.why}", TRUST)
+    except UnsafeFile as error:
+        sentence = f"{error.filename} is not used: {error.strerror}"
+        yield problem(SUBJECT, sentence, "move it away, or run this as the user whose state it is")
+    except (RegistryError, StartupError) as error:
+        yield problem(SUBJECT, str(error), "see above")
+    else:
+        if forged:
+            yield problem(SUBJECT, f"a daemon of yours did not write {shown(forged)}", TRUST)
+        else:
+            yield ok(SUBJECT, "the state is yours" if state_id else "there is no state yet")
+
+
+def _programs(state: State) -> NamedPrograms:
+    try:
+        parsed = read_configuration(state.root / CONFIG_NAME)
+    except BadConfiguration:
+        return NamedPrograms()  # another finding
+    return NamedPrograms(programs_of(parsed.configuration), parsed.digest)

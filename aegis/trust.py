@@ -1,0 +1,341 @@
+"""Whether a state is this user's own, and taking one over where the user says so.
+
+A daemon calls ``examine`` before it writes anything, and ``own`` once it holds the root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aegis.errors import StartupError
+from aegis.journal.disk import OsDisk, read_exactly, replace_file
+from aegis.journal.ledger import (
+    MAX_LINE_BYTES,
+    DamagedLine,
+    ForgedLine,
+    decode_line,
+    pieces_backward,
+    seal_line,
+)
+from aegis.journal.note import resealed_note
+from aegis.registering import WritableRegistry, claim, found, is_empty
+from aegis.registry import (
+    Entry,
+    ForeignState,
+    find_entry,
+    is_same,
+    seals_of,
+)
+from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories
+from aegis.sealing import Seal, Seals, document_fits, opened_text, sealed_document, sealed_text
+from aegis.state_files import (
+    check_directory,
+    check_file,
+    every_entry,
+    open_safely,
+    read_safely,
+)
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+BLOCK_BYTES = 1 << 20
+MAX_DAMAGED = 100
+"""So many damaged lines at the end of a file are passed over in search of one that is whole."""
+
+MAX_SHOWN = 3
+
+VERSION = 1
+"""Of all documents: those of another version are refused where they are read."""
+
+_DOCUMENTS = {"keys.json": "operator", "workspace.json": "terminals", "nodes.json": "nodes"}
+"""The JSON documents, and what each must have: without it nothing is taken from the file."""
+
+_SHELL = {"shell.json": "sid"}
+_TEXTS = ("node.key", "node.id")
+_NOTES = ("workspaces.json",)
+_OF_TERMINALS = {
+    "shell.json": "document",
+    "meta.json": "lines",
+    "ledger.jsonl": "lines",
+    "in_flight.json": "note",
+    "subscribers.json": "note",
+}
+_NEXT = ".next"
+"""The suffix of a note that is not synced yet."""
+
+
+class NamedPrograms(NamedTuple):
+    """What a configuration would have the daemon run: sentences, and the digest of its content."""
+
+    sentences: tuple[str, ...] = ()
+    digest: str = ""
+
+
+NO_PROGRAMS = NamedPrograms()
+
+
+def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None:
+    """The id of a state that is this user's own; None for one that is to become so.
+
+    Nothing is written. Raises ``UntrustedState``, ``RegistryError``, ``StartupError`` for programs
+    that were not trusted, ``OSError``.
+    """
+    directory = str(state.directory)
+    try:
+        check_directories(str(state.root))
+        check_owners(state)
+        state_id, entry = find_entry(WritableRegistry.of_user(), str(state.root), directory)
+    except ForeignState as foreign:
+        if not trust and not is_empty(directory):
+            raise UntrustedState(directory, str(foreign)) from None
+        state_id, entry = None, None
+    known = None if entry is None else entry.configuration
+    if programs.sentences and not trust and programs.digest != known:
+        raise StartupError(
+            f"{state.root / CONFIG_NAME} names programs to run, and you have not trusted it as "
+            f"it is now: {'; '.join(programs.sentences)}. If that is right, start once with: "
+            "aegis-actors up --trust"
+        )
+    return state_id
+
+
+def own(state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms) -> Seals:
+    """Make the state this user's own where it is to become so; check each file of it.
+
+    The root is held. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    """
+    registry = WritableRegistry.of_user()
+    digest = programs.digest if programs.sentences else None
+    if trust and (state_id is None or registry.key() is None):
+        seals = found(state, registry, digest)
+    elif state_id is None:
+        seals = claim(state)
+    else:
+        seals = seals_of(registry, state_id, str(state.directory))
+        _remember(registry, state, state_id, digest if trust else None)
+    if trust:
+        take_over(state, seals)
+    forged = forged_files(state, seals)
+    if forged:
+        raise UntrustedState(
+            str(state.directory), f"a daemon of yours did not write {shown(forged)} as it is now"
+        )
+    return seals
+
+
+def _remember(registry: WritableRegistry, state: State, state_id: str, digest: str | None) -> None:
+    """Write down where the root is now, and which configuration is trusted."""
+    known = registry.entry(state_id)
+    inode = state.directory.stat().st_ino
+    kept = None if known is None else known.configuration
+    root = str(state.root)
+    if known is not None and known.root != root and is_same(known.root, str(state.directory)):
+        root = known.root  # the same directory by another path
+    entry = Entry(root, inode, digest or kept)
+    if entry != known:
+        registry.enter(state_id, entry)
+
+
+def check_owners(state: State) -> None:
+    """Raise ``UnsafeFile`` unless all that is below the state's directory is this user's own.
+
+    Directories that nobody else may write to, regular files with one name, and sockets; no links.
+    Raises ``OSError``.
+    """
+    for entry in every_entry(str(state.directory)):
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            check_directory(entry.path, found)
+        elif not (stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()):
+            check_file(entry.path, found)
+
+
+def forged_files(state: State, seals: Seals) -> list[str]:
+    """The files that name programs, keys or terminals and were not written by this state's daemon.
+
+    A damaged file is not among them: nothing is taken from it. Of a ledger only the last whole line
+    is looked at, for each line is checked again when it is used. Raises ``OSError``.
+    """
+    return [
+        os.path.relpath(path, state.directory)
+        for path, kind in _signed_files(state)
+        if _is_forged(path, kind, _seal(seals, path))
+    ]
+
+
+def take_over(state: State, seals: Seals) -> None:
+    """Sign every file with these seals; an endpoint, which leads to another daemon, is removed.
+
+    Killed in the middle it is repeated: each file is replaced in one step. Raises ``OSError``.
+    """
+    disk = OsDisk()
+    if os.path.lexists(state.endpoint):
+        disk.unlink(state.endpoint)
+    for path, kind in _signed_files(state):
+        seal = _seal(seals, path)
+        if kind == "lines":
+            _sign_lines(disk, path, seal)
+        elif (content := _signed(path, kind, seal)) is not None:
+            replace_file(disk, Path(path), [content])
+
+
+def shown(files: list[str]) -> str:
+    """Some of the files, and how many more."""
+    more = f" and {len(files) - MAX_SHOWN} more" if len(files) > MAX_SHOWN else ""
+    return ", ".join(files[:MAX_SHOWN]) + more
+
+
+def _signed_files(state: State) -> Iterator[tuple[str, str]]:
+    """Each file that carries a code, and its kind; a directory in place of one is passed over."""
+    for path, kind in _places(state):
+        if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112
+            yield path, kind
+
+
+def _places(state: State) -> Iterator[tuple[str, str]]:
+    for names, kind in ((_DOCUMENTS, "document"), (_TEXTS, "text"), (_NOTES, "note")):
+        yield from _below(str(state.directory), dict.fromkeys(names, kind))
+    for path in _entries(str(state.terminals)):
+        if not os.path.basename(path).startswith("."):  # noqa: PTH119
+            yield from _below(path, _OF_TERMINALS)
+    yield from ((path, "lines") for path in _entries(str(state.inboxes)) if path.endswith(".jsonl"))
+
+
+def _below(directory: str, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
+    for name, kind in kinds.items():
+        path = f"{directory}/{name}"
+        yield path, kind
+        if kind == "note":
+            yield path + _NEXT, kind
+
+
+def _entries(directory: str) -> list[str]:
+    try:
+        return sorted(f"{directory}/{name}" for name in os.listdir(directory))  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _seal(seals: Seals, path: str) -> Seal:
+    """A note that is not synced yet has the code of the name that it will have."""
+    return seals.of(path.removesuffix(_NEXT))
+
+
+def _is_forged(path: str, kind: str, seal: Seal) -> bool:
+    match kind:
+        case "lines":
+            return _last_line_is_forged(path, seal)
+        case "note":
+            return _note_is_forged(path, seal)
+    data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
+    if kind == "text":
+        return bool(data.strip(b"\0\n ")) and opened_text(data, seal) is None
+    document, needed = _parsed(data), {**_DOCUMENTS, **_SHELL}[os.path.basename(path)]  # noqa: PTH119
+    if not isinstance(document, dict) or needed not in document:
+        return False
+    if document.get("version", VERSION) != VERSION:
+        return False  # that is refused with a sentence of its own
+    return not document_fits(document, seal)
+
+
+def _note_is_forged(path: str, seal: Seal) -> bool:
+    data = read_safely(path, MAX_LINE_BYTES) or b""
+    return any(_line_is_forged(line + b"\n", seal) for line in data.split(b"\n") if line.strip())
+
+
+def _last_line_is_forged(path: str, seal: Seal) -> bool:
+    disk = OsDisk()
+    fd = open_safely(path, os.O_RDONLY)
+    try:
+        pieces = pieces_backward(lambda at, n: read_exactly(disk, fd, n, at), disk.size(fd))
+        for number, piece in enumerate(pieces):
+            if piece.whole and piece.data is not None:
+                try:
+                    decode_line(piece.data, seal)
+                except ForgedLine:
+                    return True
+                except DamagedLine:
+                    pass
+                else:
+                    return False
+            if number >= MAX_DAMAGED:
+                break
+    finally:
+        os.close(fd)
+    return False
+
+
+def _line_is_forged(line: bytes, seal: Seal) -> bool:
+    try:
+        decode_line(line.strip() + b"\n", seal)
+    except ForgedLine:
+        return True
+    except DamagedLine:
+        return False
+    return False
+
+
+def _signed(path: str, kind: str, seal: Seal) -> bytes | None:
+    """The content of the file with its code; None where it is damaged."""
+    if kind == "note":
+        return resealed_note(read_safely(path, MAX_LINE_BYTES) or b"", seal)
+    data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
+    if kind == "text":
+        first, newline, _ = data.partition(b"\n")
+        return sealed_text(first + newline, seal) if newline else None
+    document = _parsed(data)
+    if not isinstance(document, dict):
+        return None
+    return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
+
+
+def _sign_lines(disk: OsDisk, path: str, seal: Seal) -> None:
+    """Nothing is written where each line has its code."""
+    fd = open_safely(path, os.O_RDONLY)
+    try:
+        if any(seal_line(line, seal) != line for line in _lines(fd)):
+            os.lseek(fd, 0, os.SEEK_SET)
+            replace_file(disk, Path(path), _blocks(seal_line(line, seal) for line in _lines(fd)))
+    finally:
+        os.close(fd)
+
+
+def _lines(fd: int) -> Iterator[bytes]:
+    """The lines from where the descriptor is on; the last may be torn, or be a part of one."""
+    rest = b""
+    while block := os.read(fd, BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+        if len(rest) > MAX_LINE_BYTES:  # no line of ours is as long
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, in pieces worth a call of the disk each."""
+    block: list[bytes] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size >= BLOCK_BYTES:
+            yield b"".join(block)
+            block, size = [], 0
+    yield b"".join(block)
+
+
+def _parsed(data: bytes) -> Any:
+    """The document; None for what is not JSON."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
