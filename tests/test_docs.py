@@ -113,11 +113,7 @@ def test_every_rule_of_the_runtime_names_its_tests() -> None:
     assert [rule.splitlines()[0] for rule in rules if not NAMED_TEST.search(rule)] == []
 
 
-<<<<<<< HEAD
-TRAPS = [str(number) for number in (*range(1, 36), *range(37, 40))]
-=======
-TRAPS = [str(number) for number in (*range(1, 36), 38, 39, 40)]
->>>>>>> main
+TRAPS = [str(number) for number in (*range(1, 36), *range(37, 41))]
 
 
 def traps() -> list[tuple[str, str]]:
