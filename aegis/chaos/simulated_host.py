@@ -2,13 +2,15 @@
 
 A machine outlives its daemons. ``kill`` is the ``kill -9`` of one: its PTYs hang up, its shells go
 to init, and everything else goes on. What is left of that daemon can do nothing any more: no
-signal, key or process of its cleaning-up reaches the machine.
+signal, key or process of its cleaning-up reaches the machine. The kernel closes the descriptors of
+a killed process a moment after its last instruction, so its shells may read on for ``LINGER_S``.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -117,14 +119,26 @@ class SimulatedPty:
 
     def close(self) -> None:
         """Close the master: the terminal hangs up."""
-        if self._is_open:
-            self._is_open = False
-            self._tty.hang_up()
+        if self.detach():
+            self.hang_up()
+
+    def detach(self) -> bool:
+        """Use the master no more; False if it was closed before."""
+        was_open, self._is_open = self._is_open, False
+        return was_open
+
+    def hang_up(self) -> None:
+        """Let the terminal hang up, as the kernel does when the master is closed."""
+        self._tty.hang_up()
 
     def _open_tty(self) -> SimulatedTty:
         if not self._is_open:
             raise trio.ClosedResourceError("this terminal was closed")
         return self._tty
+
+
+LINGER_S = 0.004
+"""How long it takes at most until the kernel has closed what a killed daemon had open."""
 
 
 @attrs.frozen
@@ -160,11 +174,21 @@ class SimulatedHost:
         self.is_dead = False
         self._ptys: list[SimulatedPty] = []
 
-    def kill(self) -> None:
-        """The daemon dies at once. Again is harmless."""
+    def kill(self, *, lingers: bool = True) -> None:
+        """End the daemon. Its PTYs hang up at once unless it ``lingers``. Idempotent."""
+        if self.is_dead:
+            return
         self.is_dead = True
-        for pty in self._ptys:
-            pty.close()
+        still_open = [pty for pty in self._ptys if pty.detach()]
+        if lingers:
+            later = self.machine.chance.uniform(0, LINGER_S)
+            self.machine.after(later, partial(self._hang_up, still_open))
+        else:
+            self._hang_up(still_open)
+
+    def _hang_up(self, still_open: Sequence[SimulatedPty]) -> None:
+        for pty in still_open:
+            pty.hang_up()
         self.machine.orphan([pty.pid for pty in self._ptys])
 
     async def open_pty_process(

@@ -283,6 +283,14 @@ class Machine:
         self._nursery.start_soon(self._live, process, main)
         return process
 
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Let the machine do this in so many seconds."""
+        self._nursery.start_soon(self._act_after, seconds, act)
+
+    async def _act_after(self, seconds: float, act: Callable[[], None]) -> None:
+        await trio.sleep(seconds)
+        act()
+
     def fork(
         self,
         parent: SimulatedProcess,

@@ -5,6 +5,12 @@ Two stages: *submitted* (its text went to the shell) and *begun* (the shell said
 incomplete gives it back, never having been shown. The note also names commands whose records are
 on their way to the ledger, so that a crash in between finds them, and where the shell was last.
 
+A submission may be *displaced*: the shell reads a line that was typed ahead of it first, perhaps
+several. The note names the submission behind the typed command, under the number that follows, for
+the daemon may be killed after the shell has read it. That number is provisional and goes to the
+next typed line, unless a caller was shown it: then the typed line takes a higher one, and its
+record is held back until the submission has its own, because records are appended in order.
+
 A front that begins anew finds commands in the note. Those of shells that are gone have ended with
 them (``lost_with``); for the others the shell tells again what became of them, and each word of it
 is applied once: what the ledger or this flight knows already changes nothing.
@@ -13,8 +19,7 @@ is applied once: what the ledger or this flight knows already changes nothing.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 import attrs
 import structlog
@@ -25,8 +30,16 @@ from aegis.journal.note import Note
 from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
+from aegis.terminals.displaced import Displaced, is_submission
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import InFlight, Outcome, from_note, outcome_in
+from aegis.terminals.record import (
+    InFlight,
+    Outcome,
+    begun_by,
+    commands_in,
+    given_before,
+    outcome_in,
+)
 
 log = structlog.get_logger()
 
@@ -44,7 +57,7 @@ class Flight:
         self._found: dict[int, InFlight] = {}
         self._ended: dict[int, InFlight] = {}
         self._shown: set[int] = set()
-        self._displaced: Call | None = None
+        self._displaced: Displaced | None = None
         self._owes_sync = False
         self._owes_write = False
         self.command: InFlight | None = None
@@ -63,16 +76,17 @@ class Flight:
         """
         last_seq = -1 if last is None else last.seq
         fields = note.load() or {}
-        noted = _commands(fields)
+        noted = commands_in(fields)
         cwd = fields.get("cwd")
         highest = max([given, *(command.seq for command in noted)])
-        before = _given_before(fields)
+        before = given_before(fields)
         if before - given > sum(each.seq > given for each in noted):
             name = note.path.parent.name
             log.warning("ledger lost records", terminal=name, ends=given, given=before)
         highest = max(highest, before)
         flight = cls(note, highest + 1, text_of_path(cwd) if isinstance(cwd, str) else None)
-        flight._found = {each.seq: each for each in noted if each.seq > last_seq}
+        lacking = sorted((each for each in noted if each.seq > last_seq), key=lambda each: each.seq)
+        flight._found = {each.seq: each for each in lacking}
         flight._shown = set(flight._found)
         return flight
 
@@ -84,14 +98,26 @@ class Flight:
     @property
     def submitted(self) -> Call | None:
         """The call whose command is with the shell; perhaps behind one that was typed ahead."""
-        return self.call or self._displaced
+        return self.call or (None if self._displaced is None else self._displaced.call)
 
     def unrecorded(self) -> list[InFlight]:
-        """The commands that have a number and no record in the ledger, oldest first."""
-        known = {**self._found, **self._ended}
-        if self.command is not None:
-            known[self.command.seq] = self.command
-        return [known[seq] for seq in sorted(known)]
+        """The commands that have a number and no record in the ledger, oldest first.
+
+        A displaced submission is among them only if its number was shown.
+        """
+        known = [*self._found.values(), *self._ended.values(), *self._open()]
+        return sorted(known, key=lambda command: command.seq)
+
+    def holds_back(self, seq: int) -> bool:
+        """Whether a command with a lower number has not ended: its record comes before this one."""
+        return any(command.seq < seq for command in self._open())
+
+    def has_shown(self, number: int | None) -> bool:
+        """Whether a caller knows the number of the submission ``number``, which did not begin."""
+        displaced, command = self._displaced, self.command
+        if displaced is not None and displaced.number == number:
+            return displaced.is_shown
+        return command is not None and command.timed_out and is_submission(command, number)
 
     # A command's way.
 
@@ -99,26 +125,27 @@ class Flight:
         """The command of ``call`` goes to the shell now; not if this raises ``StorageError``."""
         command = self._submission(call, moment_s)
         self._write(command)
-        self._take(command, call)
+        self._next_seq = command.seq + 1
+        self.command, self.call = command, call
 
     def take_back(self, number: int | None) -> Call | None:
         """The submission ``number`` did not run: its ``seq`` is free. The call, if somebody waits.
 
         What somebody typed before it stays in flight. The note may go on naming the submission
-        until it is synced: before somebody is told that it did not run, see ``owes_sync``.
+        until it is synced: before somebody is told that it did not run, see ``owes_sync``. Not for
+        a submission whose number was shown (``has_shown``).
         """
-        if self._displaced is not None and self._displaced.number == number:
-            displaced, self._displaced = self._displaced, None
-            return displaced
-        command = self.command
-        if command is None or command.began_at is not None or command.call != number:
+        displaced, command = self._displaced, self.command
+        if displaced is not None and displaced.number == number:
+            call, self._displaced = displaced.call, None
+        elif command is not None and is_submission(command, number):
+            call, self._next_seq = self.call, command.seq
+            self.command = self.call = None
+        else:
             return None
-        call = self.call
-        self._next_seq = command.seq
-        self.command = self.call = None
         self._owes_sync = True
         with contextlib.suppress(StorageError):
-            self._write(None)
+            self._write(self.command)
         return call
 
     def begin(self, news: CommandStarted) -> None:
@@ -131,13 +158,13 @@ class Flight:
         if news.call is None:
             self._make_way()
         else:
-            self._readmit(news.call)
+            self._readmit(news.call, began=True)
         submitted = self.command
         if submitted is not None and submitted.timed_out:
             self.command = attrs.evolve(submitted, began_at=news.raw_start)
         else:
             seq = self._claim() if submitted is None else submitted.seq
-            self.command = _begun(news, seq)
+            self.command = begun_by(news, seq)
         self._note_down()
 
     def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
@@ -153,12 +180,13 @@ class Flight:
 
     def end_submitted(self, number: int) -> tuple[InFlight, Call | None] | None:
         """The submission ``number`` was read and began no command; None if that is known."""
-        if self.command is None:
-            self._readmit(number)
-        command = self.command
-        if command is not None and _is_submission(command, number):
+        self._readmit(number)
+        command, displaced = self.command, self._displaced
+        if command is not None and is_submission(command, number):
             return self._end_current(None)
-        return self._end_found(lambda each: _is_submission(each, number))
+        if displaced is not None and displaced.number == number:
+            return self._end_displaced(displaced)
+        return self._end_found(lambda each: is_submission(each, number))
 
     def take_unread(self, shell: str) -> Call | None:
         """The submission that this shell, which has ended, did not read: it ran what was typed.
@@ -167,46 +195,70 @@ class Flight:
         """
         unread, command = self._displaced, self.command
         runs_another = command is not None and command.began_at is not None
-        if unread is None or unread.is_late or shell != self.shell or not runs_another:
+        if unread is None or shell != unread.command.shell or not runs_another:
             return None
-        self._displaced = None
-        return unread
+        if unread.call is None or unread.call.is_late:
+            return None
+        return self.take_back(unread.number)
 
     def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
-        """The shell has ended, and with it all that was given to it, oldest first."""
+        """The shell has ended, and with it all that was given to it, in the order of numbers."""
         ended = []
         while (found := self._end_found(lambda each: each.shell == shell)) is not None:
             ended.append(found)
-        self._readmit_for(shell)
-        while self.command is not None and self.command.shell == shell:
+        if self.command is not None and self.command.shell == shell:
             ended.append(self._end_current(None))
-            self._readmit_for(shell)
-        return ended
+        if self._displaced is not None and self._displaced.command.shell == shell:
+            ended.append(self._end_displaced(self._displaced))
+        return sorted(ended, key=lambda each: each[0].seq)
 
     def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
         """What was given to other shells than ``shells``, oldest first: those are gone."""
         gone = {each.shell for each in self._found.values()}
         gone |= {self.command.shell} if self.command is not None else set()
-        gone |= {self.shell} if self._displaced is not None else set()
+        gone |= {self._displaced.command.shell} if self._displaced is not None else set()
         lost = [each for shell in gone.difference(shells) for each in self.end_all(shell)]
         return sorted(lost, key=lambda each: each[0].seq)
 
     def resume(self) -> None:
-        """The newest command that was found is in flight, until the shell says otherwise."""
-        if self.command is None and self._found:
+        """The newest command that was found is in flight, until the shell says otherwise.
+
+        Beside a submission this is the command before it that may still run, if there is one: the
+        submission is displaced.
+        """
+        if self.command is not None or not self._found:
+            return
+        shell = self._found[max(self._found)].shell
+        open_ = [each for each in self._found.values() if each.shell == shell and not each.outcome]
+        waiting = [each for each in open_ if each.began_at is None]
+        running = [each for each in open_ if each.began_at is not None]
+        if waiting and running:
+            self.command = self._found.pop(running[-1].seq)
+            self._resume_displaced(self._found.pop(waiting[-1].seq))
+        else:
             self.command = self._found.pop(max(self._found))
+
+    def _resume_displaced(self, submission: InFlight) -> None:
+        self._displaced = Displaced(submission, None)
+        if not submission.timed_out and submission.seq == self._next_seq - 1:
+            self._next_seq = submission.seq  # provisional: the next typed line takes it
 
     def settle_found(self, submitted: int | None) -> list[InFlight]:
         """The shell has told everything; ``submitted`` is the call that it still has.
 
-        A submission that it knows nothing of never reached it. Gives commands whose end nobody
-        knows, which cannot be unless more ended than a shell's actor remembers.
+        A submission that it knows nothing of never reached it. Returns it if its number was shown:
+        it has ended, and needs a record. Returns also commands whose end nobody knows, which cannot
+        be unless more ended than a shell's actor remembers.
         """
-        command = self.command
-        if command is not None and command.began_at is None and command.call != submitted:
-            self.take_back(command.call)
+        waiting = self.command if self._displaced is None else self._displaced.command
         found, self._found = list(self._found.values()), {}
-        return found
+        if waiting is None or waiting.began_at is not None or waiting.call == submitted:
+            return found
+        if waiting.call is None or not self.has_shown(waiting.call):
+            self.take_back(waiting.call)
+            return found
+        ended = self.end_submitted(waiting.call)
+        return found if ended is None else [ended[0], *found]
 
     def mark_timed_out(self) -> InFlight:
         """The caller's time is up: the command goes on without one. Raises ``StorageError``."""
@@ -281,33 +333,44 @@ class Flight:
         self._next_seq += 1
         return self._next_seq - 1
 
-    def _take(self, command: InFlight, call: Call) -> None:
-        self._next_seq = command.seq + 1
-        self.command, self.call = command, call
-
     def _make_way(self) -> None:
-        """A command typed ahead of our submission ran before it: it takes the number."""
-        if self.command is not None and self.command.began_at is None:
-            self._displaced = self.call
-            self._next_seq = self.command.seq
+        """A command typed ahead of our submission runs before it.
+
+        It takes the submission's number, unless that was shown: then nobody else may have it.
+        """
+        command = self.command
+        if command is not None and command.began_at is None:
+            self._displaced = Displaced(command, self.call)
+            if not command.timed_out:
+                self._next_seq = command.seq
             self.command = self.call = None
 
-    def _readmit(self, number: int) -> None:
-        """A submission that had to make way for a typed command has its turn."""
-        call = self._displaced
-        if call is None or call.number != number or self.command is not None:
+    def _readmit(self, number: int, *, began: bool = False) -> None:
+        """A displaced submission has its turn, if it is that of ``number``.
+
+        ``began``: the caller writes the note at once.
+        """
+        displaced = self._displaced
+        if displaced is None or displaced.number != number or self.command is not None:
             return
+        command = self._numbered(displaced)
+        self._next_seq = max(self._next_seq, command.seq + 1)
         self._displaced = None
-        command = self._submission(call, None)
-        with contextlib.suppress(StorageError):  # its text went to the shell long ago
-            self._write(command)
-        self._take(command, call)
+        self.command, self.call = command, displaced.call
+        if not began:
+            self._note_down()
 
-    def _readmit_for(self, shell: str) -> None:
-        if self._displaced is not None and shell == self.shell:
-            self._readmit(self._displaced.number)
+    def _numbered(self, displaced: Displaced) -> InFlight:
+        cwd = None if self._is_removed else self.cwd
+        return displaced.numbered(self._next_seq, cwd, self.cursor)
 
-    def _submission(self, call: Call, moment_s: float | None) -> InFlight:
+    def _open(self) -> list[InFlight]:
+        """The commands with a number of their own that have not ended."""
+        displaced = self._displaced
+        shown = [displaced.command] if displaced is not None and displaced.is_shown else []
+        return shown if self.command is None else [*shown, self.command]
+
+    def _submission(self, call: Call, moment_s: float) -> InFlight:
         return InFlight(
             seq=self._next_seq,
             cmd=call.cmd,
@@ -340,6 +403,12 @@ class Flight:
         self.command = self.call = None
         return self._has_ended(command, typed), call
 
+    def _end_displaced(self, displaced: Displaced) -> tuple[InFlight, Call | None]:
+        command = self._numbered(displaced)
+        self._next_seq = max(self._next_seq, command.seq + 1)
+        self._displaced = None
+        return self._has_ended(command, None), displaced.call
+
     def _end_found(
         self, fits: Callable[[InFlight], bool], typed: str | None = None
     ) -> tuple[InFlight, Call | None] | None:
@@ -367,6 +436,8 @@ class Flight:
         commands = [*self._found.values(), *self._ended.values()]
         if command is not None:
             commands.append(command)
+        if self._displaced is not None:
+            commands.append(self._numbered(self._displaced))
         self._owes_write = True
         self._note.write(
             {
@@ -376,46 +447,3 @@ class Flight:
             }
         )
         self._owes_write = False
-
-
-def _begun(news: CommandStarted, seq: int) -> InFlight:
-    return InFlight(
-        seq=seq,
-        cmd=news.cmd,
-        writer=news.writer,
-        cwd=news.cwd,
-        started_at=news.started_at,
-        moment_s=news.moment_s,
-        raw_start=news.raw_start,
-        shell=news.shell,
-        call=news.call,
-        began_at=news.raw_start,
-    )
-
-
-def _is_submission(command: InFlight, number: int) -> bool:
-    return command.began_at is None and command.call == number
-
-
-def _given_before(fields: Mapping[str, Any]) -> int:
-    """The highest number that was given, as the note says; -1 if it does not."""
-    following = fields.get("next")
-    return following - 1 if type(following) is int else -1
-
-
-def _commands(fields: Mapping[str, Any]) -> list[InFlight]:
-    entries = fields.get("commands")
-    if not isinstance(entries, list):
-        return []
-    commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
-    return [command for command in commands if command is not None]
-
-
-def heard_up_to(last: CommandRecord | None) -> int:
-    """Where the output of the last command began of which this life of the shell's actor told.
-
-    ``last`` is the newest record. One without a duration was found, not told of: it is older than
-    everything that this life tells, and after a loss of power, which takes raw bytes, it may name
-    a place that the output has not reached again.
-    """
-    return -1 if last is None or last.duration_s is None else last.raw_start

@@ -6,6 +6,7 @@ Kept until the front says that the record is in the ledger. Pure.
 from __future__ import annotations
 
 from aegis.errors import Unavailable
+from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.heard import Heard, heard_of
@@ -71,3 +72,13 @@ def _position(news: msg.CommandNews) -> int:
             return position
         case _:
             return 0
+
+
+def heard_up_to(last: CommandRecord | None) -> int:
+    """Where the output of the last command began of which this life of the shell's actor told.
+
+    ``last`` is the newest record. One without a duration was found, not told of: it is older than
+    everything that this life tells, and after a loss of power, which takes raw bytes, it may name
+    a place that the output has not reached again.
+    """
+    return -1 if last is None or last.duration_s is None else last.raw_start

@@ -14,6 +14,7 @@ from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
 from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import CommandStarted
 from aegis.terminals.shells.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
 
 _UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
@@ -112,6 +113,21 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
             return None
 
 
+def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
+    """The commands that a whole note tells of; what does not fit is left out."""
+    entries = fields.get("commands")
+    if not isinstance(entries, list):
+        return []
+    commands = [from_note(entry) for entry in entries if isinstance(entry, dict)]
+    return [command for command in commands if command is not None]
+
+
+def given_before(fields: Mapping[str, object]) -> int:
+    """The highest number that was given, as the note says; -1 if it does not."""
+    following = fields.get("next")
+    return following - 1 if type(following) is int else -1
+
+
 def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
     try:
         return None if fields is None else structure(Outcome, dict(fields))
@@ -176,6 +192,32 @@ def final_record(
         timed_out=command.timed_out,
         untyped=untyped,
     )
+
+
+def begun_by(news: CommandStarted, seq: int) -> InFlight:
+    """The command ``seq``, which the shell says that it has begun."""
+    return InFlight(
+        seq=seq,
+        cmd=news.cmd,
+        writer=news.writer,
+        cwd=news.cwd,
+        started_at=news.started_at,
+        moment_s=news.moment_s,
+        raw_start=news.raw_start,
+        shell=news.shell,
+        call=news.call,
+        began_at=news.raw_start,
+    )
+
+
+def behind(command: InFlight, cursor: int) -> InFlight:
+    """A command that did not begin, with its output at ``cursor`` or later, behind all others'.
+
+    What a caller was shown of it stays true.
+    """
+    if command.began_at is not None or command.timed_out:
+        return command
+    return attrs.evolve(command, raw_start=max(command.raw_start, cursor))
 
 
 def record_line(record: CommandRecord) -> bytes:

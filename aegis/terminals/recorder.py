@@ -1,5 +1,7 @@
 """Records on their way to the ledger: kept, and told to nobody, until the writer confirms.
 
+A record is held back while a command with a lower number has not ended: the ledger's numbers rise.
+
 Behind a record whose number somebody was shown none is sent before it is confirmed. Of two that are
 not synced a loss of power may damage the first alone; then the ledger's newest number is above it,
 and the next life does not ask for it any more.
@@ -11,14 +13,17 @@ from collections.abc import Callable, Sequence
 
 import attrs
 import structlog
+import trio
 
 from actors import Ref
+from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
 from aegis.terminals.asking import ask_again
 from aegis.terminals.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
+from aegis.terminals.record import InFlight, lost_record
 
 log = structlog.get_logger()
 
@@ -49,10 +54,13 @@ class Recorder:
         writer: Ref[AppendRecord | ReportSynced],
         retry_soon: Callable[[], None],
         is_shown: Callable[[int], bool],
+        is_early: Callable[[int], bool],
     ) -> None:
         self._writer = writer
         self._retry_soon = retry_soon
         self._is_shown = is_shown
+        self._is_early = is_early
+        self._held: set[int] = set()
         self._records: dict[int, CommandRecord] = {}
         self._callers: dict[int, Call] = {}
         self._trouble = ""
@@ -61,8 +69,8 @@ class Recorder:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits, or only for a disk that refuses."""
-        return not self._records or bool(self._trouble)
+        """Whether nothing waits, or only for a disk that refuses or a command that runs."""
+        return self._records.keys() <= self._held or bool(self._trouble)
 
     def check(self, terminal: str) -> None:
         """Raise ``StorageError`` while too many records wait for a disk that refuses."""
@@ -75,16 +83,21 @@ class Recorder:
             self._callers[record.seq] = call
         self._records[record.seq] = self._bounded(record)
         if not self._trouble:
-            self._send([record.seq])
+            self._send(sorted({record.seq, *self._held}))
         elif len(self._records) <= MAX_UNSAVED:
             self.send_again()  # the writer takes it only behind those that were refused
 
+    def append_lost(self, command: InFlight) -> None:
+        """Record a submission whose number was shown and that will not begin any more."""
+        self.append(lost_record(command, utc_now(), trio.current_time()))
+
     def _bounded(self, record: CommandRecord) -> CommandRecord:
-        if not self._trouble or len(self._records) < MAX_UNSAVED:
+        if not (self._trouble or self._held) or len(self._records) < MAX_UNSAVED:
             return record
         if len(self._records) >= MAX_UNSAVED_TYPED:
             oldest = min(self._records)
             del self._records[oldest]
+            self._held.discard(oldest)
             log.error("record given up", seq=oldest, error=self._trouble)
         return attrs.evolve(record, stdout="", stderr="", truncated=True)
 
@@ -136,7 +149,8 @@ class Recorder:
 
     def _send(self, seqs: Sequence[int]) -> None:
         shown = min(filter(self._is_shown, self._records), default=None)
+        self._held = {seq for seq in self._records if self._is_early(seq)}
         for seq in seqs:
-            if shown is None or seq <= shown:
+            if seq not in self._held and (shown is None or seq <= shown):
                 after = max((each for each in self._records if each < seq), default=-1)
                 self._writer.tell(AppendRecord(record=self._records[seq], after=after))

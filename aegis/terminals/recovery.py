@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import trio
@@ -13,7 +13,7 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.capture import CapturedOutput, OutputCapture
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.record import InFlight, final_record, outcome_of
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of
 
 PIECE_BYTES = 64 * 1024
 
@@ -28,12 +28,26 @@ async def recovered_records(
     began. Of a command that was only submitted nothing is known to be output. Raises
     ``StorageError``.
     """
-    records = []
-    for index, command in enumerate(commands):
-        later = [each.began_at for each in commands[index + 1 :] if each.began_at is not None]
-        stop = min(later, default=raw_end)
-        records.append(await _recovered_record(disk, directory, command, stop))
+    records: list[CommandRecord] = []
+    for command in commands:
+        stop = min(_begun_after(command, commands), default=raw_end)
+        reached = max((each.raw_end or 0 for each in records), default=0)
+        unread = behind(command, reached) if command.outcome is None else command
+        records.append(await _recovered_record(disk, directory, unread, stop))
     return records
+
+
+def _begun_after(command: InFlight, commands: Iterable[InFlight]) -> Iterator[int]:
+    """Where others began after ``command``. On one shell a higher number may have begun first."""
+    for other in commands:
+        if other.began_at is None or command.began_at is None:
+            continue
+        if other.shell == command.shell:
+            is_later = other.began_at > command.began_at
+        else:
+            is_later = other.seq > command.seq
+        if is_later:
+            yield other.began_at
 
 
 async def _recovered_record(

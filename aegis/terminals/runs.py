@@ -103,8 +103,7 @@ class Runs:
 
     def failed(self, news: msg.SubmissionFailed) -> bool:
         """The text was typed and did not run; whether its number was shown to somebody already."""
-        command = self._flight.command
-        if command is not None and command.timed_out and command.call == news.call:
+        if self._flight.has_shown(news.call):
             return True
         call = self._flight.take_back(news.call)
         if news.why == "unwritten":

@@ -34,8 +34,8 @@ def not_typed(
         )
         remedy = "Wait for it" if needs is None else "Answer it with aegis_term_keys"
         return Busy(
-            f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)} "
-            f"(seq {running.seq}){waits}; your command was not typed {within}. {remedy}, or use "
+            f"terminal {terminal!r} was busy: {running.writer} runs {shown(running.cmd)}"
+            f"{_number(running)}{waits}; your command was not typed {within}. {remedy}, or use "
             "another terminal"
         )
     if typing is not None:
@@ -70,10 +70,16 @@ def line_too_long(terminal: str, length: int) -> str:
 def held_by(running: InFlight | None, typing: Typing | None) -> str | None:
     """Who has the terminal while somebody's command waits for it; None if nobody has."""
     if running is not None:
-        return f"waiting: {running.writer} runs {shown(running.cmd)} (seq {running.seq})"
+        return f"waiting: {running.writer} runs {shown(running.cmd)}{_number(running)}"
     if typing is None:
         return None
     return f"waiting: {typing.writer} is typing a line, since {typing.since}"
+
+
+def _number(command: InFlight) -> str:
+    """The number of a command, if it is certain that no other command gets it."""
+    is_certain = command.began_at is not None or command.timed_out
+    return f" (seq {command.seq})" if is_certain else ""
 
 
 def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:

@@ -6,10 +6,12 @@ Pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
 
 from aegis.terminals.apart import Apart, ErrorText
-from aegis.terminals.osc133 import Event, MarkParser
+from aegis.terminals.osc133 import Event, Mark, MarkParser, Text
 
 APART_S = 1.0
 """How long output waits for what belongs before it on the PTY of standard error."""
@@ -27,10 +29,11 @@ class Streams:
         if apart:
             self._apart, self._error_parser = Apart(), MarkParser(secret)
         self._waits_until = math.inf
+        self._probe_echo = b""
 
     def feed(self, data: bytes) -> Iterable[Event | ErrorText]:
         """The PTY gave ``data``: what is to be handled now."""
-        events = self._parser.feed(data)
+        events = self._without_echo(self._parser.feed(data))
         return events if self._apart is None else self._apart.first(events)
 
     def feed_errors(self, data: bytes) -> Iterable[Event | ErrorText]:
@@ -43,6 +46,29 @@ class Streams:
         """A submission goes to the shell."""
         if self._apart is not None:
             self._apart.submitted()
+
+    def probed(self, key: bytes) -> None:
+        """A probe key goes to the shell.
+
+        The shell may have begun a line that was typed ahead by then. The tty echoes the key into
+        the output of that command, in caret notation: this is left out until the probe is answered.
+        """
+        if key.startswith(b"\x1b"):
+            self._probe_echo = key.replace(b"\x1b", b"^[")
+
+    def _without_echo(self, events: Sequence[Event]) -> Sequence[Event]:
+        return [*self._filtered(events)] if self._probe_echo else events
+
+    def _filtered(self, events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            if isinstance(event, Text) and self._probe_echo:
+                kept = event.data.replace(self._probe_echo, b"")
+                if kept:
+                    yield attrs.evolve(event, data=kept)
+                continue
+            if isinstance(event, Mark) and event.params.get("k") == "l":
+                self._probe_echo = b""
+            yield event
 
     def begins_to_wait(self, now: float) -> bool:
         """Whether something waits that did not before: it is overdue in ``APART_S`` seconds."""

@@ -15,11 +15,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import structlog
-import trio
 
 from actors import Down, Ref, Reply
 from aegis.announcing import announce
-from aegis.clock import utc_now
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.protocol import control
@@ -34,18 +32,14 @@ from aegis.terminals import messages as msg
 from aegis.terminals.aside import open_note
 from aegis.terminals.by_seq import BySeq
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight, heard_up_to
+from aegis.terminals.displaced import last_begun
+from aegis.terminals.flight import Flight
 from aegis.terminals.following import Following
 from aegis.terminals.front import Front, FrontMessage
 from aegis.terminals.history import History
+from aegis.terminals.news import heard_up_to
 from aegis.terminals.process_host import ProcessHost
-from aegis.terminals.record import (
-    InFlight,
-    final_record,
-    lost_record,
-    outcome_of,
-    shell_exit_code,
-)
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.recorder import Recorder, synced_end
 from aegis.terminals.recovery import recovered_records
 from aegis.terminals.resizing import Resizing
@@ -106,7 +100,10 @@ class Terminal(Front):
         self._last_record, given = self._history.last()
         note = open_note(self._files.note, self._flusher)
         self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
-        self._recorder = Recorder(self._writer, self._retry_soon, self._flight.is_shown)
+        for lacking in self._flight.unrecorded()[:1]:
+            self._wakes.expect(lacking.seq)
+        shown, early = self._flight.is_shown, self._flight.holds_back
+        self._recorder = Recorder(self._writer, self._retry_soon, shown, early)
         name, soon, after = self._settings.name, self.context.start_soon, self.context.after
         self._runs = Runs(
             name, self._flight, self._standing, self._shell, after=after, start_soon=soon
@@ -156,8 +153,8 @@ class Terminal(Front):
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
             case api.ReadRecords():
-                reply = self.defer(message)
-                self._once_recovered(lambda: self._read(message, reply))
+                read = partial(self._history.answer, message, self.defer(message))
+                self._once_recovered(lambda: self.context.start_soon(read))
             case out.ReadOutput():
                 self._read_output(message)
             case out.WaitTerminal():
@@ -262,7 +259,10 @@ class Terminal(Front):
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
         for command in self._flight.settle_found(news.submitted):
-            log.error("no end was told", terminal=self._settings.name, seq=command.seq)
+            if command.began_at is None:
+                self._recorder.append_lost(command)
+            else:
+                log.error("no end was told", terminal=self._settings.name, seq=command.seq)
 
     def _shell_started(self, news: msg.ShellStarted) -> None:
         self._standing.started(news)
@@ -301,9 +301,13 @@ class Terminal(Front):
         end: api.End = news.end or "shell_exit"
         code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
         self._runs.shell_ended(news.shell)
-        for command, call in self._flight.end_all(news.shell):
-            self._finish(command, call, news, end=end, exit_code=code)
-            news, code = news.without_output(), None
+        ended = self._flight.end_all(news.shell)
+        for command, call in ended:
+            if command is last_begun(each for each, _ in ended):
+                self._finish(command, call, news, end=end, exit_code=code)
+            else:
+                command = behind(command, self._flight.cursor)
+                self._finish(command, call, news.without_output(), end=end, exit_code=None)
         if news.end is not None:
             self._leftover = news.leftover
             self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
@@ -339,14 +343,10 @@ class Terminal(Front):
         self._recorder.append(final_record(command, news.output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
-        if self._runs.failed(news):
-            self._give_up(news.call)
-
-    def _give_up(self, number: int) -> None:
-        """A submission whose number was shown did not run after all: no other may have it."""
-        ended = self._flight.end_submitted(number)
+        """It did not run. No other command may have its number if that was shown."""
+        ended = self._flight.end_submitted(news.call) if self._runs.failed(news) else None
         if ended is not None:
-            self._recorder.append(lost_record(ended[0], utc_now(), trio.current_time()))
+            self._recorder.append_lost(ended[0])
 
     _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
         msg.ShellStarted: _shell_started,
@@ -388,9 +388,6 @@ class Terminal(Front):
         early, self._early = self._early, []
         for answer in early:
             answer()
-
-    def _read(self, request: api.ReadRecords, reply: Reply[api.RecordList]) -> None:
-        self.context.start_soon(self._history.answer, request, reply)
 
     def _read_output(self, request: out.ReadOutput) -> None:
         if request.seq is None:

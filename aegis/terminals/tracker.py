@@ -216,6 +216,7 @@ class Tracker:
     def _probe(self) -> None:
         if not self.adapter.types_probe or self._shell.is_in_front():
             self._boundaries.probed()
+            self._streams.probed(self.adapter.probe_key)
             self._shell.write(self.adapter.probe_key)
         self._shell.look_again_after(PROBE_S)
 
@@ -238,10 +239,8 @@ class Tracker:
         """The call whose text is here, or with the shell, and did not begin yet."""
         if self._pending is not None:
             return self._pending.call
-        return self._sent.call if self._sent is not None and self._has_unread() else None
-
-    def _has_unread(self) -> bool:
-        return self._boundaries.is_submitting or self._incomplete
+        is_unread = self._boundaries.is_submitting or self._incomplete
+        return self._sent.call if self._sent is not None and is_unread else None
 
     def report(self, call: int) -> None:
         """Say what the command in flight printed so far; one not typed yet is refused instead."""

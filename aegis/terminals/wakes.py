@@ -118,6 +118,14 @@ class Wakes:
         self._feed.begin(highest)
         return highest
 
+    def expect(self, seq: int) -> None:
+        """Wait for the record ``seq``, which was given and is not in the ledger.
+
+        A loss of power may have damaged its line; the note has the command, and it is recorded
+        again. Until then nobody counts as told of it.
+        """
+        self._feed.begin(min(self._feed.last, seq - 1))
+
     def start(self, start_soon: StartSoon, find_inbox: FindInbox = no_inbox) -> None:
         """Begin to tell what is owed, in helper tasks."""
         self._start_soon = start_soon

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aegis.chaos.real.deaths import POINTS
 from aegis.chaos.real.processes import processes_of
 from aegis.client.line import ConnectionLost
-from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, Wakes
 from tests.test_fault_points import ONLY_REAL
 
 pytestmark = pytest.mark.real
@@ -99,3 +101,55 @@ def test_a_daemon_is_killed_at_what_no_simulated_one_passes(
     with pytest.raises(ConnectionLost):
         own_daemon.call("status")
     own_daemon.wait_stopped()
+
+
+@pytest.mark.parametrize("lines", [1, 3], ids=["one line", "three lines"])
+def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_after_a_kill(
+    own_daemon: DaemonProcess, gate: Gate, tmp_path: Path, lines: int
+) -> None:
+    """The kill comes when the shell has begun the run, and before the front has read that."""
+    own_daemon.start(faults=f"mark.start.after@{lines + 2}=kill")
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    terminal.start(gate.hold)
+    gate.wait_reached()
+    typed = [f"echo typed {number}" for number in range(lines)]
+    terminal.keys("".join(f"{line}\r" for line in typed), from_handle="alice")
+    behind = f"echo ran >{tmp_path / 'evidence'}; sleep 60"
+    waiting = terminal.start(behind, from_handle="bob")
+    gate.open()
+    assert waiting.outcome()[0] == "lost"
+    own_daemon.wait_stopped()
+
+    own_daemon.start()
+    records = terminal.records()
+    assert [record["cmd"] for record in records] == [gate.hold, *typed, behind]
+    assert [record["seq"] for record in records] == list(range(lines + 2))
+    assert [record["exit"] for record in records] == [*[0] * (lines + 1), None]
+    assert records[-1]["killed_by_restart"]
+    assert terminal.run("echo next")["seq"] == lines + 2
+
+
+def test_a_record_whose_line_was_damaged_wakes_its_subscribers_when_it_is_recorded_again(
+    own_daemon: DaemonProcess,
+) -> None:
+    """As a loss of power may damage the last line of a ledger, while the note has its command."""
+    own_daemon.start(faults="ledger.append.after[ledger.jsonl]@2=kill")
+    terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
+    terminal.subscribe("alice")
+    terminal.run("echo one", from_handle="bob")
+    assert terminal.start("echo two", from_handle="bob").outcome()[0] == "lost"
+    own_daemon.wait_stopped()
+    ledger = terminal.directory / "ledger.jsonl"
+    first, second = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(first + second.replace(b"two", b"xxx"))
+
+    own_daemon.start()
+    assert [(each["seq"], each["stdout"]) for each in terminal.records()] == [
+        (0, "one\n"),
+        (1, "two\n"),
+    ]
+    terminal.run("echo three", from_handle="bob")
+    wakes = Wakes(own_daemon, "alice")
+    assert [wakes.next()["body"].split("\n")[0] for _ in range(3)] == [
+        f"$ echo {word} · run by agent:bob" for word in ("one", "two", "three")
+    ]

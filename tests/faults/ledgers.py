@@ -51,7 +51,7 @@ class SmallFront(Front):
 
     async def setup(self) -> None:
         writer = self.context.sibling("writer", LedgerWriter)
-        self._recorder = Recorder(writer, self._retry_soon, lambda seq: False)
+        self._recorder = Recorder(writer, self._retry_soon, lambda seq: False, lambda seq: False)
         self.context.monitor(writer)
         self.context.start_soon(self._script)
 

@@ -6,6 +6,7 @@ next daemon on the same machine is asked what it finds, beside those after a los
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -20,7 +21,7 @@ from aegis.chaos.checking.case import Case
 from aegis.chaos.checking.checker import RULES
 from aegis.chaos.checking.evidence import Answer, Command, Life, Told
 from aegis.chaos.checking.evidence import Evidence as Load
-from aegis.chaos.checking.happenings import Record
+from aegis.chaos.checking.happenings import UNKNOWN, Disturbance, Record
 from aegis.chaos.checking.matching import tokens_in
 from aegis.chaos.disk_model import Image, cached_image
 from aegis.chaos.exhaustive import Evidence, World
@@ -55,6 +56,9 @@ BEFORE = 2_000_003
 """The seed of what happened before a scenario: none of its names is drawn again."""
 QUICK, FAILING = KINDS["quick"], KINDS["failing"]
 LATE = KINDS["too long for its caller"]
+HOLDING = Kind(text="echo %; sleep 0.1; echo % late", stdout="%\n% late\n")
+"""Long enough to type ahead of what waits behind it."""
+
 ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
 DEAF = KINDS["leaving a deaf child"]
 
@@ -89,6 +93,7 @@ class Proof:
     refused: Sequence[str]
     begun: Sequence[str]
     ended: Sequence[str]
+    disturbances: Sequence[Disturbance]
     next: Found
 
 
@@ -101,14 +106,41 @@ class Client:
     refused: list[str] = attrs.field(factory=list)
     earlier: list[str] = attrs.field(factory=list)
     """Tokens of commands that ran on another machine."""
+    disturbances: list[Disturbance] = attrs.field(factory=list)
 
-    async def run(self, system: System, name: str, kind: Kind, *, typed: bool = False) -> None:
-        """Send a command, once: whether it ran is not always told."""
+    def command(self, name: str, kind: Kind, *, typed: bool) -> Command:
+        """A new command, which is about to be sent."""
         token = f"@{name}.{len(self.commands)}@"
         command = make_command(kind, token=token, terminal=name, writer=WRITER, life=1, typed=typed)
         self.commands.append(command)
+        return command
+
+    async def type_ahead(self, system: System, name: str, kinds: Sequence[Kind]) -> None:
+        """Send lines as keys, whatever runs: their echo may be in any output of this terminal."""
+        commands = [self.command(name, kind, typed=True) for kind in kinds]
+        keys = "".join(f"{command.text}\r" for command in commands)
+        self.disturbances.append(Disturbance(kind="keys", terminal=name, span=UNKNOWN, text=keys))
+        with contextlib.suppress(AegisError, AskError, ActorError):
+            await ask(system, api.SendKeys(name=name, keys=keys, from_handle=WRITER))
+
+    async def run(
+        self,
+        system: System,
+        name: str,
+        kind: Kind,
+        *,
+        typed: bool = False,
+        until: api.Until = "ended",
+    ) -> None:
+        """Send a command, once: whether it ran is not always told."""
+        command = self.command(name, kind, typed=typed)
+        token = command.token
         request: Any = api.RunCommand(
-            name=name, cmd=command.text, timeout=kind.timeout_s, from_handle=WRITER
+            name=name,
+            cmd=command.text,
+            timeout=kind.timeout_s,
+            until=until,
+            from_handle=WRITER,
         )
         if typed:
             # What is typed ahead of a command that runs would be echoed into its output.
@@ -205,6 +237,7 @@ class OnTerminals:
                 refused=client.refused,
                 begun=begun,
                 ended=[*client.earlier, *ended],
+                disturbances=client.disturbances,
                 next=found,
             )
 
@@ -300,6 +333,7 @@ def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | Non
         answers=answers,
         kept={} if reader is None else {reader: found.messages},
         handoffs=(),
+        disturbances=tuple(proof.disturbances),
         lives=(Life(number=1, killed=True),),
     )
 
@@ -370,6 +404,25 @@ class StartRunFinish(OnTerminals):
 
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
         if list(found.shelves) != ["build"] or found.shelves["build"].columns is None:
+            yield f"build was not there again, but {list(found.shelves)}"
+
+
+@attrs.frozen(kw_only=True)
+class TypeAhead(OnTerminals):
+    """Somebody types lines while a command runs, and another command waits behind them."""
+
+    name: str = "type-ahead"
+    image: Image = attrs.field(factory=subscribed)
+    lines: tuple[Kind, ...] = (QUICK, FAILING)
+
+    async def work(self, client: Client, system: System) -> None:
+        await client.run(system, "build", HOLDING, until="started")
+        await client.type_ahead(system, "build", self.lines)
+        await client.run(system, "build", QUICK)
+        await client.read(system, "build")
+
+    def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
+        if list(found.shelves) != ["build"]:
             yield f"build was not there again, but {list(found.shelves)}"
 
 

@@ -14,7 +14,9 @@ from aegis.chaos.strikes import Kind, Strike
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.terminals import directory, finalising, purging
+from aegis.terminals.flight import Flight
 from aegis.terminals.meta import save_settings
+from aegis.terminals.record import InFlight
 from aegis.terminals.workspace import Workspace
 from tests.faults.terminals import (
     OnTerminals,
@@ -22,6 +24,7 @@ from tests.faults.terminals import (
     Recovery,
     Spawn,
     StartRunFinish,
+    TypeAhead,
     undisturbed_records,
 )
 
@@ -31,6 +34,7 @@ ENDS = {
     StartRunFinish: {
         "build": [("exited", 0), ("exited", 0), ("exited", 7), ("exited", 0), ("exited", 0)]
     },
+    TypeAhead: {"build": [("exited", 0), ("exited", 0), ("exited", 7), ("exited", 0)]},
     Recovery: {
         "build": [("exited", 0), ("killed_by_restart", None), ("exited", 0)],
         "test": [("exited", 7)],
@@ -72,6 +76,19 @@ def show_what_is_not_synced(patch: Patch) -> None:
 
 def forget_what_was_in_flight(patch: Patch) -> None:
     patch.setattr(Note, "load", lambda self: None)
+
+
+def forget_a_run_behind_a_typed_line(patch: Patch) -> None:
+    real = Flight._write
+
+    def write(self: Flight, command: InFlight | None) -> None:
+        displaced, self._displaced = self._displaced, None
+        try:
+            real(self, command)
+        finally:
+            self._displaced = displaced
+
+    patch.setattr(Flight, "_write", write)
 
 
 def end_nothing_of_earlier_daemons(patch: Patch) -> None:
@@ -116,6 +133,12 @@ class Broken:
 BROKEN = [
     Broken(show_what_is_not_synced, Recovery, "told and gone", FAILS_TO_START),
     Broken(forget_what_was_in_flight, Recovery, "unrecorded"),
+    Broken(
+        forget_a_run_behind_a_typed_line,
+        TypeAhead,
+        "unrecorded",
+        Strike("mark.start.after", 4, Kind.DIE),
+    ),
     Broken(end_nothing_of_earlier_daemons, Recovery, "are left"),
     Broken(leave_a_closed_terminal_in_the_workspace, Purge, "and should have one of"),
     Broken(leave_a_spawned_terminal_out_of_the_workspace, Spawn, "and should have one of"),

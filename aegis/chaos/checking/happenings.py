@@ -108,12 +108,15 @@ class Subscribing:
     only_failures: bool = False
 
     def wants(self, record: Record) -> bool:
-        """Whether it asks for this record. Patterns are such as RE2 and Python read alike."""
+        """Whether it asks for this record. A pattern lets pass what has no known text.
+
+        Patterns are such as RE2 and Python read alike.
+        """
         if not self.on or (self.only_failures and record["exit"] == 0):
             return False
         if self.pattern is None:
             return True
-        return record["cmd"] is not None and re.search(self.pattern, record["cmd"]) is not None
+        return record["cmd"] is None or re.search(self.pattern, record["cmd"]) is not None
 
 
 @attrs.frozen(kw_only=True)

@@ -23,6 +23,11 @@ def tokens_in(text: str | None) -> list[str]:
     return list(dict.fromkeys(TOKEN.findall(text or "")))
 
 
+def _is_out_of_turn(command: Command, earlier: Command) -> bool:
+    """Whether the command cannot have the higher number: its client sent the other one later."""
+    return command.writer == earlier.writer and command.span.is_before(earlier.span)
+
+
 class Matching:
     """``of[terminal]`` gives for each record of the ledger its command, or None for a stranger."""
 
@@ -85,7 +90,8 @@ class Matching:
     ) -> Command | None:
         if record["cmd"] is not None:
             return None
-        earlier = [each.life for each in named[:index] if each is not None]
+        before = [each for each in named[:index] if each is not None]
+        earlier = [each.life for each in before]
         later = [each.life for each in named[index:] if each is not None]
         fitting = [
             command
@@ -93,6 +99,7 @@ class Matching:
             if max(earlier, default=0) <= command.life <= min(later, default=command.life)
             and command.writer == record["writer"]
             and (command.token in self._begun or record["killed_by_restart"])
+            and not any(_is_out_of_turn(command, each) for each in before)
         ]
         # False comes first: those that began.
         fitting.sort(key=lambda command: command.token not in self._begun)

@@ -35,6 +35,7 @@ def _outcomes(case: Case) -> Iterator[str]:
         else:
             yield from _by_itself(case, command, record, harms)
             explained = harms or record["end"] == "closed" or command.is_silent
+            explained = explained or _ended_with_the_shell(case, command, record)
             if not explained and command.token not in ended:
                 yield f"{command.token} is {record['end']} and did not come to its end"
         yield from _output(case, command, record, harms)
@@ -48,6 +49,8 @@ def _by_itself(
     allowed.update(end for harm in harms for end in _ends_by(harm))
     if _may_be_closed(case, command, record):
         allowed.add(("closed", None))
+    if _ended_with_the_shell(case, command, record):
+        allowed.add(("shell_exit", None))
     if got not in allowed:
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
     if record["killed_by_restart"]:
@@ -73,6 +76,19 @@ def _ends_by(harm: Disturbance) -> Iterator[End]:
         yield "shell_exit", 128 + SIGKILL
 
 
+def _ended_with_the_shell(case: Case, command: Command, record: Record) -> bool:
+    """Whether it waited behind a line that was typed ahead and ended the shell.
+
+    Its caller was told that it runs next, so it is recorded though it did not begin.
+    """
+    if record["end"] != "shell_exit" or command.typed or command.token in case.evidence.begun:
+        return False
+    return any(
+        each["seq"] == record["seq"] - 1 and each["end"] == "shell_exit"
+        for each in case.evidence.ledgers[command.terminal]
+    )
+
+
 def _may_be_closed(case: Case, command: Command, record: Record) -> bool:
     finished = case.finished[command.terminal, record["seq"]].answered
     return False in case.may_be_open(command.terminal, Span(command.span.asked, finished))
@@ -84,8 +100,10 @@ def _output(
     if case.is_rebuilt_from_less(command.terminal, record, command.span):
         return
     printed, token = record["stdout"], command.token
-    if record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
-        is_right = _is_some_of(printed, command)
+    if _ended_with_the_shell(case, command, record):
+        is_right = not printed
+    elif record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
+        is_right = _is_some_of(_without_echo(printed, harms), command)
     elif record["end"] == "killed_by_restart":
         # Killed after its end, and before that was written: the prompt is in the log as well.
         is_right = f"{command.stdout}{PROMPT}".startswith(printed)
@@ -93,6 +111,14 @@ def _output(
         is_right = printed == command.stdout
     if not is_right:
         yield f"{token} prints {command.stdout!r}, recorded is {printed!r} ({record['end']})"
+
+
+def _without_echo(printed: str, harms: list[Disturbance]) -> str:
+    """The output without lines that were typed ahead: their echo may end inside a line of it."""
+    typed = [line for harm in harms for line in harm.text.splitlines() if line]
+    for line in sorted(typed, key=len, reverse=True):
+        printed = printed.replace(line, "")
+    return printed
 
 
 def _is_some_of(printed: str, command: Command) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from aegis.chaos.checking.case import CRASHING, Case
@@ -58,24 +58,40 @@ def _unrecorded(case: Case) -> Iterator[str]:
     """A command that began has a record.
 
     Except a typed one that was killed before its start mark was read: nobody knew of it yet. It is
-    the last that began on its terminal in a life that was killed, or its shell's actor crashed.
-    And, after a loss of power then or in the life that recovered it, except those that nobody was
-    told of: notes are not synced.
+    the last that began on its terminal in a life that was killed, or its shell's actor crashed; of
+    lines that were typed ahead the shell may still have begun several. And, after a loss of power
+    then or in the life that recovered it, except those that nobody was told of: notes are not
+    synced.
     """
     recorded, commands = set(case.matching.tokens), case.evidence.by_token
     told = {case.matching.token_of(each.terminal, each.record) for each in case.told}
     begun = case.evidence.begun
-    last = {(commands[token].terminal, commands[token].life): token for token in begun}
+    unread_typed = _typed_in_the_end(begun, commands, recorded)
     for token in dict.fromkeys(begun):
         command = commands[token]
         unread = command.typed and (
-            (last[command.terminal, command.life] == token and command.life in case.killed_lives)
+            (token in unread_typed and command.life in case.killed_lives)
             or any(each.kind in CRASHING for each in case.harms_to(command))
         )
         never_told = case.lost_power_by_recovery(command.life) and token not in told
         gone = case.may_be_purged(command.terminal, command.span)
         if token not in recorded and not (unread or never_told or gone):
             yield f"{token} began and has no record"
+
+
+def _typed_in_the_end(
+    begun: Iterable[str], commands: Mapping[str, Command], recorded: Container[str]
+) -> frozenset[str]:
+    """Those that began last on their terminal in a life: typed, and without a record."""
+    last: dict[tuple[str, int], list[str]] = {}
+    for token in begun:
+        command = commands[token]
+        row = last.setdefault((command.terminal, command.life), [])
+        if not command.typed or token in recorded:
+            row.clear()
+        else:
+            row.append(token)
+    return frozenset(token for row in last.values() for token in row)
 
 
 def _repeated(case: Case) -> Iterator[str]:

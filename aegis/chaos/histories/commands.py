@@ -70,6 +70,16 @@ TYPED: Mapping[str, Kind] = {
 Others may not type: what is typed ahead is echoed into the output of what runs, as on any terminal.
 """
 
+BEHIND = (
+    "quick",
+    "several lines of text",
+    "slow output",
+    "failing",
+    "too long for its caller",
+    "asking",
+)
+"""What may wait behind lines that were typed ahead."""
+
 LONG = Kind(text="echo %; sleep 1000", stdout="%\n^C\n", exit=130)
 """What is interrupted by Ctrl-C. By a signal, it prints no ^C."""
 

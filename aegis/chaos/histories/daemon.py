@@ -89,7 +89,7 @@ class SimulatedDaemon:
             return
         self._over(kind)
         self.draw = draw
-        self._host.kill()
+        self._host.kill(lingers=kind == "kill")
         self.disk.is_dead = True
         self._scope.cancel()
 

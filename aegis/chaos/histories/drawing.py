@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from aegis.chaos.histories import script as s
-from aegis.chaos.histories.commands import KINDS, TYPED, Kind
+from aegis.chaos.histories.commands import BEHIND, KINDS, TYPED, Kind
 from aegis.chaos.strikes import Kind as StrikeKind
 from aegis.chaos.strikes import kinds_of_call, kinds_of_point
 
@@ -74,6 +74,17 @@ POINTS: Mapping[str, int] = {
 }
 """Fault points that may be struck, and how far ahead the pass that is may lie."""
 
+AHEAD: Mapping[str, int] = {
+    "note.write.before": 12,
+    "note.write.after": 12,
+    "command.type.before": 2,
+    "mark.start.after": 6,
+    "mark.end.after": 4,
+    "actor.receive.before[Terminal]": 30,
+    "actor.receive.before[Shell]": 30,
+}
+"""Fault points that are struck while somebody types ahead, likewise."""
+
 WAITS = frozenset(
     {
         "ledger.sync.before",
@@ -130,7 +141,9 @@ def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
         raise ValueError(f"a history needs {MIN_CLIENTS} clients and {MIN_STEPS} step at least")
     drawing = _Drawing(seed, clients)
     drawn = tuple(drawing.step(number) for number in range(steps))
-    faults = tuple(_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS)))
+    faults = [_fault(drawing, steps) for _ in range(drawing.chance.randint(1, MOST_FAULTS))]
+    ahead = [step.number for step in drawn if isinstance(step, s.TypeAheadStep)]
+    faults += [_fault_ahead(drawing, number) for number in ahead if drawing.chance.random() < 0.4]
     return s.Script(
         seed=seed,
         clients=clients,
@@ -174,6 +187,18 @@ _ERASED = ("x\x7f", "half\x15", "ab\x7f\x7f", "half\x15y\x7f")
 
 def _erase(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     return s.EraseStep(**who, terminal=s.DESK, keys=drawing.one_of(_ERASED))
+
+
+def _type_ahead(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
+    late = drawing.seconds(0.3) if drawing.chance.random() < 0.3 else None
+    return s.TypeAheadStep(
+        **who,
+        terminal=s.DESK,
+        kinds=tuple(drawing.kind_of(TYPED) for _ in range(drawing.chance.randint(1, 3))),
+        behind=drawing.one_of(BEHIND),
+        is_first=drawing.chance.random() < 0.5,
+        enter_after_s=late,
+    )
 
 
 def _interrupt(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
@@ -272,7 +297,7 @@ _STEPS: Mapping[Drawer, int] = {
 """What everybody does, and how often."""
 
 _OF_CLIENT: Mapping[int, Mapping[Drawer, int]] = {
-    s.TYPIST: {_type: 24, _erase: 12, _interrupt: 8, _run_at_desk: 16},
+    s.TYPIST: {_type: 24, _type_ahead: 16, _erase: 12, _interrupt: 8, _run_at_desk: 16},
     s.KEEPER: {_spawn: 12, _close: 10},
 }
 """What only these do."""
@@ -310,6 +335,16 @@ def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
     if place.startswith("actor.teardown.before"):
         kinds = (StrikeKind.DIE,)  # a crash there means that no teardown runs: all of it is left
     kind = drawing.chance.choice(kinds)
+    return s.PointFault(step=step, place=place, number=number, kind=kind)
+
+
+def _fault_ahead(drawing: _Drawing, step: int) -> s.ScriptFault:
+    """A fault that is likely to come while lines typed ahead of a run are read."""
+    if drawing.chance.random() < 0.3:
+        return s.KillFault(step=step, after_s=drawing.seconds(0.3))
+    place = drawing.one_of(tuple(AHEAD))
+    number = drawing.chance.randint(1, AHEAD[place])
+    kind = drawing.chance.choice((StrikeKind.DIE, StrikeKind.CRASH))
     return s.PointFault(step=step, place=place, number=number, kind=kind)
 
 

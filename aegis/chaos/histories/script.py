@@ -82,6 +82,20 @@ class EraseStep(OnTerminal):
 
 
 @attrs.frozen(kw_only=True)
+class TypeAheadStep(OnTerminal):
+    """Type lines while one command runs and another one waits for the terminal.
+
+    ``kinds`` are the lines, ``behind`` is the kind of the command that waits. ``is_first``: it is
+    sent before the lines are typed. ``enter_after_s``: the last line gets its Enter so much later.
+    """
+
+    kinds: tuple[str, ...]
+    behind: str
+    is_first: bool
+    enter_after_s: float | None = None
+
+
+@attrs.frozen(kw_only=True)
 class InterruptStep(OnTerminal):
     """Run a long command; once it runs, end it by Ctrl-C, typed or as a signal."""
 

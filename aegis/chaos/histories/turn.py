@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import trio
 
-from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
+from aegis.chaos.checking.evidence import Command, Told
 from aegis.chaos.checking.happenings import (
     Broadcasted,
     Change,
@@ -18,24 +18,25 @@ from aegis.chaos.checking.happenings import (
     Disturbance,
     Harm,
     Listing,
-    OutputRead,
-    RecordsRead,
-    Span,
     Subscribing,
-    Waited,
 )
 from aegis.chaos.histories import script as s
-from aegis.chaos.histories.asking import Answered, Asker
-from aegis.chaos.histories.client import Client
-from aegis.chaos.histories.commands import HERE, KINDS, LONG, OPEN, TYPED, Kind, make_command
-from aegis.chaos.histories.notebook import Notebook
+from aegis.chaos.histories.asking import Answered
+from aegis.chaos.histories.commands import (
+    HERE,
+    KINDS,
+    LONG,
+    OPEN,
+    TYPED,
+    Kind,
+    make_command,
+)
+from aegis.chaos.histories.reading import Reading
 from aegis.errors import IncompleteInput
 from aegis.protocol import control
-from aegis.protocol import inboxes as box
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.screens import GetScreen
 from aegis.protocol.wire import to_plain
 
 PATIENCE_S = 30.0
@@ -45,16 +46,12 @@ INTERRUPTS = 3
 """How often an interrupt is sent, at most: a stopped shell may lose one."""
 
 
-class Turn:
-    """One step of ``client``."""
+ENTERS = 10
+"""How often an Enter is tried, at most: for a moment there may be no shell."""
 
-    def __init__(self, client: Client, asker: Asker, book: Notebook) -> None:
-        self._who = client.handle
-        self._places = client.places
-        self._trouble = client.trouble
-        self._find_id = client.find_id
-        self._ask = asker.ask
-        self._book = book
+
+class Turn(Reading):
+    """One step of a client."""
 
     async def do(self, step: s.Step) -> None:
         """Do it."""
@@ -103,7 +100,7 @@ class Turn:
             record: Any = to_plain(answered.value)
             self._book.told.append(Told(command.terminal, record, answered.span))
 
-    async def _answer(self, step: s.RunStep, kind: Kind, seq: int) -> None:
+    async def _answer(self, step: s.RunStep | s.TypeAheadStep, kind: Kind, seq: int) -> None:
         """The command waits for a line: a comment, should a shell read it after all."""
         line = kind.answer.replace("%", f"@{step.terminal}.{step.number}@")
         await self._keys(step.terminal, f"{line}\r", "keys", text=line)
@@ -136,6 +133,55 @@ class Turn:
         if await self._is_quiet(step.terminal):
             await self._keys(step.terminal, step.keys, "keys")
             await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def type_ahead(self, step: s.TypeAheadStep) -> None:
+        """Type lines while a command runs and another waits, and see the end of all of them."""
+        if not await self._is_quiet(step.terminal):
+            return
+        number, behind = str(step.number), KINDS[step.behind]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run, KINDS["slow output"], step.terminal, f"{number}.now")
+            await self._wait(step.terminal, 1, pattern=f"^@{step.terminal}[.]{number}[.]now@$")
+            if step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+            await self._type_lines(step)
+            if not step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+        await self._run(KINDS["quick"], step.terminal, f"{number}.then")
+
+    async def _run_behind(self, step: s.TypeAheadStep, kind: Kind) -> None:
+        told = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
+        if kind.answer and told is not None and told.needs_input is not None:
+            await self._answer(step, kind, told.seq)
+
+    async def _type_lines(self, step: s.TypeAheadStep) -> None:
+        commands = [
+            self._command(TYPED[kind], step.terminal, f"{step.number}.{index}", typed=True)
+            for index, kind in enumerate(step.kinds)
+        ]
+        text = "\r".join(command.text for command in commands)
+        is_half = step.enter_after_s is not None
+        keys = text if is_half else f"{text}\r"
+        request = api.SendKeys(name=step.terminal, keys=keys, from_handle=self._who)
+        await self._ask(request, partial(self._typed_ahead, step.terminal, commands, text))
+        if step.enter_after_s is not None:
+            await trio.sleep(step.enter_after_s)
+            await self._press_enter(step.terminal)
+
+    def _typed_ahead(
+        self, terminal: str, commands: Sequence[Command], text: str, answered: Answered
+    ) -> None:
+        for command in commands:
+            self._sent(command, answered)
+        self._disturbed("keys", terminal, text, answered)
+
+    async def _press_enter(self, terminal: str) -> None:
+        """End a line that was typed in part: whoever runs commands here waits for that."""
+        request = api.SendKeys(name=terminal, keys="\r", from_handle=self._who)
+        for _ in range(ENTERS):
+            if (await self._ask(request)).value is not None:
+                return
+            await trio.sleep(PATIENCE_S / ENTERS)
 
     async def _is_quiet(self, terminal: str) -> bool:
         waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
@@ -274,157 +320,6 @@ class Turn:
             names = tuple(info.name for info in answered.value.result)
             self._book.listings.append(Listing(span=answered.span, terminals=names))
 
-    # Reading.
-
-    async def read_records(self, step: s.ReadRecordsStep) -> None:
-        """Read the records behind the last one that was read."""
-        since = self._places.seqs.get(step.terminal, -1)
-        request = api.ReadRecords(name=step.terminal, since_seq=since, from_handle=self._who)
-        answered = await self._ask(request)
-        if answered.value is None:
-            self._places.seqs.pop(step.terminal, None)
-            return
-        document: Any = to_plain(answered.value)
-        records = tuple(document["result"])
-        self._book.reads.append(
-            RecordsRead(
-                terminal=step.terminal,
-                span=answered.span,
-                since_seq=since,
-                records=records,
-                more=document.get("more", False),
-            )
-        )
-        if records:
-            self._places.seqs[step.terminal] = records[-1]["seq"]
-
-    async def read_output(self, step: s.ReadOutputStep) -> None:
-        """Read output on; from the beginning of a command where the place is not known."""
-        cursor = self._places.cursors.get(step.terminal)
-        request = out.ReadOutput(
-            name=step.terminal,
-            cursor=cursor,
-            max_bytes=step.max_bytes,
-            wait_s=step.wait_s,
-            plain=step.plain,
-            from_handle=self._who,
-        )
-        answered = await self._ask(request)
-        if answered.value is None:
-            self._places.cursors.pop(step.terminal, None)
-            return
-        chunk: out.OutputChunk = answered.value
-        self._places.cursors[step.terminal] = chunk.next_cursor
-        self._book.outputs.append(
-            OutputRead(
-                terminal=step.terminal,
-                span=answered.span,
-                from_cursor=cursor,
-                cursor=chunk.cursor,
-                next_cursor=chunk.next_cursor,
-                dropped=chunk.dropped,
-                text=chunk.text,
-                max_bytes=step.max_bytes,
-                plain=step.plain,
-            )
-        )
-
-    async def wait(self, step: s.WaitStep) -> None:
-        """Wait for something on the terminal."""
-        await self._wait(step.terminal, step.timeout_s, pattern=step.pattern, idle_s=step.idle_s)
-
-    async def _wait(
-        self,
-        terminal: str,
-        timeout_s: float,
-        *,
-        seq: int | None = None,
-        pattern: str | None = None,
-        idle_s: float | None = None,
-    ) -> Answered:
-        request = out.WaitTerminal(
-            name=terminal,
-            seq=seq,
-            pattern=pattern,
-            idle_s=idle_s,
-            timeout=timeout_s,
-            from_handle=self._who,
-        )
-        answered = await self._ask(request)
-        if answered.value is not None:
-            document: Any = to_plain(answered.value)
-            self._book.waits.append(
-                Waited(
-                    terminal=terminal,
-                    span=answered.span,
-                    seconds=answered.seconds,
-                    timeout_s=timeout_s,
-                    reason=document["reason"],
-                    record=document["record"],
-                    cursor=document["cursor"],
-                    match=document["match"],
-                    seq=seq,
-                    pattern=pattern,
-                    idle_s=idle_s,
-                )
-            )
-        return answered
-
-    async def screen(self, step: s.ScreenStep) -> None:
-        """Look at the screen."""
-        await self._ask(GetScreen(name=step.terminal, from_handle=self._who))
-
-    async def resize(self, step: s.ResizeStep) -> None:
-        """Give the window another size."""
-        await self._ask(
-            control.ResizeTerminal(
-                name=step.terminal, cols=step.cols, rows=step.rows, from_handle=self._who
-            )
-        )
-
-    # Inboxes.
-
-    async def hand_off(self, step: s.HandoffStep) -> None:
-        """Hand news to another client."""
-        to, body = s.handle_of(step.to), f"news @news.{step.number}@"
-        request = box.Handoff(target_handle=to, context=body, from_handle=self._who)
-        await self._ask(request, partial(self._handed, to, body))
-
-    def _handed(self, to: str, body: str, answered: Answered) -> None:
-        receipt = None if answered.value is None else answered.value.id
-        self._book.handoffs.append(Handoff(to, body, receipt, sender=self._who, span=answered.span))
-
-    async def inbox(self, step: s.InboxStep) -> None:
-        """Read the inbox, or wait at it."""
-        if self._trouble.keeps_from_reading(step.client):
-            return
-        after = self._places.inbox if step.acknowledges else None
-        await self.read_inbox(after, step.wait_s)
-
-    async def read_inbox(self, after: str | None, wait_s: float | None) -> Answered:
-        """Read what is unread; ``after`` acknowledges."""
-        request: box.ReadInbox | box.WaitInbox
-        if wait_s is None:
-            request = box.ReadInbox(after=after, from_handle=self._who)
-        else:
-            request = box.WaitInbox(after=after, timeout=wait_s, from_handle=self._who)
-        return await self._ask(request, partial(self._got, after, request))
-
-    def _got(
-        self, after: str | None, request: box.ReadInbox | box.WaitInbox, answered: Answered
-    ) -> None:
-        if answered.error is not None:
-            answered = attrs.evolve(answered, span=Span(answered.span.asked))
-        messages: Any = ()
-        if answered.value is not None:
-            document: Any = to_plain(answered.value)
-            messages = tuple(document["messages"])
-            self._places.inbox = document["next"] or self._places.inbox
-        limit = request.limit if isinstance(request, box.ReadInbox) else None
-        self._book.answers[self._who].append(
-            Answer(messages, after, span=answered.span, limit=limit)
-        )
-
 
 _DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
     s.RunStep: Turn.run,
@@ -432,6 +327,7 @@ _DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
     s.NothingStep: Turn.nothing,
     s.TypeStep: Turn.type,
     s.EraseStep: Turn.erase,
+    s.TypeAheadStep: Turn.type_ahead,
     s.InterruptStep: Turn.interrupt,
     s.BroadcastStep: Turn.broadcast,
     s.SubscribeStep: Turn.subscribe,

@@ -331,6 +331,7 @@ class Campaign:
             kept=kept.inboxes,
             handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
+            disturbances=tuple(book.disturbances),
             remains=tuple(self._remains),
             errors=(*book.errors, *map(str, book.refusals), *self._errors_in_log()),
         )

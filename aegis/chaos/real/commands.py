@@ -24,6 +24,7 @@ class Kind:
     end: str = "exited"
     timeout_s: float = 30.0
     typed: bool = False
+    until: str = "ended"
     weight: int = 4
 
 
@@ -58,6 +59,19 @@ RUN = tuple(kind for kind in KINDS.values() if not kind.typed)
 
 Keys may not: what is typed ahead is echoed into the output of what runs, as on any terminal.
 """
+
+
+HOLDING = Kind(text="echo %; sleep 0.15; echo % late", stdout="%\n% late\n", until="started")
+"""What runs while somebody types ahead: its caller is answered when it has begun."""
+
+AHEAD = tuple(
+    attrs.evolve(KINDS[name], typed=True)
+    for name in ("quick", "several lines", "failing", "ending the shell")
+)
+"""What is typed ahead, on a terminal that nobody else uses."""
+
+BEHIND = ("quick", "several lines of text", "failing", "too long for its caller")
+"""What waits behind it."""
 
 
 def make_command(kind: Kind, *, token: str, terminal: str, handle: str, life: int) -> Command:

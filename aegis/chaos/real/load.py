@@ -10,18 +10,19 @@ from typing import Any
 import trio
 
 from aegis.chaos.checking.evidence import Answer, Command, Handoff, Told
-from aegis.chaos.checking.happenings import Record, Span
-from aegis.chaos.real.commands import KINDS, RUN, Kind, make_command
+from aegis.chaos.checking.happenings import Disturbance, Record, Span
+from aegis.chaos.real.commands import AHEAD, BEHIND, HOLDING, KINDS, RUN, Kind, make_command
 from aegis.chaos.real.notebook import Notebook
 from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from aegis.chaos.real.sessions import Session, ToolFailed, open_session
 from aegis.client.line import ClientError, CommandFailed, LineClient
 
-NEVER_TYPED = ("not typed", "has no shell right now", "nothing of yours was sent")
+NEVER_TYPED = ("not typed", "did not run", "has no shell right now", "nothing of yours was sent")
 """What an error says whose command the shell has not seen."""
 
 HANDOFF_RATE = 0.5
 READ_RATE = 0.1
+AHEAD_RATE = 0.6
 
 PAUSE_S = 0.05
 """Between a call that was refused and the next one."""
@@ -86,7 +87,8 @@ class Worker:
         if kind.typed:
             client.call("term_keys", {**who, "keys": f"{command.text}\r"})
             return None
-        return client.call("term_run", {**who, "cmd": command.text, "timeout": kind.timeout_s})
+        how = {"cmd": command.text, "timeout": kind.timeout_s, "until": kind.until}
+        return client.call("term_run", {**who, **how})
 
     def _refused(self, command: Command, error: CommandFailed, asked: int) -> None:
         book = self._notebook
@@ -113,9 +115,52 @@ class Worker:
 
 
 class Typist(Worker):
-    """Alone on its terminal, so that it may type; never ahead of what still runs."""
+    """Alone on its terminal, so that it may type; now and then ahead of a run that waits."""
 
     _kinds = tuple(KINDS.values())
+
+    def _step(self, client: LineClient) -> None:
+        if self._chance.random() < AHEAD_RATE:
+            self._type_ahead(client, self._chance.choice(self._terminals))
+        else:
+            super()._step(client)
+
+    def _type_ahead(self, client: LineClient, terminal: str) -> None:
+        """Type some lines while a command runs, and let another wait behind them."""
+        super().run(client, terminal, HOLDING)
+        if not self.is_in_doubt:
+            lines = self._chance.choices(AHEAD, [kind.weight for kind in AHEAD], k=3)
+            self._type_lines(client, terminal, lines[: self._chance.randint(1, 3)])
+        self.run(client, terminal, KINDS[self._chance.choice(BEHIND)])
+
+    def _type_lines(self, client: LineClient, terminal: str, kinds: Sequence[Kind]) -> None:
+        book, asked = self._notebook, self._notebook.moment()
+        commands = [
+            make_command(
+                kind,
+                token=book.new_token(terminal),
+                terminal=terminal,
+                handle=self.handle,
+                life=book.life,
+            )
+            for kind in kinds
+        ]
+        for command in commands:
+            book.send(command)
+        text = "".join(f"{command.text}\r" for command in commands)
+        answered = None
+        try:
+            keys = {"name": terminal, "keys": text, "from_handle": self.handle}
+            client.call("term_keys", keys)
+            answered = max(book.was_answered(command.token).last for command in commands)
+        except CommandFailed as error:
+            book.was_refused(self.handle, error, terminal=terminal, asked=asked)
+        finally:
+            # Their echo is part of the output of what runs.
+            span = Span(asked, answered)
+            book.disturbances.append(
+                Disturbance(kind="keys", terminal=terminal, span=span, text=text)
+            )
 
     def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
         """Send one command; gives its token. The next one waits until it has ended."""

@@ -10,6 +10,7 @@ import attrs
 
 from aegis.chaos.checking.evidence import Command, Handoff, Told
 from aegis.chaos.checking.happenings import (
+    Disturbance,
     OutputRead,
     RecordsRead,
     Span,
@@ -50,6 +51,7 @@ class Notebook:
     reads: list[RecordsRead] = attrs.field(factory=list)
     outputs: list[OutputRead] = attrs.field(factory=list)
     waits: list[Waited] = attrs.field(factory=list)
+    disturbances: list[Disturbance] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
     life: int = 0
     pardoned: frozenset[str] = frozenset()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -291,6 +292,27 @@ async def test_a_failed_sync_is_not_retried_on_the_same_pages(
     )
     note.close()
     assert reloaded(path) == SHORT
+    assert disk.open_fds == set()
+
+
+@pytest.mark.parametrize("later", [SHORT, LONG], ids=["short", "long"])
+async def test_a_new_file_that_comes_during_a_sync_is_synced_before_it_has_its_name(
+    path: Path, disk: FaultyDisk, later: dict[str, Any]
+) -> None:
+    note = Note.open(path, Flusher(disk))
+    note.write(LONG)
+    await note.sync()
+    note.write(LONG)
+    disk.calls.clear()
+    disk.hold("fdatasync")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(note.sync)
+        await trio.to_thread.run_sync(disk.wait_held, "fdatasync")
+        note.write(later)  # behind a long note it takes a file of its own
+        disk.release("fdatasync")
+    assert disk.calls["fdatasync"] == 2
+    note.close()
+    assert reloaded(path) == later
     assert disk.open_fds == set()
 
 

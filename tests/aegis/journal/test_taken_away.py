@@ -61,3 +61,19 @@ async def test_a_line_in_a_shortened_file_is_refused(left: int, tmp_path: Path) 
             await appender.recover()
     # What is left is not padded out to where the file once ended.
     assert b"\0" not in path.read_bytes()
+
+
+async def test_a_line_that_was_cut_off_before_its_sync_is_not_acknowledged(tmp_path: Path) -> None:
+    """The file still holds all that was synced before, and is shorter than what the sync covers."""
+    path = tmp_path / "ledger.jsonl"
+    async with running_appender(path) as appender:
+        await put(appender, 0)
+        synced = path.read_bytes()
+        positions = [appender.append(encode_line({"number": number})) for number in (1, 2)]
+        os.truncate(path, positions[0].end)
+        with pytest.raises(StorageError, match="shorter than"):
+            await appender.wait_synced(positions[1])
+        assert path.read_bytes() == synced
+        await appender.recover()
+        await put(appender, 1)
+    assert path.read_bytes() == synced + encode_line({"number": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+import attrs
 import pytest
 
 from aegis.errors import StorageError
@@ -39,11 +40,11 @@ def files(tmp_path: Path) -> TerminalFiles:
     return make_files(tmp_path)
 
 
-def make_files(directory: Path) -> TerminalFiles:
-    """A terminal whose note tells of two commands, each of which printed a line."""
+def make_files(directory: Path, *noted: InFlight) -> TerminalFiles:
+    """A terminal whose note tells of ``noted``, else two commands that each printed a line."""
     made = TerminalFiles(directory / "build")
     note = Note.open(made.note, Flusher())
-    commands = [command(0, 0).note(), command(1, 5).note()]
+    commands = [each.note() for each in noted or (command(0, 0), command(1, 5))]
     note.write({"commands": commands, "cwd": "/somewhere"})
     note.close()
     raw_log = RawLog.open(made.directory)
@@ -71,6 +72,28 @@ async def test_each_command_gets_one_record_with_its_own_output(files: TerminalF
     assert await records(files) == found
     note = Note.open(files.note, flusher)
     assert note.load() == {"commands": [], "cwd": "/somewhere"}
+
+
+async def test_a_run_behind_a_typed_line_has_no_output_of_that_line(tmp_path: Path) -> None:
+    behind = attrs.evolve(command(1, 0), began_at=None, call=7)
+    files = make_files(tmp_path, command(0, 0), behind)
+    await finalise(files, Flusher())
+    typed, waited = await records(files)
+    assert (typed.stdout, typed.raw_start, typed.raw_end) == ("one\ntwo\n", 0, 10)
+    assert (waited.stdout, waited.raw_start, waited.raw_end) == ("", 10, 10)
+
+
+async def test_commands_that_began_in_another_order_than_their_numbers_have_their_own_output(
+    tmp_path: Path,
+) -> None:
+    """The number of the first was shown before a typed line ran ahead of it."""
+    first = attrs.evolve(command(0, 5), raw_start=0, timed_out=True, call=7)
+    files = make_files(tmp_path, command(1, 0), first)
+    await finalise(files, Flusher())
+    assert [(each.seq, each.stdout) for each in await records(files)] == [
+        (0, "two\n"),
+        (1, "one\n"),
+    ]
 
 
 async def test_killed_at_any_step_and_done_again_it_comes_to_the_same(tmp_path: Path) -> None:

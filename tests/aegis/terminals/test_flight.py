@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,18 @@ from structlog.testing import capture_logs
 
 from actors import Reply
 from actors.timers import Timers
+from aegis.errors import StorageError
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals.calls import Call
-from aegis.terminals.flight import Flight, heard_up_to
+from aegis.terminals.flight import Flight
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.record import outcome_of
+from aegis.terminals.news import heard_up_to
+from aegis.terminals.record import InFlight, outcome_of
+from aegis.terminals.sentences import not_typed
 from tests.aegis.terminals.samples import RECORD
+from tests.fakes.faulty_disk import FaultyDisk
 
 
 async def test_a_number_is_noted_before_the_text_is_sent(tmp_path: Path) -> None:
@@ -232,10 +237,12 @@ async def test_an_end_that_is_noted_is_known_without_its_record(tmp_path: Path) 
 
 
 @contextmanager
-def flight(directory: Path, last_seq: int = 4, given: int = 0) -> Iterator[Flight]:
+def flight(
+    directory: Path, last_seq: int = 4, given: int = 0, disk: FaultyDisk | None = None
+) -> Iterator[Flight]:
     """A life of a front whose shell is called ``sh``."""
     last = attrs.evolve(RECORD, seq=last_seq)
-    note = Note.open(directory / "in_flight.json", Flusher())
+    note = Note.open(directory / "in_flight.json", Flusher(disk))
     opened = Flight.open(note, last, max(last_seq, given))
     opened.shell = "sh"
     try:
@@ -310,6 +317,34 @@ async def test_what_was_synced_to_be_shown_is_known_as_shown_until_it_is_recorde
         assert not only.is_shown(5)
 
 
+async def test_what_the_note_owes_is_written_before_it_is_synced(tmp_path: Path) -> None:
+    """The disk refused the note of a start; a number that is shown must be in it all the same."""
+    disk = FaultyDisk()
+    with flight(tmp_path, disk=disk) as first:
+        first.submit(call(1), 0.0)
+        disk.fail("pwrite", errno.EIO)
+        first.begin(started(100, call=1))
+        await first.sync()
+        assert first.is_shown(5)
+    with flight(tmp_path) as second:
+        assert [each.began_at for each in second.unrecorded()] == [100]
+
+
+async def test_a_sync_that_failed_is_still_owed(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    with flight(tmp_path, disk=disk) as first:
+        first.submit(call(1), 0.0)
+        first.take_back(1)
+        disk.fail("fdatasync", errno.EIO)
+        with pytest.raises(StorageError):
+            await first.sync()
+        owed = first.owes_sync
+        await first.sync()
+        assert (owed, first.owes_sync) == (True, False)
+    with flight(tmp_path) as second:
+        assert second.unrecorded() == []
+
+
 FINISHED = attrs.evolve(RECORD, seq=8, raw_start=3056, raw_end=3060)
 FOUND = attrs.evolve(
     FINISHED, exit=None, duration_s=None, killed_by_restart=True, end="killed_by_restart"
@@ -322,6 +357,173 @@ def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
 ) -> None:
     """After a loss of power its place may lie ahead of the output: a command was passed over."""
     assert heard_up_to(last) == heard
+
+
+async def test_trap_37_a_submission_behind_a_typed_line_is_in_the_note(tmp_path: Path) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        lost = [each for each, _ in second.lost_with([])]
+        assert [(each.seq, each.cmd, each.began_at) for each in lost] == [
+            (5, None, 100),
+            (6, "make", None),
+        ]
+        second.submit(call(2), 0.0)
+        assert second.command is not None
+        assert second.command.seq == 7
+
+
+async def test_trap_37_a_submission_is_in_the_note_behind_any_number_of_typed_lines(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        for position in (100, 200, 300):
+            first.begin(started(position))
+            first.end(position, f"typed at {position}")
+            first.finished(first.unrecorded()[-1].seq, OUTCOME)
+    with flight(tmp_path) as second:
+        lost = [each for each, _ in second.lost_with([])]
+    assert [(each.seq, each.cmd) for each in lost] == [
+        (5, "typed at 100"),
+        (6, "typed at 200"),
+        (7, "typed at 300"),
+        (8, "make"),
+    ]
+
+
+async def test_a_submission_behind_a_typed_line_that_did_not_run_leaves_the_note(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        waiting = call(1)
+        first.submit(waiting, 0.0)
+        first.begin(started(100))
+        assert first.take_back(1) is waiting
+        assert first.owes_sync  # before the caller is told that it did not run
+    with flight(tmp_path) as second:
+        assert [each.seq for each, _ in second.lost_with([])] == [5]
+
+
+async def test_a_new_front_takes_up_a_typed_line_and_the_submission_behind_it(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        assert second.lost_with(["sh"]) == []
+        second.resume()
+        second.begin(started(100))
+        assert second.settle_found(7) == []
+        assert second.command is not None
+        assert (second.command.seq, second.command.began_at) == (5, 100)
+        second.end(100, "ls")
+        assert not second.is_free
+        second.begin(started(150))
+        second.end(150, "pwd")
+    with flight(tmp_path) as third:
+        third.resume()
+        for position in (100, 150):
+            third.begin(started(position))
+            third.end(position, None)
+        third.begin(started(200, call=7))
+        assert third.settle_found(None) == []
+        assert third.command is not None
+        assert (third.command.seq, third.command.call) == (7, 7)
+
+
+@pytest.mark.parametrize("submitted", [7, None])
+async def test_a_new_front_drops_a_submission_behind_a_typed_line_that_the_shell_does_not_have(
+    tmp_path: Path, submitted: int | None
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(7), 0.0)
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        second.resume()
+        assert second.settle_found(submitted) == []
+        second.end(100, "ls")
+        assert second.is_free == (submitted is None)
+
+
+async def test_trap_37_a_number_that_was_shown_is_not_given_to_a_line_typed_ahead(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        shown = first.mark_timed_out()
+        first.begin(started(100))
+        assert first.command is not None
+        assert (shown.seq, first.command.seq) == (5, 6)
+        assert [each.seq for each in first.unrecorded()] == [5, 6]
+        first.end(100, "vim")
+        assert first.holds_back(6)
+    with flight(tmp_path) as second:
+        second.resume()
+        second.begin(started(100))
+        second.end(100, "vim")
+        assert second.holds_back(6)
+        second.begin(started(200, call=1))
+        ended = second.end(200, None)
+        assert ended is not None
+        assert ended[0] == attrs.evolve(shown, began_at=200, moment_s=None)
+        assert not second.holds_back(6)
+
+
+async def test_a_submission_whose_number_was_shown_is_lost_if_the_shell_does_not_have_it(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as first:
+        first.submit(call(1, "make"), 0.0)
+        first.mark_timed_out()
+        first.begin(started(100))
+    with flight(tmp_path) as second:
+        second.resume()
+        assert [each.seq for each in second.settle_found(None)] == [5]
+        assert [each.seq for each in second.unrecorded()] == [5, 6]
+        assert not second.holds_back(6)
+
+
+async def test_a_shell_that_ends_takes_the_typed_line_and_the_submission_in_their_order(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as one:
+        one.submit(call(1), 0.0)
+        one.mark_timed_out()
+        one.begin(started(100))
+        assert one.take_unread("sh") is None
+        assert [each.seq for each, _ in one.end_all("sh")] == [5, 6]
+        assert one.is_free
+
+
+OUTCOME = outcome_of(
+    InFlight(
+        seq=5,
+        cmd=None,
+        writer="human",
+        cwd=None,
+        started_at="2026-01-01T00:00:00.000Z",
+        moment_s=None,
+        raw_start=0,
+    ),
+    end="exited",
+    exit_code=0,
+    finished_at="2026-01-01T00:00:01.000Z",
+    moment_s=None,
+    raw_end=130,
+)
+
+
+async def test_who_is_refused_is_shown_no_number_that_another_command_may_get(
+    tmp_path: Path,
+) -> None:
+    with flight(tmp_path) as one:
+        one.submit(call(1, "make"), 0.0)
+        assert "seq" not in str(not_typed("build", 1.0, one.command, None))
+        one.begin(started(100, call=1))
+        assert "(seq 5)" in str(not_typed("build", 1.0, one.command, None))
 
 
 async def test_no_number_is_given_again_though_the_ledger_has_lost_its_end(tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from actors import Reply
+from actors.timers import Timers
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended
 from aegis.terminals.recorder import MAX_UNSAVED, MAX_UNSAVED_TYPED, Recorder
 
@@ -34,9 +37,56 @@ def record(seq: int) -> CommandRecord:
     return CommandRecord(**fields)
 
 
+def never(seq: int) -> bool:
+    return False
+
+
+def call(number: int) -> Call:
+    reply: Reply[CommandRecord] = Reply()
+    return Call(number, "echo", "agent:ada", 10.0, reply, Timers().after(10, None))
+
+
+async def test_everybody_behind_a_refused_record_is_told_of_the_disk() -> None:
+    recorder = Recorder(Told(), lambda: None, never, never)  # type: ignore[arg-type]
+    calls = [call(number) for number in range(4)]
+    for seq, each in enumerate(calls):
+        recorder.append(record(seq), each)
+    recorder.refused(AppendFailed(seq=1, why="the disk is full"))
+    assert [each.reply.is_settled for each in calls] == [False, True, True, True]
+    recorder.confirmed(RecordAppended(seq=0, end=10))
+    assert calls[0].reply.is_settled
+
+
+def test_a_record_waits_for_the_command_with_the_number_before_it() -> None:
+    writer, early = Told(), {6, 7}
+    recorder = Recorder(writer, lambda: None, never, lambda seq: seq in early)  # type: ignore[arg-type]
+    recorder.append(record(6))
+    recorder.append(record(7))
+    assert writer.sent() == []
+    settled = [recorder.is_settled]  # a command that runs holds up no reader
+    recorder.send_again()  # the writer has crashed
+    assert writer.sent() == []
+    early.clear()
+    recorder.append(record(5))
+    assert [*settled, recorder.is_settled] == [True, False]
+    assert writer.sent() == [5, 6, 7]
+
+
+def test_records_that_wait_for_a_command_are_kept_within_bounds() -> None:
+    writer, early = Told(), set(range(1, 100))
+    recorder = Recorder(writer, lambda: None, never, lambda seq: seq in early)  # type: ignore[arg-type]
+    for seq in range(1, 100):
+        recorder.append(record(seq))
+    early.clear()
+    recorder.append(record(0))
+    kept = {message.record.seq: message.record for message in writer.messages}
+    assert list(kept) == list(range(100))
+    assert sum(bool(each.stdout) for each in kept.values()) == MAX_UNSAVED
+
+
 def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
     for seq in range(3):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1, 2]
@@ -50,7 +100,7 @@ def test_what_was_refused_is_sent_again_in_order_and_confirmed_once() -> None:
 
 def test_what_is_typed_on_a_full_disk_waits_within_bounds() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
     recorder.append(record(0))
     with capture_logs() as logs:
         for seq in range(1, MAX_UNSAVED_TYPED + 3):
@@ -74,7 +124,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
     refused_first: bool,
 ) -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
     refusal = AppendFailed(seq=0, why="the disk fails")
     recorder.append(record(0))
     if refused_first:
@@ -91,7 +141,7 @@ def test_what_is_refused_while_the_terminal_ends_is_tried_once_more_at_once(
 
 def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: False)  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, never, never)  # type: ignore[arg-type]
     recorder.append(record(0))
     recorder.end()
     recorder.confirmed(RecordAppended(seq=0, end=10))
@@ -101,7 +151,7 @@ def test_what_is_confirmed_while_the_terminal_ends_is_sent_once() -> None:
 
 def test_behind_a_record_that_is_shown_none_is_sent_before_it_is_confirmed() -> None:
     writer = Told()
-    recorder = Recorder(writer, lambda: None, lambda seq: seq in (1, 3))  # type: ignore[arg-type]
+    recorder = Recorder(writer, lambda: None, lambda seq: seq in (1, 3), never)  # type: ignore[arg-type]
     for seq in range(6):
         recorder.append(record(seq))
     assert writer.sent() == [0, 1]

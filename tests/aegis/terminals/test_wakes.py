@@ -408,6 +408,23 @@ async def finish_whatever_happens(place: Place) -> None:
         await trio.lowlevel.checkpoint()
 
 
+async def test_what_could_not_be_sent_is_not_taken_for_told(place: Place) -> None:
+    """The router is gone, so that no wake gets on its way; a later life has it again."""
+    async with place.opened():
+        await place.subscribe("ann")
+        router = place.system.ref("root/router")
+        router.stop()
+        while not router.is_stopped:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+        await place.finish(3)
+        await place.ask(Settle())
+        assert place.told("ann") == []
+    assert place.on_disk() == {"ann": -1}
+    async with place.opened():
+        await place.wait_told("ann", 0, 1, 2)
+    assert place.told("ann") == [0, 1, 2]
+
+
 async def test_a_run_costs_no_sync_of_an_inbox_that_nobody_reads(place: Place) -> None:
     handles = [f"agent{number}" for number in range(20)]
     disk = FaultyDisk()

@@ -68,7 +68,7 @@ def test_everything_strikes_the_disk_and_the_fault_points() -> None:
 def test_only_one_client_types_and_only_one_closes() -> None:
     for script in SCRIPTS:
         for step in script.steps:
-            if isinstance(step, s.TypeStep | s.EraseStep | s.InterruptStep):
+            if isinstance(step, s.TypeStep | s.TypeAheadStep | s.EraseStep | s.InterruptStep):
                 assert (step.client, step.terminal) == (s.TYPIST, s.DESK)
             if isinstance(step, s.SpawnStep | s.CloseStep):
                 assert (step.client, step.terminal) == (s.KEEPER, s.SPARE)

@@ -123,3 +123,25 @@ def test_trap_36_a_line_that_was_erased_keeps_no_run_away(keys: str) -> None:
     for number in range(2):
         assert sum(f"echo @desk.{number}.then@" in cmd for cmd in commands) == 1
     assert not [cmd for cmd in commands if "half" in cmd]
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("place", "passes"),
+    [
+        ("note.write.before", range(3, 12)),
+        ("mark.start.after", range(2, 6)),
+        ("actor.receive.before[Terminal]", range(10, 26)),
+    ],
+)
+def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_wherever_the_daemon_dies(
+    lines: int, place: str, passes: range
+) -> None:
+    """The note did not name it while the shell read what had been typed before it."""
+    step = s.TypeAheadStep(
+        number=0, client=0, terminal=s.DESK, kinds=("quick",) * lines, behind="quick", is_first=True
+    )
+    for number in passes:
+        fault = s.PointFault(step=0, place=place, number=number, kind=Kind.DIE)
+        outcome = play(s.Script(seed=1, clients=3, steps=(step,), faults=(fault,)))
+        assert outcome.violations == (), number
