@@ -18,9 +18,14 @@ def find_directory(asked: str | None, base: str | Path, what: str, otherwise: st
     the argument) and ends with ``otherwise``.
     """
     path = Path(path_of_text(str(base)))
-    if asked is not None:
-        path /= Path(path_of_text(asked)).expanduser()
-    problem = _problem_of(asked, path)
+    try:
+        if asked is not None:
+            path /= Path(path_of_text(asked)).expanduser()
+        problem = _problem_of(asked, path)
+    except OSError as error:  # too long, or below what cannot be searched
+        problem = f"cannot be looked up ({error.strerror})"
+    except RuntimeError:  # so pathlib tells of the home of a user that is not there
+        problem = "names a home directory that is not known"
     if problem is not None:
         named = shorten(text_of_path(base) if asked is None else asked)
         raise InvalidRequest(f"{what} {named!r} {problem}; give a directory that exists{otherwise}")
@@ -28,6 +33,7 @@ def find_directory(asked: str | None, base: str | Path, what: str, otherwise: st
 
 
 def _problem_of(asked: str | None, path: Path) -> str | None:
+    """Why it cannot be entered; None if it can. Raises ``OSError``."""
     if asked == "":
         return "is empty"
     if "\0" in str(path):

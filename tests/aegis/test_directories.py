@@ -33,6 +33,14 @@ def test_a_tilde_is_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("missing", "'missing' does not exist"),
         ("file", "'file' is not a directory"),
         ("file/below", "does not exist"),
+        ("x" * 300, r"cannot be looked up \(File name too long\)"),
+        ("x/" * 3000, r"cannot be looked up \(File name too long\)"),
+        ("~nobody-has-this-name", "names a home directory that is not known"),
+        pytest.param(
+            "closed/below",
+            r"cannot be looked up \(Permission denied\)",
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every directory"),
+        ),
         pytest.param(
             "closed",
             "cannot be read and entered",
