@@ -55,7 +55,10 @@ VERSION = 1
 """Of all documents: those of another version are refused where they are read."""
 
 _DOCUMENTS = {"keys.json": "operator", "workspace.json": "terminals", "nodes.json": "nodes"}
-"""The JSON documents, and what each must have: without it nothing is taken from the file."""
+"""The JSON documents, and what each must have beside a version.
+
+Without both nothing is taken from the file.
+"""
 
 _SHELL = {"shell.json": "sid"}
 _TEXTS = ("node.key", "node.id")
@@ -252,12 +255,20 @@ def _is_forged(path: str, kind: str, seal: Seal) -> bool:
     data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
     if kind == "text":
         return bool(data.strip(b"\0\n ")) and opened_text(data, seal) is None
-    document, needed = _parsed(data), {**_DOCUMENTS, **_SHELL}[os.path.basename(path)]  # noqa: PTH119
-    if not isinstance(document, dict) or needed not in document:
+    document = _parsed(data)
+    if not isinstance(document, dict) or not _says_something(os.path.basename(path), document):  # noqa: PTH119
         return False
-    if document.get("version", VERSION) != VERSION:
-        return False  # that is refused with a sentence of its own
     return not document_fits(document, seal)
+
+
+def _says_something(name: str, document: dict[str, Any]) -> bool:
+    """Whether anything is taken from a document of this name.
+
+    Another version is refused with a sentence of its own, and none at all is damage.
+    """
+    if name in _SHELL:
+        return _SHELL[name] in document
+    return _DOCUMENTS[name] in document and document.get("version") == VERSION
 
 
 def _note_is_forged(path: str, seal: Seal) -> bool:
