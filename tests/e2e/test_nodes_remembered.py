@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aegis.registering import claim
 from aegis.terminals.node_map import NodeMap, encode_nodes
 from tests.aegis.terminals.test_node_map import SINCE, info
 from tests.e2e.conftest import Connect
@@ -31,8 +32,8 @@ def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     nodes.opened("gpu1", info("train"))
     nodes.closed("gpu1", "old")
     nodes.gone("gpu1", SINCE)
-    own.state.directory.mkdir(parents=True, mode=0o700)
-    own.state.nodes.write_bytes(encode_nodes(nodes))
+    seal = claim(own.state).of(str(own.state.nodes))
+    own.state.nodes.write_bytes(encode_nodes(nodes, seal))
     own.state.nodes.chmod(0o600)
     own.start()
     try:

@@ -17,7 +17,7 @@ class SmallDisk:
         self._path = path
         self._ballast = path / "ballast"
         path.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "tmpfs", str(path)]
         if subprocess.run(mount, capture_output=True, check=False).returncode:
             pytest.skip("mounting a file system needs root")
 
