@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 
+from aegis.path_text import text_of_path
 from aegis.registry import ID, ID_FILE, Entry, Registry, RegistryError
 from aegis.root import State, check_directories, make_directory, open_seals
 from aegis.sealing import KEY_BYTES, Seals
@@ -46,7 +47,8 @@ class WritableRegistry(Registry):
 
     def enter(self, state_id: str, entry: Entry) -> None:
         """Put an entry in the place of the one before, synced. Raises ``RegistryError``."""
-        document = {"version": ENTRY_VERSION, **entry._asdict()}
+        root = text_of_path(entry.root)
+        document = {"version": ENTRY_VERSION, **entry._replace(root=root)._asdict()}
         content = json.dumps(document, indent=1).encode() + b"\n"
         with self.locked(), self._explained():
             write_safely(f"{self.states}/{state_id}.json", content, durable=True)

@@ -18,6 +18,7 @@ import os
 import re
 from collections import namedtuple
 
+from aegis.path_text import path_of_text, text_of_path
 from aegis.sealing import Seals
 from aegis.state_files import UnsafeFile, check_directory, read_safely
 
@@ -45,9 +46,10 @@ class ForeignState(Exception):
 class Entry(namedtuple("Entry", ("root", "inode", "configuration"), defaults=(None,))):
     """What the registry knows of a state.
 
-    ``root`` (text) is the directory that it belongs to, ``inode`` the number of its own directory,
-    which stays when the root is moved. ``configuration`` is the digest of a trusted
-    ``.aegis.yaml``, or None.
+    ``root`` (text) is the directory that it belongs to, as Python gives it to the system; the file
+    has it as ``text_of_path`` writes it, so that it is the same in every locale. ``inode`` is the
+    number of its own directory, which stays when the root is moved. ``configuration`` is the digest
+    of a trusted ``.aegis.yaml``, or None.
     """
 
     __slots__ = ()
@@ -151,14 +153,14 @@ def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entr
         return state_id, entry
     if os.stat(directory).st_ino == entry.inode and not _has_state(entry.root):  # noqa: PTH116
         return state_id, entry  # the root was moved: what is a link to it, or a copy, is not
-    raise ForeignState(f"it is a copy of the state of {entry.root}")
+    raise ForeignState(f"it is a copy of the state of {text_of_path(entry.root)}")
 
 
 def is_same(root: str, directory: str) -> bool:
     """Return whether the state directory of ``root`` is this one, by whatever path."""
     try:
         return os.path.samestat(os.stat(state_of(root)), os.stat(directory))  # noqa: PTH116
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -188,9 +190,9 @@ def _has_state(root: str) -> bool:
 def _entry_in(text: bytes) -> Entry | None:
     try:
         document: Any = json.loads(text)
+        match document:
+            case {"root": str(root), "inode": int(inode), "configuration": str() | None as digest}:
+                return Entry(path_of_text(root), inode, digest)
     except ValueError:
-        return None
-    match document:
-        case {"root": str(root), "inode": int(inode), "configuration": str() | None as digest}:
-            return Entry(root, inode, digest)
+        pass
     return None

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import attrs
 
 from aegis.names import shorten
+from aegis.path_text import MAX_PATH_CHARS
 
 Guess = Literal["text", "nothing", "true or false", "a number", "a date"]
 
@@ -120,7 +121,7 @@ class Number:
 class Program:
     """A program: a name that is looked for in PATH, or an absolute path."""
 
-    max_chars: int = 4096
+    max_chars: int = MAX_PATH_CHARS
 
     @property
     def expected(self) -> str:

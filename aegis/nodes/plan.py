@@ -17,6 +17,7 @@ from aegis.nodes.keeper import NodeKeeper
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
 from aegis.nodes.worker import WorkerSettings, worker_spec
+from aegis.path_text import text_of_path
 from aegis.root import State
 from aegis.settings import DaemonSettings
 
@@ -124,7 +125,7 @@ async def open_plan(
             runtime=runtime,
             workers=tuple(f"w{number}" for number in range(1, settings.workers + 1)),
             takes_hosts=address is not None,
-            root=str(state.root),
+            root=text_of_path(state.root),
             raw_log_bytes=raw_log_bytes,
             log_level=settings.log_level,
             debug=settings.debug,

@@ -19,6 +19,7 @@ from aegis.journal.flusher import Flusher
 from aegis.lifetime import faults_armed, log_life, log_slow_step
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.path_text import path_of_text
 from aegis.process import (
     configure_logs,
     keep_what_is_there,
@@ -38,7 +39,8 @@ from aegis.terminals.placed_subtrees import WORKERS
 class WorkerSettings:
     """What a worker is told when it is started.
 
-    ``root`` is the daemon's root directory, ``directory`` the path of the actor that places it.
+    ``root`` is the daemon's root directory, as ``text_of_path`` writes it. ``directory`` is the
+    path of the actor that places it.
     """
 
     name: str
@@ -103,7 +105,7 @@ def _tree(settings: WorkerSettings, shell_file_limit: int) -> SupervisorSpec:
             path=f"{WORKERS}/{settings.name}",
             inboxes=settings.inboxes,
             directory=settings.directory,
-            flusher=Flusher(_disk(State(Path(settings.root)))),
+            flusher=Flusher(_disk(State(Path(path_of_text(settings.root))))),
             shell_file_limit=shell_file_limit,
             raw_log_bytes=settings.raw_log_bytes,
             host=OsProcessHost(),

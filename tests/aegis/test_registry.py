@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
@@ -112,6 +113,29 @@ def test_a_key_is_for_its_user_alone(state: State, home: Path) -> None:
     claim(state)
     assert stat.S_IMODE((home / "key").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(b"d\xff", r"$'{}/d\xff'"), ("größer".encode(), "{}/größer")]
+)
+def test_an_entry_has_its_root_as_text_that_is_the_same_in_every_locale(
+    home: Path, tmp_path: Path, name: bytes, text: str
+) -> None:
+    root = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
+    Path(root).mkdir()
+    seals = claim(State(Path(root)))
+    registry = Registry.of_user()
+    assert find_entry(registry, root, seals.directory)[1].root == root
+    [file] = (home / "states").iterdir()
+    assert json.loads(file.read_bytes())["root"] == text.format(tmp_path)
+
+
+def test_an_entry_whose_root_is_no_path_is_that_of_another_state(state: State, home: Path) -> None:
+    claim(state)
+    [file] = (home / "states").iterdir()
+    file.write_text(json.dumps({"root": "/a\0b", "inode": 0, "configuration": None}))
+    with pytest.raises(UntrustedState, match="it is a copy of the state of"):
+        open_seals(state)
 
 
 def test_all_that_claim_at_once_have_one_state(state: State) -> None:

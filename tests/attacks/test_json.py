@@ -108,9 +108,10 @@ def test_a_body_made_to_hurt_is_refused(
         "mcp_protocol_version": "2025-11-25",
     }
     with watched(daemon, "a body of JSON") as other, tcp(daemon) as raw:
-        status, _, body = raw.request("POST", path, shape(bomb), **headers)
+        status, shown, body = raw.request("POST", path, shape(bomb), **headers)
         if status == 200:
-            body += raw.until(b"\n\r\n")
+            if "content-length" not in shown:  # the answer took long: it comes on a stream
+                body += raw.until(b"\n\r\n")
             assert b'"isError":true' in body or b'"error"' in body, body[:300]
         else:
             assert status in (202, 400, 413), body[:300]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.nodes.key import new_key, write_key
+from actors.nodes.key import new_key, read_key, write_key
 from tests.attacks.conftest import Watch
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.hosts import HostProcess, start_with_nodes, until
@@ -59,13 +59,14 @@ def test_rubbish_is_refused_and_the_terminals_of_the_worker_go_on(
 ) -> None:
     terminal = own_daemon.terminal("build")
     assert terminal.info["node"] == "w1"
-    secret = own_daemon.state.directory / "node.key"
+    secret = read_key(own_daemon.state.node_key).secret
     with watched(own_daemon, "rubbish at the port of nodes"):
         for _ in range(ROUNDS):
             for data in RUBBISH.values():
                 answer = talk(port, data)
                 assert len(answer) < 200
-                assert bytes.fromhex(secret.read_text().strip()) not in answer
+                assert secret not in answer
+                assert secret.hex().encode() not in answer
     assert terminal.run("echo on")["stdout"] == "on\n"
     assert terminal.described()["restarts"] == 0
     log = own_daemon.log

@@ -45,6 +45,8 @@ async def crash_as_group(link: Link, argument: bytes) -> None:
 
 
 async def exit_with_code(link: Link, argument: bytes) -> None:
+    """Exit when told to: before, the parent may not have heard yet that the worker is up."""
+    await link.receive()
     os._exit(int(argument))
 
 

@@ -106,6 +106,7 @@ async def test_a_process_that_exits_by_itself_has_crashed() -> None:
         open_runtime() as runtime,
         running(runtime, spec("exit_with_code", argument=b"3")) as worker,
     ):
+        await worker.send(b"exit")
         await worker.ended.wait()
     assert worker.end is not None
     assert (worker.end.kind, worker.end.text) == (

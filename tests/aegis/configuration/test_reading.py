@@ -141,7 +141,7 @@ WHOLE = "must be a whole number from"
         ('shell: "a\\0b"', f"shell must be {PROGRAM}, not the quoted 'a\\x00b'"),
         ('shell: "\\e[31m"', f"shell must be {PROGRAM}, not the quoted '\\x1b[31m'"),
         ('shell: "\\uD800"', f"shell must be {PROGRAM}, not the quoted '\\ud800'"),
-        ("shell: " + "x" * 5000, "shell must be at most 4096 characters long, not 5000"),
+        ("shell: " + "x" * 16388, "shell must be at most 16387 characters long, not 16388"),
         ("colums: 80", "there is no key 'terminals.colums'; did you mean 'terminals.cols'?"),
         ("Cols: 80", "there is no key 'terminals.Cols'; did you mean 'terminals.cols'?"),
         ("scrollback: 5", f"there is no key 'terminals.scrollback'; there are {ALL_KEYS}"),
