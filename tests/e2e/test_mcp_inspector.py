@@ -62,7 +62,9 @@ class Inspector:
 
     def _server(self) -> list[str]:
         if self.by == "command":
-            return [*self.daemon.program, "mcp", "--handle", self.handle]
+            # Of the environment it hands on a few variables alone, HOME among them.
+            registry = f"XDG_STATE_HOME={self.daemon.environment['XDG_STATE_HOME']}"
+            return ["-e", registry, *self.daemon.program, "mcp", "--handle", self.handle]
         url: str = self.daemon.call("session_new", handle=self.handle)["url"]
         return ["--transport", "http", "--server-url", url]
 
