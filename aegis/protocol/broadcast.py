@@ -76,7 +76,10 @@ class Broadcast(Command[BroadcastOutcomes]):
     )
     cmd: str = attrs.field(
         validator=at_most_chars(MAX_CMD_CHARS),
-        metadata=described("The command, as you would type it; several lines are one command."),
+        metadata=described(
+            "The command, as you would type it; several lines are one command.",
+            "The command, as you would type it.",
+        ),
     )
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,

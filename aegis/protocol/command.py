@@ -46,14 +46,17 @@ def described(doc: str, brief: str | None = None, **schema: Any) -> dict[str, An
     return {"doc": doc, "schema": schema} | ({} if brief is None else {"brief": brief})
 
 
-def configurable(doc: str, setting: str, default: str, **schema: Any) -> dict[str, Any]:
+def configurable(
+    doc: str, setting: str, default: str, brief: str | None = None, **schema: Any
+) -> dict[str, Any]:
     """Field metadata as ``described`` gives it, of a field whose default the daemon's owner sets.
 
     ``setting`` is the key of the configuration, ``default`` in words what holds without it. Who
     receives a call puts the daemon's own value where the caller gave none; a schema states none.
     """
     told = f"{doc} Default: {setting} of the daemon's .aegis.yaml, else {default}."
-    return {"doc": told, "schema": schema, "setting": setting}
+    in_brief = f"{brief or doc} Default: {setting} of .aegis.yaml, else {default}."
+    return {"doc": told, "schema": schema, "brief": in_brief, "setting": setting}
 
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]

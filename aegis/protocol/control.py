@@ -28,6 +28,7 @@ SIGNALS = (
     "WINCH",
 )
 SIGNAL_PATTERN = f"(SIG)?({'|'.join(SIGNALS)})"
+SIGNAL_BRIEF = "The signal's name, such as INT."
 SIGNAL_RULE = f"one of {', '.join(SIGNALS)}, with or without SIG before it"
 
 
@@ -43,7 +44,9 @@ class SignalTerminal(OnTerminal[Done]):
 
     signal: str = attrs.field(
         validator=matching(SIGNAL_PATTERN, SIGNAL_RULE),
-        metadata=described(f"The signal: {SIGNAL_RULE}.", pattern=f"^{SIGNAL_PATTERN}$"),
+        metadata=described(
+            f"The signal: {SIGNAL_RULE}.", SIGNAL_BRIEF, pattern=f"^{SIGNAL_PATTERN}$"
+        ),
     )
     seq: int | None = attrs.field(
         default=None,

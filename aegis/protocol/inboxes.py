@@ -102,7 +102,9 @@ class ReadInbox(Command[MessageList]):
     limit: int = attrs.field(
         default=50,
         validator=between(1, 1000, "messages"),
-        metadata=described("At most so many, 1 to 1000.", minimum=1, maximum=1000),
+        metadata=described(
+            "At most so many, 1 to 1000.", "At most so many.", minimum=1, maximum=1000
+        ),
     )
 
 

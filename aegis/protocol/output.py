@@ -130,6 +130,7 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
         validator=between(0.05, MAX_IDLE_S, "seconds"),
         metadata=described(
             "Also end when nothing was printed for so many seconds, 0.05 to 3600.",
+            "Also end when nothing was printed for so many seconds.",
             minimum=0.05,
             maximum=MAX_IDLE_S,
         ),

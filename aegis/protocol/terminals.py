@@ -177,10 +177,14 @@ def _check_env(_: Any, attribute: attrs.Attribute[Any], env: dict[str, str]) -> 
 _TERMINAL_NAME = described(
     f"The terminal's name: {NAME_RULE}.", "The terminal's name.", pattern=f"^{NAME_PATTERN}$"
 )
-COLS = described("Width in columns, 2 to 1000.", minimum=2, maximum=1000)
-ROWS = described("Height in rows, 1 to 1000.", minimum=1, maximum=1000)
-NEW_COLS = configurable(COLS["doc"], "terminals.cols", f"{DEFAULT_COLS}", **COLS["schema"])
-NEW_ROWS = configurable(ROWS["doc"], "terminals.rows", f"{DEFAULT_ROWS}", **ROWS["schema"])
+COLS = described("Width in columns, 2 to 1000.", "Width in columns.", minimum=2, maximum=1000)
+ROWS = described("Height in rows, 1 to 1000.", "Height in rows.", minimum=1, maximum=1000)
+NEW_COLS = configurable(
+    COLS["doc"], "terminals.cols", f"{DEFAULT_COLS}", COLS["brief"], **COLS["schema"]
+)
+NEW_ROWS = configurable(
+    ROWS["doc"], "terminals.rows", f"{DEFAULT_ROWS}", ROWS["brief"], **ROWS["schema"]
+)
 
 
 def limit_of_time(doc: str) -> dict[str, Any]:
@@ -275,7 +279,10 @@ class RunCommand(OnTerminal[CommandRecord]):
 
     cmd: str = attrs.field(
         validator=at_most_chars(MAX_CMD_CHARS),
-        metadata=described("The command, as you would type it; several lines are one command."),
+        metadata=described(
+            "The command, as you would type it; several lines are one command.",
+            "The command, as you would type it.",
+        ),
     )
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
@@ -317,7 +324,10 @@ class ReadRecords(OnTerminal[RecordList]):
         default=None,
         validator=between(1, 1000, "records"),
         metadata=described(
-            "How many of the newest records, 1 to 1000; default 5.", minimum=1, maximum=1000
+            "How many of the newest records, 1 to 1000; default 5.",
+            "How many of the newest records; default 5.",
+            minimum=1,
+            maximum=1000,
         ),
     )
     since_seq: int | None = attrs.field(

@@ -21,7 +21,7 @@ from aegis.protocol.command import (
     described,
     matching,
 )
-from aegis.protocol.control import SIGNAL_PATTERN, SIGNAL_RULE
+from aegis.protocol.control import SIGNAL_BRIEF, SIGNAL_PATTERN, SIGNAL_RULE
 from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 from aegis.protocol.output import (
     DEFAULT_OUTPUT_BYTES,
@@ -263,7 +263,9 @@ class SignalShell(OnShell[Done]):
 
     signal: str = attrs.field(
         validator=matching(SIGNAL_PATTERN, SIGNAL_RULE),
-        metadata=described(f"The signal: {SIGNAL_RULE}.", pattern=f"^{SIGNAL_PATTERN}$"),
+        metadata=described(
+            f"The signal: {SIGNAL_RULE}.", SIGNAL_BRIEF, pattern=f"^{SIGNAL_PATTERN}$"
+        ),
     )
 
 

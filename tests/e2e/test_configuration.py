@@ -115,7 +115,7 @@ async def test_an_agent_is_told_that_the_owner_may_have_set_it(
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         cols = tools["aegis_term_spawn"].input_schema["properties"]["cols"]
         assert "default" not in cols
-        assert "terminals.cols of the daemon's .aegis.yaml, else 80" in cols["description"]
+        assert "terminals.cols of .aegis.yaml, else 80" in cols["description"]
         spawned = await client.call_tool("aegis_term_spawn", {"name": "build"})
         assert spawned.structured_content is not None
         assert spawned.structured_content["cols"] == 101

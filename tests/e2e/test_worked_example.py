@@ -12,6 +12,7 @@ import pytest
 import trio
 from mcp import Client
 
+from aegis.servers.resources import without_nulls
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import CONNECTIONS
@@ -63,7 +64,8 @@ async def called(client: Client, tool: str, **arguments: object) -> dict[str, An
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     assert result.structured_content is not None
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    as_text = json.loads(result.content[0].text)  # type: ignore[union-attr]
+    assert as_text == without_nulls(result.structured_content)
     return dict(result.structured_content)
 
 

@@ -18,7 +18,7 @@ from aegis.terminals.settings import TerminalSettings
 from aegis.terminals.standing import Standing
 
 
-def running(cmd: str | None, writer: str) -> InFlight:
+def running(cmd: str | None, writer: str, began_at: int | None = 10) -> InFlight:
     return InFlight(
         seq=4,
         cmd=cmd,
@@ -27,6 +27,7 @@ def running(cmd: str | None, writer: str) -> InFlight:
         started_at="2026-05-22T14:03:25.000Z",
         moment_s=0.0,
         raw_start=10,
+        began_at=began_at,
     )
 
 
@@ -64,6 +65,18 @@ async def test_a_queued_call_hears_who_has_the_terminal_once() -> None:
     board.command = running(None, "human:ann")
     board.following.changed()
     assert (await again.wait()).line == "waiting: human:ann runs a command (seq 4)"
+
+
+async def test_a_number_is_told_once_the_shell_has_said_that_the_command_runs() -> None:
+    board = Board()
+    board.command = running("make -j8", "agent:bob", began_at=None)
+    told = await board.follow("true").wait()
+    assert told == Progress(line="waiting: agent:bob runs 'make -j8'", cursor=0)
+    again = board.follow("true", seen=told)
+    assert not again.is_settled
+    board.command = running("make -j8", "agent:bob")
+    board.following.changed()
+    assert (await again.wait()).line == "waiting: agent:bob runs 'make -j8' (seq 4)"
 
 
 async def test_who_types_is_told_of_too() -> None:
