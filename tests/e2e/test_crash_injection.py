@@ -242,28 +242,40 @@ async def test_an_inbox_that_crashes_tells_who_waits_and_has_the_wake_once(
 
 
 @crash_of("InboxRouter")
-@pytest.mark.parametrize("by", ["a wake", "a call"])
 async def test_a_router_that_crashes_costs_the_call_in_hand_and_no_wake(
-    tmp_path: Path, new_gate: NewGate, by: str
+    tmp_path: Path, new_gate: NewGate
 ) -> None:
     path = "root/inbox-router"
     with trio.fail_after(GUARD_S):
         async with busy_daemon(tmp_path, new_gate) as busy:
             with crashing(path):
-                if by == "a wake":
-                    busy.gates["build"].open()
-                    assert is_true(await busy.runs["build"].result(), "build")
-                    assert await busy.wait.result()
-                else:
-                    sending = busy.call("line", "handoff", target_handle="bob", context="work")
-                    assert await refused(sending) == (
-                        "the inbox had an internal error while it handled this call; your message "
-                        "may have been delivered: sent again, it may be there twice"
-                    )
+                sending = busy.call("line", "handoff", target_handle="bob", context="work")
+                assert await refused(sending) == (
+                    "the inbox had an internal error while it handled this call; your message "
+                    "may have been delivered: sent again, it may be there twice"
+                )
             [record] = await check_aftermath(busy, path)
             assert is_true(record, "build")
             assert await busy.runs["build"].result() == record
             assert await busy.wait.result()
+
+
+async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
+    tmp_path: Path, new_gate: NewGate
+) -> None:
+    """A wake goes straight to a running inbox: the router gets it once that inbox has crashed."""
+    paths = ("root/inboxes/watcher/inbox", "root/inbox-router")
+    with trio.fail_after(GUARD_S):
+        async with busy_daemon(tmp_path, new_gate) as busy:
+            with crashing(*paths):
+                busy.gates["build"].open()
+                told = await busy.runs["build"].result()
+                assert is_true(told, "build")
+                await refused(busy.wait)
+                # No call before that: it would reach the router before the wake does.
+                await busy.is_up_again("root/inbox-router")
+            assert await check_aftermath(busy, *paths) == [told]
+            assert is_true(await busy.runs["other"].result(), "other")
 
 
 # The directory and the daemon.

@@ -17,7 +17,7 @@ def test_incomplete_input_is_dropped_by_a_shell_that_ignores_ctrl_c(
 ) -> None:
     terminal = new_terminal(stderr=stderr)
     terminal.run("trap '' INT")
-    for cmd in ("echo 'abc", "for x in 1 2; do", "echo $(", 'echo "'):
+    for cmd in ("echo 'abc", "for x in 1 2; do", "echo $(", 'echo "', "case x in", "cat <<E"):
         assert terminal.refusal(cmd, timeout=GUARD_S).code == "incomplete_input"
         assert terminal.run("echo next")["stdout"] == "next\n"
     assert "''" in terminal.run("trap")["stdout"]

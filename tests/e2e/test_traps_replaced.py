@@ -121,9 +121,15 @@ def test_trap_12_standard_error_stays_apart_where_the_new_shell_can_do_it(
 
 
 TAKEN_FROM_ZSH = [
+    # `precmd` calls the hook where precmd_functions does not.
     "zle -D zle-line-init; precmd_functions=()",
     "zle -D zle-line-init; unset precmd_functions preexec_functions",
     "zle -D zle-line-init zle-line-finish; precmd_functions=() preexec_functions=()",
+    "zle -D zle-line-init __aegis-probe; precmd_functions=()",
+    "zle -D zle-line-init; precmd_functions=(); bindkey -d",
+    # Without it the end is told when it is asked for.
+    "zle -D zle-line-init; precmd_functions=(); unfunction precmd",
+    "zle -D zle-line-init; unset precmd_functions preexec_functions; unfunction precmd",
 ]
 
 
@@ -146,8 +152,8 @@ def test_trap_12_a_zsh_that_lost_its_hooks_tells_the_end_when_it_is_asked(
     [
         "unfunction -m '__aegis_*'",
         "unfunction -m '__aegis_*'; precmd_functions=() preexec_functions=(); bindkey -d",
-        "zle -D zle-line-init __aegis-probe; precmd_functions=()",
-        "zle -D zle-line-init; precmd_functions=(); bindkey -d",
+        "zle -D zle-line-init __aegis-probe; precmd_functions=(); unfunction precmd",
+        "zle -D zle-line-init; precmd_functions=(); unfunction precmd; bindkey -d",
         "__aegis_n=(); zle -D zle-line-init",
         "exec zsh",
         "exec zsh -f",

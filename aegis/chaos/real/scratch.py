@@ -117,7 +117,7 @@ class ScratchDaemon:
         """Start it and wait until it says that it is ready. Raises ``ScratchError``."""
         self.launch(*options, faults=faults)
         if not self.wait_ready():
-            self.wait_stopped()
+            self.kill()  # it has ended, or is about to: what it printed to is closed
             raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
 
     def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:

@@ -357,7 +357,7 @@ __aegis_bind_keys() {
   for map in emacs vi-insert vi-command; do
     __aegis_bind_quietly 3 __aegis_submit
     __aegis_bind_quietly 4 __aegis_probe
-    __aegis_bind_quietly 7 __aegis_heed
+    builtin bind -m "$map" -x '"\e[8133;7~": __aegis_heed'
     builtin bind -m "$map" -x '"\e[8133;6~": __aegis_part'
     builtin bind -m "$map" '"\e[8133;1~": "\e[8133;3~"'
     builtin bind -m "$map" '"\e[8133;2~": "\e[8133;4~"'
@@ -375,9 +375,12 @@ __aegis_bind_keys() {
   builtin bind 'set enable-bracketed-paste on'
 }
 
-# Binds the key $1 to the function $2 in the caller's `map`, called as in PROMPT_COMMAND.
+# Binds the key $1 to the function $2 in the caller's `map`, called as in PROMPT_COMMAND. At a secondary
+# prompt bash reads the call as if it were behind the last word of the unfinished line, where `{` is no
+# reserved word: so it begins with a newline. That does not help behind `case x in`, where bash reports
+# a syntax error; therefore the key 7, which has to work there, calls its function by its name alone.
 __aegis_bind_quietly() {
-  local call="{ __aegis_quiet() ((1)); $2 3; } 3>&2 >/dev/null 2>&1 || $2"
+  local call=$'\n'"{ __aegis_quiet() ((1)); $2 3; } 3>&2 >/dev/null 2>&1 || $2"
   builtin bind -m "$map" -x "\"\\e[8133;$1~\": $call"
 }
 
