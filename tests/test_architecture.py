@@ -35,7 +35,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis", ("aegis.client",)),
     ("aegis.sealing", ()),
     ("aegis.state_files", ()),
-    ("aegis.registry", ("aegis.sealing", "aegis.state_files")),
+    ("aegis.registry", ("aegis.path_text", "aegis.sealing", "aegis.state_files")),
     (
         "aegis.root",
         (
@@ -48,7 +48,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "aegis.registering",
-        ("aegis.registry", "aegis.root", "aegis.sealing", "aegis.state_files"),
+        ("aegis.path_text", "aegis.registry", "aegis.root", "aegis.sealing", "aegis.state_files"),
     ),
     (
         "aegis.trust",
@@ -153,7 +153,7 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
     (
         "aegis.configuration*",
-        ("actors.codec", "aegis.configuration", "aegis.names", "aegis.protocol"),
+        ("actors.codec", "aegis.configuration", "aegis.names", "aegis.path_text", "aegis.protocol"),
     ),
     (
         "aegis.protocol*",
