@@ -114,10 +114,18 @@ class ScratchDaemon:
         }
 
     def start(self, *options: str, faults: str = "") -> None:
-        """Start it and wait until it says that it is ready. Raises ``ScratchError``."""
+        """Start it and wait until it says that it is ready.
+
+        Raises ``ScratchError``; nothing of it is left then.
+        """
         self.launch(*options, faults=faults)
-        if not self.wait_ready():
-            self.kill()  # it has ended, or is about to: what it printed to is closed
+        is_ready = False
+        try:
+            is_ready = self.wait_ready()
+        finally:
+            if not is_ready:
+                self.kill()
+        if not is_ready:
             raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
 
     def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
