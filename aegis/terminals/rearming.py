@@ -7,7 +7,8 @@ Three ways to lose the marks, by what the tty and ``/proc`` say while a command 
   secret.
 - *Unmarked*: our shell is in front in its line editor while its command should run. The probe key
   tells: the hook answers, and puts back what the prompts lost; or a program of the user's uses the
-  line editor (``read -e``); or nothing answers, then the hook is gone and read again.
+  line editor (``read -e``); or nothing answers, then the hook is gone and read again. While marks
+  on one PTY wait for the other PTY the end of the command may be among them: they are let go first.
 - *Unseen*: a command has ended, the prompt does not come, and the line editor waits: what the shell
   draws goes elsewhere (``exec 2>/dev/null``). The prompt stands.
 
@@ -64,7 +65,7 @@ class Rearming:
         self._forget()
 
     def look(self, front: Foreground | None) -> bool:
-        """Do what is to be done about what stands in front; whether anything was."""
+        """Do what is to be done about what stands in front; whether anything is under way."""
         if front is None or front.group != self._process.pid:
             return False
         image = self._host.program_image(self._process.pid)
@@ -81,12 +82,12 @@ class Rearming:
             return True
         if self.tracker.phase is not Phase.RUNNING or not self.tracker.is_pasting:
             return False
-        return self._is_unmarked(image)
+        return self.tracker.is_holding_back or self._is_unmarked(image)
 
     def _is_another(self, image: ProgramImage) -> bool:
         """Whether it is not the one that was started, or has the hook."""
         if self._image is None:
-            return image.words != self.tracker.words
+            return image.words != self.tracker.adapter.argv
         return image != self._image
 
     def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:

@@ -70,9 +70,14 @@ class Streams:
                 self._probe_echo = b""
             yield event
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something of one PTY waits for the other one."""
+        return self._apart is not None and self._apart.is_waiting
+
     def begins_to_wait(self, now: float) -> bool:
         """Whether something waits that did not before: it is overdue in ``APART_S`` seconds."""
-        if self._apart is None or not self._apart.is_waiting:
+        if not self.is_waiting:
             self._waits_until = math.inf
             return False
         if self._waits_until < math.inf:

@@ -122,9 +122,9 @@ class Tracker:
         return self._boundaries.phase
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What the shell was started with."""
-        return self.adapter.argv
+    def is_holding_back(self) -> bool:
+        """Whether something of one PTY waits for the other: perhaps the end of the command."""
+        return self._streams.is_waiting
 
     @property
     def integration(self) -> api.Integration:

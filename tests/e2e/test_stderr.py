@@ -147,6 +147,7 @@ def test_trap_12_without_the_hook_in_its_place_the_next_run_is_whole(
     record = apart.run(f"{cmd}; echo err >&2")
     assert (record["stdout"], record["stderr"]) == ("", "err\n")
     assert outcome(apart.run("echo out; echo again >&2")) == (0, "out\n", "again\n")
+    assert b"init.sh" not in apart.raw(), "it has its hook, and was made to read it again"
 
 
 def test_trap_13_a_background_job_belongs_to_no_record(apart: LiveTerminal, gate: Gate) -> None:
