@@ -122,9 +122,16 @@ def test_a_purge_deletes_a_link_and_not_what_it_leads_to(
     own_daemon.call("term_spawn", name="first")
     link = own_daemon.state.terminals / "linked"
     link.symlink_to(precious)
-    own_daemon.call("term_spawn", name="linked")
+    refused = own_daemon.refusal("term_spawn", name="linked")
+    assert "it is a symbolic link, not a directory; move it away" in str(refused)
     own_daemon.call("term_close", name="linked", purge=True)
     assert not link.is_symlink()
+    own_daemon.call("term_spawn", name="linked")
+    link.rename(tmp_path / "moved")
+    link.symlink_to(precious)
+    own_daemon.call("term_close", name="linked", purge=True)
+    assert not link.is_symlink()
+    assert [each.name for each in precious.iterdir()] == ["file"]
     assert (precious / "file").read_text() == "precious"
 
 
