@@ -64,9 +64,10 @@ def test_an_end_that_only_one_pty_told_is_held_back_until_it_is_overdue() -> Non
     streams.submitted()
     list(streams.feed(mark("P;k=a", 1)))
     list(streams.feed_errors(mark("C;s=1", 2)))
-    assert not streams.is_waiting
+    waits = [streams.is_waiting]
     assert list(streams.feed(mark("D;0;s=1", 3))) == []
-    assert streams.is_waiting
+    waits.append(streams.is_waiting)
     assert streams.begins_to_wait(0.0)
     assert [each.kind for each in streams.overdue(APART_S) if isinstance(each, Mark)] == ["D"]
-    assert not streams.is_waiting
+    waits.append(streams.is_waiting)
+    assert waits == [False, True, False]
