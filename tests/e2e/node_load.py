@@ -313,7 +313,7 @@ class NodeLoad:
             reads=tuple(book.reads),
             outputs=tuple(book.outputs),
             waits=tuple(book.waits),
-            disturbances=tuple(self._crashes()),
+            disturbances=(*book.disturbances, *self._crashes()),
             deaths=tuple(self._deaths),
             remains=tuple(self._remains),
         )
