@@ -62,8 +62,8 @@ class Inspector:
 
     def _server(self) -> list[str]:
         if self.by == "command":
+            # Of the environment it hands on a few variables alone, HOME among them.
             registry = f"XDG_STATE_HOME={self.daemon.environment['XDG_STATE_HOME']}"
-            # What the inspector starts gets no variable of its own but those of a short list.
             return ["-e", registry, *self.daemon.program, "mcp", "--handle", self.handle]
         url: str = self.daemon.call("session_new", handle=self.handle)["url"]
         return ["--transport", "http", "--server-url", url]
