@@ -6,7 +6,9 @@ before, terminals continue meanwhile, and the first MCP client waits for the res
 
 from __future__ import annotations
 
+import atexit
 import gc
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 LOAD_AFTER_S = 0.1
 """When the import begins without a request. Until then the daemon says that it is ready."""
+
+_IMPORTING = threading.Lock()
 
 log = structlog.get_logger("aegis.servers")
 
@@ -42,6 +46,9 @@ class LateMcp:
         with trio.move_on_after(LOAD_AFTER_S):
             await self._wanted.wait()
         try:
+            # A stop does not wait for the import, but the end of the process does: the interpreter
+            # freezes threads when it ends, and one that holds the lock of an import holds it up.
+            atexit.register(_wait_for_import)
             make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
         except Exception:
             log.exception("MCP cannot be served")
@@ -91,11 +98,17 @@ class LateMcp:
 def _import_face() -> type[McpFace]:
     # Nearly all objects that an import makes are kept. To look for garbage among them takes a
     # fifth of its time, and later a tenth of a second each time.
-    gc.disable()
-    try:
-        from aegis.servers.mcp import McpFace
+    with _IMPORTING:
+        gc.disable()
+        try:
+            from aegis.servers.mcp import McpFace
 
-        gc.freeze()
-    finally:
-        gc.enable()
+            gc.freeze()
+        finally:
+            gc.enable()
     return McpFace
+
+
+def _wait_for_import() -> None:
+    with _IMPORTING:
+        pass

@@ -130,3 +130,34 @@ async def test_an_sdk_that_cannot_be_imported_any_more_costs_its_requests_alone(
             await late.converse(OPERATOR, None, trio.Event())  # type: ignore[arg-type]
     assert [each["event"] for each in logs] == ["MCP cannot be served"]
     late.changed("nobody watches")
+
+
+ENDS_DURING_THE_IMPORT = """\
+import atexit, sys, trio
+from aegis.servers.late_mcp import LateMcp
+
+async def main():
+    async with trio.open_nursery() as nursery:
+        await nursery.start(LateMcp(None, version="0").run)
+        while "mcp" not in sys.modules:
+            await trio.sleep(0.001)
+        nursery.cancel_scope.cancel()
+
+# Callbacks run in reverse order: this one behind that of the import.
+atexit.register(lambda: print("aegis.servers.mcp" in sys.modules))
+trio.run(main)
+print("stopped", "mcp.server" in sys.modules and hasattr(sys.modules["mcp"], "Client"))
+"""
+
+
+def test_a_process_that_ends_during_the_import_waits_for_it_once_all_has_stopped() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS_DURING_THE_IMPORT],
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["stopped False", "True"]
