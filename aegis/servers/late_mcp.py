@@ -96,9 +96,9 @@ class LateMcp:
 
 
 def _import_face() -> type[McpFace]:
-    # Nearly all objects that an import makes are kept. To look for garbage among them takes a
-    # fifth of its time, and later a tenth of a second each time.
     with _IMPORTING:
+        # Nearly all objects that an import makes are kept. To look for garbage among them takes a
+        # fifth of its time, and later a tenth of a second each time.
         gc.disable()
         try:
             from aegis.servers.mcp import McpFace

@@ -12,32 +12,14 @@ from structlog.testing import capture_logs
 
 from aegis.errors import NotFound
 from aegis.journal.ledger import encode_line
-from aegis.protocol.terminals import CommandRecord, ReadRecords
+from aegis.protocol.terminals import ReadRecords
 from aegis.protocol.wire import to_plain
 from aegis.terminals.history import History
+from tests.aegis.terminals.samples import RECORD
 
 
 def line(seq: int, **fields: object) -> bytes:
-    record = CommandRecord(
-        seq=seq,
-        cmd="true",
-        writer="human",
-        started_at="2026-01-01T00:00:00.000Z",
-        finished_at="2026-01-01T00:00:01.000Z",
-        duration_s=1.0,
-        exit=0,
-        stdout="",
-        stderr="",
-        killed_by_restart=False,
-        timed_out=False,
-        cwd="/",
-        output_bytes=0,
-        truncated=False,
-        raw_start=0,
-        raw_end=0,
-        needs_input=None,
-        end="exited",
-    )
+    record = attrs.evolve(RECORD, seq=seq)
     return encode_line({**attrs.asdict(record), **fields})
 
 
