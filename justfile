@@ -33,11 +33,15 @@ sim seeds="300":
         echo "again with: .ci/uv run just properties $seed" >&2
         exit 1
     fi
-    {{ run }} aegis-actors chaos --seed "$seed" --seeds {{ seeds }}
+    {{ run }} python -m tests.chaos --seed "$seed" --seeds {{ seeds }}
+
+# Try the promises while things go wrong: --seed, --seeds, --minutes, --jobs; --real kills real daemons.
+chaos *arguments:
+    @{{ run }} python -m tests.chaos "$@"
 
 # Play the random history of SEED again: what broke, the shortest script that breaks it, its trace.
 replay seed:
-    {{ run }} aegis-actors chaos --seed {{ seed }} --seeds 1
+    {{ run }} python -m tests.chaos --seed {{ seed }} --seeds 1
 
 # The property tests from one seed; fewer EXAMPLES for each test make it shorter.
 properties seed examples="500":

@@ -63,16 +63,16 @@ from aegis.process import (
     remember_port,
     remembered_port,
 )
-from aegis.root import State, remove_endpoint, write_endpoint
-from aegis.servers.admission import is_loopback
-from aegis.servers.auth import Keys, open_keys
-from aegis.servers.crowd import Crowd
+from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_host import ProcessHost
+from aegis.servers.access.admission import is_loopback
+from aegis.servers.access.auth import Keys, open_keys
+from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, Gateway, limits_here
-from aegis.servers.sockets import socket_path
 from aegis.settings import DEFAULT_PORT, DaemonSettings
-from aegis.terminals.directory import TerminalDirectory
-from aegis.terminals.os_processes import OsProcessHost
-from aegis.terminals.process_host import ProcessHost
+from aegis.state.root import State, remove_endpoint, write_endpoint
+from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
 from aegis.workspaces.directory import WorkspaceDirectory
 

@@ -12,13 +12,13 @@ import trio
 from aegis.errors import InvalidRequest
 from aegis.journal.disk import storage_error
 from aegis.protocol.daemon import Voided
-from aegis.root import Endpoint, State, write_endpoint
-from aegis.sealing import Seals
-from aegis.servers.auth import Keys
+from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.crowd import Crowd
-from aegis.servers.http import SESSION_PREFIX
+from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.http import SESSION_PREFIX
 from aegis.servers.serving import Address
+from aegis.state.root import Endpoint, State, write_endpoint
+from aegis.state.sealing import Seals
 
 T = TypeVar("T")
 A = TypeVarTuple("A")

@@ -19,10 +19,10 @@ from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
 from aegis.process import HeldRoot
-from aegis.root import State
 from aegis.servers.faults import SERVERS
+from aegis.state.root import State
 from aegis.terminals.asking import ask_again
-from aegis.terminals.directory import EndAllTerminals
+from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 
 log = structlog.get_logger("aegis")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from actors.nodes.key import NodeKey, new_key, read_key
+from actors.nodes.joining.key import NodeKey, new_key, read_key
 from aegis.errors import StartupError
 from aegis.process import keep_out_of_repositories
-from aegis.registering import WritableRegistry, claim
-from aegis.registry import RegistryError
-from aegis.root import State, UntrustedState
-from aegis.sealing import Seal, opened_text, sealed_text
-from aegis.state_files import UnsafeFile, read_safely, write_safely
+from aegis.state.registering import WritableRegistry, claim
+from aegis.state.registry import RegistryError
+from aegis.state.root import State, UntrustedState
+from aegis.state.sealing import Seal, opened_text, sealed_text
+from aegis.state.state_files import UnsafeFile, read_safely, write_safely
 
 MAX_FILE_BYTES = 256
 

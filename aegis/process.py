@@ -20,10 +20,10 @@ import structlog
 
 from aegis.errors import StartupError
 from aegis.journal.disk import OsDisk
-from aegis.registry import RegistryError
-from aegis.root import State, UntrustedState, make_directory, write_whole
-from aegis.sealing import Seals
-from aegis.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
+from aegis.state.registry import RegistryError
+from aegis.state.root import State, UntrustedState, make_directory, write_whole
+from aegis.state.sealing import Seals
+from aegis.state.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
 from aegis.trust import NO_PROGRAMS, NamedPrograms, examine, own
 
 STATE_VERSION = 1

@@ -23,17 +23,24 @@ from aegis.journal.ledger import (
     seal_line,
 )
 from aegis.journal.note import resealed_note
-from aegis.registering import WritableRegistry, claim, found, is_empty
-from aegis.registry import (
+from aegis.state.registering import WritableRegistry, claim, found, is_empty
+from aegis.state.registry import (
     Entry,
     ForeignState,
     find_entry,
     is_same,
     seals_of,
 )
-from aegis.root import CONFIG_NAME, State, UntrustedState, check_directories
-from aegis.sealing import Seal, Seals, document_fits, opened_text, sealed_document, sealed_text
-from aegis.state_files import (
+from aegis.state.root import CONFIG_NAME, State, UntrustedState, check_directories
+from aegis.state.sealing import (
+    Seal,
+    Seals,
+    document_fits,
+    opened_text,
+    sealed_document,
+    sealed_text,
+)
+from aegis.state.state_files import (
     check_directory,
     check_file,
     every_entry,
@@ -49,7 +56,7 @@ MAX_DAMAGED = 100
 MAX_SHOWN = 3
 
 LINE_FIFO = "/.zdotdir/ask"
-"""The end of the path of the one FIFO in a state (``aegis.terminals.shells.zsh``)."""
+"""The end of the path of the one FIFO in a state (``aegis.terminals.hooks.zsh``)."""
 
 VERSION = 1
 """Of all documents: those of another version are refused where they are read."""

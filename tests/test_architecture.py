@@ -26,71 +26,139 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 ``daemon_tree`` is one declaration: the supervision tree on one screen.
 """
 
-TRIED_BY_CHAOS = ("errors", "clock", "journal", "inboxes", "protocol", "terminals", "workspaces")
+Rule = tuple[str, tuple[str, ...]]
 
-LAW: list[tuple[str, tuple[str, ...]]] = [
-    # Who (the first pattern that fits), and which parts of ours it may know beside itself.
+TRIED_BY_CHAOS = (
+    *("errors", "clock", "journal", "inboxes", "processes", "protocol", "terminals", "workspaces"),
+    "state.sealing",
+)
+
+COMMON = (
+    *("actors", "aegis.protocol", "aegis.errors", "aegis.clock", "aegis.names"),
+    *("aegis.announcing", "aegis.directories", "aegis.path_text"),
+)
+"""Parts that every primitive may import."""
+
+DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_files")
+
+TERMINALS = tuple(
+    f"aegis.terminals.{name}"
+    for name in (
+        *("aside", "asking", "command_key", "faults", "front_port", "history", "messages", "meta"),
+        *("record", "sentences", "settings", "typed"),
+    )
+)
+"""The modules of ``aegis.terminals`` that all its packages share."""
+
+SERVERS = tuple(
+    f"aegis.servers.{name}"
+    for name in (
+        *("calls", "connection", "faults", "json_text", "progress", "requests", "switchboard"),
+        "unanswered",
+    )
+)
+"""The modules of ``aegis.servers`` that all its packages share; ``serving`` knows all."""
+
+
+def packages(parent: str, shared: tuple[str, ...], order: dict[str, str]) -> list[Rule]:
+    """Rules of the packages in ``parent``: each may import ``shared`` and the ones it names."""
+    return [
+        (
+            f"{parent}.{name}*",
+            (*shared, *(f"{parent}.{each}" for each in (name, *others.split()))),
+        )
+        for name, others in order.items()
+    ]
+
+
+LAW: list[Rule] = [
+    # A module or package (the first pattern that fits), and what it may import of ours.
     ("actors.codec*", ("actors.errors", "actors.codec")),
     ("actors*", ("actors",)),
     ("aegis", ("aegis.client",)),
-    ("aegis.sealing", ()),
-    ("aegis.state_files", ()),
-    ("aegis.registry", ("aegis.path_text", "aegis.sealing", "aegis.state_files")),
-    (
-        "aegis.root",
-        (
-            "aegis.path_text",
-            "aegis.registering",
-            "aegis.registry",
-            "aegis.sealing",
-            "aegis.state_files",
-        ),
-    ),
-    (
-        "aegis.registering",
-        ("aegis.path_text", "aegis.registry", "aegis.root", "aegis.sealing", "aegis.state_files"),
-    ),
-    (
-        "aegis.trust",
-        (
-            "aegis.errors",
-            "aegis.journal",
-            "aegis.registering",
-            "aegis.registry",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.state_files",
-        ),
-    ),
     ("aegis.path_text", ()),
     ("aegis.settings", ()),
+    ("aegis.clock", ()),
+    ("aegis.launching", ()),
+    ("aegis.errors", ("actors.errors",)),
+    ("aegis.faults", ("actors", "aegis.errors")),
+    ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
+    ("aegis.directories", ("aegis.errors", "aegis.names", "aegis.path_text")),
+    ("aegis.announcing", ("actors", "aegis.protocol")),
+    # The directory of a root's state, and whose it is.
+    ("aegis.state*", ("aegis.path_text", "aegis.state")),
+    ("aegis.trust", ("aegis.errors", "aegis.journal", "aegis.state")),
+    ("aegis.process", ("aegis.errors", "aegis.journal.disk", "aegis.state", "aegis.trust")),
     (
         "aegis.node_key",
         (
             "actors.errors",
-            "actors.nodes.key",
+            "actors.nodes.joining.key",
             "aegis.errors",
             "aegis.process",
-            "aegis.registering",
-            "aegis.registry",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.state_files",
+            "aegis.state",
         ),
     ),
-    ("aegis.launching", ()),
     (
-        "aegis.process",
+        "aegis.protocol*",
         (
-            "aegis.errors",
-            "aegis.journal.disk",
-            "aegis.registry",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.state_files",
-            "aegis.trust",
+            *("actors.messages", "actors.codec", "actors.errors"),
+            *("aegis.errors", "aegis.path_text", "aegis.protocol"),
         ),
     ),
+    (
+        "aegis.configuration*",
+        ("actors.codec", "aegis.configuration", "aegis.names", "aegis.path_text", "aegis.protocol"),
+    ),
+    (
+        "aegis.journal*",
+        (
+            *("actors", "aegis.clock", "aegis.errors", "aegis.journal", "aegis.names"),
+            *("aegis.path_text", "aegis.state.sealing", "aegis.state.state_files"),
+        ),
+    ),
+    (
+        "aegis.processes*",
+        ("aegis.clock", "aegis.errors", "aegis.path_text", "aegis.processes", "aegis.protocol"),
+    ),
+    # The packages of terminals, from the lowest up.
+    *packages(
+        "aegis.terminals",
+        (*DURABLE, "aegis.processes", *TERMINALS),
+        {
+            "parse": "",
+            "screen": "",
+            "hooks": "parse",
+            "output": "parse screen",
+            "wakes": "output",
+            "shell": "parse hooks screen output",
+            "front": "parse hooks screen output wakes shell",
+            "remote": "wakes",
+            "directory": "parse hooks screen output wakes shell front remote",
+        },
+    ),
+    ("aegis.terminals", ()),
+    ("aegis.terminals*", (*DURABLE, "aegis.processes", *TERMINALS)),
+    ("aegis.workspaces*", (*DURABLE, "aegis.processes", "aegis.workspaces")),
+    *(
+        (f"aegis.{primitive}*", (*DURABLE, f"aegis.{primitive}"))
+        for primitive in ("inboxes", "queues", "canvases", "workflows", "groups")
+    ),
+    # The servers, likewise.
+    *packages(
+        "aegis.servers",
+        (*COMMON, "aegis.state.sealing", "aegis.state.state_files", *SERVERS),
+        {
+            "access": "",
+            "gateway": "access",
+            "streams": "access",
+            "wires": "access gateway streams",
+            "mcp": "access gateway streams wires",
+        },
+    ),
+    ("aegis.servers.serving", (*COMMON, "aegis.servers")),
+    ("aegis.servers*", (*COMMON, "aegis.servers.access", *SERVERS)),
+    # The daemon, and where terminals run beside its own process.
     (
         "aegis.daemon",
         ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.path_text"),
@@ -98,251 +166,91 @@ LAW: list[tuple[str, tuple[str, ...]]] = [
     (
         "aegis.keyring",
         (
-            "aegis.errors",
-            "aegis.journal.disk",
-            "aegis.protocol",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.servers",
+            *("aegis.errors", "aegis.journal.disk", "aegis.protocol"),
+            *("aegis.servers", "aegis.state.root", "aegis.state.sealing"),
         ),
     ),
     (
         "aegis.lifetime",
         (
-            "actors",
-            "aegis.errors",
-            "aegis.faults",
-            "aegis.inboxes.faults",
-            "aegis.journal",
-            "aegis.process",
-            "aegis.root",
-            "aegis.servers.faults",
-            "aegis.terminals",
+            *("actors", "aegis.errors", "aegis.faults", "aegis.inboxes.faults", "aegis.journal"),
+            *("aegis.process", "aegis.servers.faults", "aegis.state.root", "aegis.terminals"),
         ),
     ),
-    # Where terminals run beside the daemon's own process.
     (
         "aegis.nodes*",
         (
-            "actors",
-            "aegis.__version__",
-            "aegis.clock",
-            "aegis.errors",
-            "aegis.journal",
-            "aegis.launching",
-            "aegis.lifetime",
-            "aegis.names",
-            "aegis.node_key",
-            "aegis.nodes",
-            "aegis.path_text",
-            "aegis.process",
-            "aegis.protocol",
-            "aegis.registry",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.settings",
-            "aegis.state_files",
-            "aegis.terminals",
+            *("actors", "aegis.__version__", "aegis.clock", "aegis.errors", "aegis.journal"),
+            *("aegis.launching", "aegis.lifetime", "aegis.names", "aegis.node_key", "aegis.nodes"),
+            *("aegis.path_text", "aegis.process", "aegis.processes", "aegis.protocol"),
+            *("aegis.settings", "aegis.state", "aegis.terminals"),
         ),
     ),
-    ("aegis.clock", ()),
-    ("aegis.faults", ("actors", "aegis.errors")),
-    ("aegis.directories", ("aegis.errors", "aegis.names", "aegis.path_text")),
-    ("aegis.announcing", ("actors", "aegis.protocol")),
-    ("aegis.errors", ("actors.errors",)),
-    ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
-    (
-        "aegis.configuration*",
-        ("actors.codec", "aegis.configuration", "aegis.names", "aegis.path_text", "aegis.protocol"),
-    ),
-    (
-        "aegis.protocol*",
-        (
-            "actors.messages",
-            "actors.codec",
-            "actors.errors",
-            "aegis.errors",
-            "aegis.path_text",
-            "aegis.protocol",
-        ),
-    ),
-    (
-        "aegis.journal*",
-        (
-            "actors",
-            "aegis.journal",
-            "aegis.errors",
-            "aegis.names",
-            "aegis.clock",
-            "aegis.sealing",
-            "aegis.state_files",
-            "aegis.path_text",
-        ),
-    ),
-    *(
-        (
-            f"aegis.{primitive}*",
-            (
-                "actors",
-                "aegis.journal",
-                "aegis.protocol",
-                "aegis.errors",
-                "aegis.clock",
-                "aegis.names",
-                "aegis.announcing",
-                "aegis.directories",
-                "aegis.sealing",
-                "aegis.state_files",
-                "aegis.path_text",
-                f"aegis.{primitive}",
-            ),
-        )
-        for primitive in ("terminals", "inboxes", "queues", "canvases", "workflows", "groups")
-    ),
-    (
-        "aegis.workspaces*",
-        (
-            "actors",
-            "aegis.journal",
-            "aegis.protocol",
-            "aegis.directories",
-            "aegis.errors",
-            "aegis.names",
-            "aegis.path_text",
-            "aegis.workspaces",
-            # Not the terminals' actors: only what cleans output, and ends processes.
-            "aegis.terminals.capture",
-            "aegis.terminals.environment",
-            "aegis.terminals.process_host",
-            "aegis.terminals.process_scan",
-            "aegis.terminals.reaper",
-        ),
-    ),
-    (
-        "aegis.servers*",
-        (
-            "actors",
-            "aegis.protocol",
-            "aegis.errors",
-            "aegis.names",
-            "aegis.path_text",
-            "aegis.sealing",
-            "aegis.servers",
-            "aegis.state_files",
-        ),
-    ),
+    # Clients.
     ("aegis.client.errors", ()),
-    ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.root")),
-    (
-        "aegis.client.line_flow",
-        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
-    ),
+    ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
+    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line", "aegis.path_text")),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
         (
-            "aegis.client.errors",
-            "aegis.client.line",
-            "aegis.client.pending",
-            "aegis.path_text",
-            "aegis.root",
+            *("aegis.client.errors", "aegis.client.line", "aegis.client.pending"),
+            *("aegis.path_text", "aegis.state"),
         ),
     ),
     (
         "aegis.client*",
         (
-            "actors.codec",
-            "actors.errors",
-            "aegis.protocol",
-            "aegis.errors",
-            "aegis.client",
-            "aegis.path_text",
-            "aegis.root",
+            *("actors.codec", "actors.errors", "aegis.protocol", "aegis.errors"),
+            *("aegis.client", "aegis.path_text", "aegis.state"),
         ),
     ),
     (
         "aegis.cli.up",
         (
-            "actors.errors",
-            "actors.nodes.installed",
-            "aegis.app",
-            "aegis.cli",
-            "aegis.configuration",
-            "aegis.errors",
-            "aegis.root",
-            "aegis.settings",
+            *("actors.errors", "actors.nodes.installed", "aegis.app", "aegis.cli"),
+            *("aegis.configuration", "aegis.errors", "aegis.settings", "aegis.state.root"),
         ),
     ),
     (
         "aegis.cli.node",
         (
-            "actors.errors",
-            "actors.nodes.installed",
-            "aegis.cli",
-            "aegis.errors",
-            "aegis.node_key",
-            "aegis.protocol.naming",
-            "aegis.root",
-            "aegis.settings",
+            *("actors.errors", "actors.nodes.installed", "aegis.cli", "aegis.errors"),
+            *("aegis.node_key", "aegis.protocol.naming", "aegis.settings", "aegis.state.root"),
         ),
     ),
-    ("aegis.cli.addresses", ("aegis.settings",)),
-    ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.root")),
-    ("aegis.cli.chaos", ("aegis.cli", "aegis.chaos.running")),
-    ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.root")),
-    ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.root")),
-    # Verbs that run on: over the Python client, loaded when such a verb is used.
-    ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.root")),
+    ("aegis.cli.grammar.addresses", ("aegis.settings",)),
+    ("aegis.cli.config", ("aegis.cli", "aegis.configuration", "aegis.state.root")),
+    ("aegis.cli.doctor", ("aegis.cli", "aegis.doctor", "aegis.state.root")),
+    ("aegis.cli.mcp", ("aegis.cli", "aegis.client.bridge", "aegis.state.root")),
+    # Verbs over the Python client, loaded when such a verb is used.
+    ("aegis.cli.live*", ("aegis.cli", "aegis.client", "aegis.protocol", "aegis.state.root")),
     (
         "aegis.cli*",
         (
-            "aegis.cli",
-            "aegis.client.line",
-            "aegis.client.line_flow",
-            "aegis.path_text",
-            "aegis.root",
-            "aegis.protocol.naming",
+            *("aegis.cli", "aegis.client.line", "aegis.client.line_flow"),
+            *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
         ),
-    ),
-    # A real daemon is tried from outside: by its wire, its command line and its fault points.
-    (
-        "aegis.chaos.real*",
-        (
-            "aegis.chaos.checking",
-            "aegis.chaos.real",
-            "aegis.client.line",
-            "aegis.faults",
-            "aegis.registry",
-            "aegis.root",
-        ),
-    ),
-    # It may know all that it tries; nobody knows it, see KNOWN_ONLY_TO.
-    (
-        "aegis.chaos*",
-        ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "aegis.chaos", "aegis.sealing"),
     ),
     (
         "aegis.doctor*",
         (
-            "aegis.__version__",
-            "aegis.client.line",
-            "aegis.configuration",
-            "aegis.doctor",
-            "aegis.errors",
-            "actors.errors",
-            "aegis.journal",
-            "aegis.names",
-            "aegis.process",
-            "aegis.registry",
-            "aegis.root",
-            "aegis.sealing",
-            "aegis.servers.auth",
-            "aegis.state_files",
-            "aegis.trust",
-            "aegis.terminals.record",
+            *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
+            *("aegis.errors", "actors.errors", "aegis.journal", "aegis.names", "aegis.process"),
+            *("aegis.servers.access.auth", "aegis.state", "aegis.terminals.record", "aegis.trust"),
         ),
     ),
     ("aegis.app", ("actors", "aegis")),
+    # The harness. It tries a real daemon from outside: its wire, command line and fault points.
+    (
+        "tests.chaos.real*",
+        (
+            *("aegis.client.line", "aegis.faults", "aegis.state"),
+            *("tests.chaos.checking", "tests.chaos.real"),
+        ),
+    ),
+    ("tests.chaos.__main__", ("aegis.cli", "tests.chaos")),
+    ("tests.chaos*", ("actors", *(f"aegis.{part}" for part in TRIED_BY_CHAOS), "tests.chaos")),
 ]
 
 PURE = (
@@ -357,16 +265,14 @@ PURE = (
     "aegis.protocol*",
     "aegis.journal.ledger",
     "aegis.inboxes.rules",
-    "aegis.terminals.boundaries",
-    "aegis.terminals.capture",
-    "aegis.terminals.keystrokes",
-    "aegis.terminals.line",
-    "aegis.terminals.notification",
-    "aegis.terminals.osc133",
-    "aegis.terminals.process_table",
+    "aegis.processes.capture",
+    "aegis.processes.line",
+    "aegis.terminals.wakes.notification",
+    "aegis.processes.process_table",
+    "aegis.terminals.parse*",
     "aegis.terminals.record",
-    "aegis.terminals.submission",
-    "aegis.terminals.text",
+    "aegis.terminals.hooks.submission",
+    "aegis.processes.text",
 )
 """Pure files: these, and every file whose docstring ends a sentence with the one word "Pure."."""
 
@@ -391,26 +297,19 @@ IMPURE = (
     "random",
 )
 
-MCP_FILES = (
-    "aegis.servers.mcp",
-    "aegis.servers.mcp_completion",
-    "aegis.servers.mcp_context",
-    "aegis.servers.mcp_pipe",
-    "aegis.servers.mcp_resources",
-    "aegis.chaos.real.sessions",
-)
+MCP_FILES = ("aegis.servers.mcp*", "tests.chaos.real.sessions")
 
 ONLY_IN = {
     "mcp": MCP_FILES,
     "mcp_types": MCP_FILES,
     "hypercorn": ("aegis.servers*",),
     "trio_websocket": ("aegis.servers*", "aegis.client*"),
-    "structlog": ("aegis*",),
-    "click": ("aegis.cli*",),
+    "structlog": ("aegis*", "tests.chaos*"),
+    "click": ("aegis.cli*", "tests.chaos.__main__"),
     "cattrs": ("actors.codec*",),
-    "re2": ("aegis.terminals.patterns",),
+    "re2": ("aegis.terminals.output.patterns",),
     "tractor": ("actors.nodes.compat.loading",),
-    "msgspec": ("actors.nodes.packets",),
+    "msgspec": ("actors.nodes.links.packets",),
     "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
@@ -419,7 +318,6 @@ ONLY_IN = {
 """Libraries that only one place may touch."""
 
 KNOWN_ONLY_TO: dict[str, tuple[str, ...]] = {
-    "aegis.chaos": ("aegis.chaos*", "aegis.cli.chaos"),
     "actors.nodes": (
         "actors.nodes*",
         "aegis.nodes*",
@@ -429,7 +327,7 @@ KNOWN_ONLY_TO: dict[str, tuple[str, ...]] = {
     ),
     "aegis.nodes": ("aegis.nodes*", "aegis.app"),
 }
-"""Parts of ours that nobody else may load, not even ``app``: what tries a daemon is not in it.
+"""Packages that only these may import.
 
 Nodes need an extra that may not be there: whoever does without them does not load them.
 """
@@ -440,7 +338,6 @@ ONLY_LAZILY = {
     "aegis.terminals.screen.avt_grid": ("aegis*",),
     "aegis.terminals.screen.pyte_grid": ("aegis*",),
     "aegis.app": ("aegis.cli*",),
-    "aegis.chaos": ("aegis.cli*",),
     "aegis.configuration": ("aegis.cli*",),
     "aegis.doctor": ("aegis.cli.doctor",),
     "aegis.cli.live": ("aegis.cli.attach", "aegis.cli.daemon", "aegis.cli.term"),
@@ -511,7 +408,7 @@ def reasons_against(module: str, imported: Import, *, pure: bool) -> Iterator[st
     target, top = imported.target, imported.target.split(".")[0]
     if target.startswith("."):
         yield "imports are absolute"
-    if top in ("actors", "aegis") and not may_know(module, target):
+    if top in ("actors", "aegis", "tests") and not may_know(module, target):
         yield "the law does not let it know that"
     if pure and top in IMPURE:
         yield "the file is pure"
@@ -548,8 +445,11 @@ def too_long(module: str, tree: ast.Module, source: str) -> Iterator[str]:
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    for package in ("actors", "aegis"):
+    """Every module of both packages and of the harness, with its file; not the harness's tests."""
+    for package in ("actors", "aegis", "tests/chaos"):
         for path in sorted((ROOT / package).rglob("*.py")):
+            if package == "tests/chaos" and path.name.startswith(("test_", "conftest")):
+                continue
             parts = path.relative_to(ROOT).with_suffix("").parts
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
@@ -573,10 +473,18 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("actors.cell", "import structlog", "actors knows only"),
         ("actors.cell", "from requests import get", "actors knows only"),
         ("actors.nodes.compat.loading", "import tractor", "only inside a function"),
-        ("actors.nodes.worker", "def f():\n    import tractor", "only actors.nodes.compat.loading"),
+        (
+            "actors.nodes.workers.worker",
+            "def f():\n    import tractor",
+            "only actors.nodes.compat.loading",
+        ),
         ("actors.nodes.compat.root", "def f():\n    import tractor._actor", "only actors.nodes."),
         ("actors.cell", "def f():\n    import tractor", "only actors.nodes.compat.loading may"),
-        ("actors.supervisor", "from actors.nodes.worker import Worker", "only actors.nodes*"),
+        (
+            "actors.supervisor",
+            "from actors.nodes.workers.worker import Worker",
+            "only actors.nodes*",
+        ),
         ("aegis.app", "from actors.nodes import Worker", "only actors.nodes*"),
         ("actors.cell", "from .errors import ActorError", "imports are absolute"),
         ("actors.policy", "import trio", "pure"),
@@ -586,10 +494,10 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("aegis.protocol.terminals", "from aegis.terminals import text", "the law"),
         ("aegis.protocol.wire", "import os.path", "pure"),
         ("aegis.protocol.wire", "from os import environ", "pure"),
-        ("aegis.terminals.osc133", "import threading", "pure"),
-        ("aegis.servers.framing", '"""Lines. Pure."""\nimport socket', "pure"),
-        ("aegis.terminals.shell", "from aegis.inboxes import router", "the law"),
-        ("aegis.terminals.shell", "from aegis.servers.calls import Caller", "the law"),
+        ("aegis.terminals.parse.osc133", "import threading", "pure"),
+        ("aegis.servers.wires.framing", '"""Lines. Pure."""\nimport socket', "pure"),
+        ("aegis.terminals.shell.shell", "from aegis.inboxes import router", "the law"),
+        ("aegis.terminals.shell.shell", "from aegis.servers.calls import Caller", "the law"),
         (
             "aegis.inboxes.inbox",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import aegis.terminals.shell",
@@ -597,19 +505,23 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ),
         ("aegis.queues.queue", "import aegis.inboxes", "the law"),
         ("aegis.journal.disk", "from aegis.terminals import pty", "the law"),
-        ("aegis.servers.http", "from aegis.terminals.terminal import Terminal", "the law"),
-        ("aegis.servers.http", "import mcp.server", "only aegis.servers.mcp"),
-        ("aegis.chaos.real.load", "from mcp import Client", "only aegis.servers.mcp"),
-        ("aegis.chaos.real.load", "from aegis.terminals import shell", "the law"),
-        ("aegis.app", "from aegis.chaos.real.run import run_real", "only aegis.chaos"),
-        ("aegis.servers.http", "import mcp_types as types", "only aegis.servers.mcp"),
-        ("aegis.terminals.pty", "from hypercorn.config import Config", "only aegis.servers"),
+        (
+            "aegis.servers.gateway.http",
+            "from aegis.terminals.front.terminal import Terminal",
+            "the law",
+        ),
+        ("aegis.servers.gateway.http", "import mcp.server", "only aegis.servers.mcp*"),
+        ("tests.chaos.real.load", "from mcp import Client", "only aegis.servers.mcp*"),
+        ("tests.chaos.real.load", "from aegis.terminals import shell", "the law"),
+        ("aegis.app", "from tests.chaos.real.run import run_real", "the law"),
+        ("aegis.servers.gateway.http", "import mcp_types as types", "only aegis.servers.mcp*"),
+        ("aegis.processes.pty", "from hypercorn.config import Config", "only aegis.servers"),
         ("aegis.client.line", "from aegis.errors import ConnectError", "the law"),
         ("aegis.cli.term", "from aegis.protocol.terminals import RunCommand", "the law"),
         ("aegis.cli.term", "def f():\n    from aegis.app import run_daemon", "the law"),
         ("aegis.cli.up", "from aegis.app import run_daemon", "only inside a function"),
-        ("aegis.app", "from aegis.chaos import exhaustive", "only aegis.chaos"),
-        ("aegis.app", "from aegis.chaos.exhaustive import explore", "only aegis.chaos"),
+        ("aegis.app", "from tests.chaos import exhaustive", "the law"),
+        ("aegis.app", "from tests.chaos.exhaustive import explore", "the law"),
         ("aegis.errors", "import aegis.protocol.table", "the law"),
         ("aegis.names", "x = 1\n" * (MAX_FILE_LINES + 1), "lines"),
         ("aegis.names", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES, "aegis.names:f has 61"),
@@ -625,11 +537,14 @@ def test_the_checker_sees_what_breaks_the_law(module: str, source: str, reason: 
         ("actors.cell", "import trio, attrs\nfrom actors.errors import ActorError"),
         ("actors.nodes.compat.loading", "def f():\n    import tractor"),
         ("aegis.protocol.wire", "from actors.codec import structure\nimport json"),
-        ("aegis.terminals.shell", "import trio\nfrom aegis.journal import disk"),
-        ("aegis.servers.mcp", "import mcp.server\nfrom aegis.protocol.table import COMMANDS"),
+        ("aegis.terminals.shell.shell", "import trio\nfrom aegis.journal import disk"),
+        ("aegis.servers.mcp.tools", "import mcp.server\nfrom aegis.protocol.table import COMMANDS"),
         ("aegis.cli.up", "def f():\n    from aegis.app import run_daemon"),
-        ("aegis.app", "from aegis.terminals.shell import Shell\nimport aegis.servers.gateway"),
-        ("aegis.terminals.shell", '"""Impure, as "pure" goes."""\nimport os'),
+        (
+            "aegis.app",
+            "from aegis.terminals.shell.shell import Shell\nimport aegis.servers.gateway.gateway",
+        ),
+        ("aegis.terminals.shell.shell", '"""Impure, as "pure" goes."""\nimport os'),
         ("aegis.names", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
     ],
 )
@@ -659,7 +574,7 @@ def loaded_by(statement: str) -> list[str]:
 CLI_MODULES = [
     m
     for m, _ in modules()
-    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.root"))
+    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.state.root"))
     and not fits(m, ("aegis.cli.live*",))
 ]
 

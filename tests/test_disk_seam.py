@@ -14,19 +14,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 BELOW_THE_SEAM = {"aegis/journal/disk.py"}
-PACKAGES = ("journal", "terminals", "inboxes", "workspaces")
+PACKAGES = ("journal", "processes", "terminals", "inboxes", "workspaces")
 
 PAST_IT = {
-    "aegis/terminals/foreground.py": "/proc",
-    "aegis/terminals/process_groups.py": "/proc",
-    "aegis/terminals/os_processes.py": "/proc",
-    "aegis/terminals/pty.py": "PTYs, and the program and the directory of a shell",
-    "aegis/terminals/spawning.py": "/proc",
-    "aegis/terminals/whereabouts.py": "/proc, and directories of the user",
-    "aegis/terminals/restoring.py": "directories of the user",
-    "aegis/terminals/shells/startup.py": "start-up files: between the daemon and one shell",
-    "aegis/terminals/shells/choice.py": "start-up files",
-    "aegis/terminals/shells/zsh.py": "the FIFO by which a shell is asked about its line",
+    "aegis/processes/foreground.py": "/proc",
+    "aegis/processes/process_groups.py": "/proc",
+    "aegis/processes/os_processes.py": "/proc",
+    "aegis/processes/pty.py": "PTYs, and the program and the directory of a shell",
+    "aegis/terminals/directory/spawning.py": "/proc",
+    "aegis/processes/whereabouts.py": "/proc, and directories of the user",
+    "aegis/terminals/directory/restoring.py": "directories of the user",
+    "aegis/terminals/hooks/startup.py": "start-up files: between the daemon and one shell",
+    "aegis/terminals/hooks/choice.py": "start-up files",
+    "aegis/terminals/hooks/zsh.py": "the FIFO by which a shell is asked about its line",
 }
 """Who calls the system about files, and what about. None of it is durable state."""
 

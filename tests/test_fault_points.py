@@ -19,14 +19,14 @@ import pytest
 import actors
 import aegis
 from actors.faults import FaultPoint, FaultTable, Plan
-from aegis.chaos.exhaustive import Exploration
-from aegis.chaos.histories import script as s
-from aegis.chaos.histories.drawing import POINTS as STRUCK_BY_RING_2
-from aegis.chaos.histories.drawing import make_script
-from aegis.chaos.histories.playing import play
-from aegis.chaos.histories.trouble import TroubledPlan
-from aegis.chaos.strikes import Kind, Strike
 from aegis.lifetime import FAULT_TABLES
+from tests.chaos.exhaustive import Exploration
+from tests.chaos.histories import script as s
+from tests.chaos.histories.drawing import POINTS as STRUCK_BY_RING_2
+from tests.chaos.histories.drawing import make_script
+from tests.chaos.histories.playing import play
+from tests.chaos.histories.trouble import TroubledPlan
+from tests.chaos.strikes import Kind, Strike
 from tests.faults.terminals import StartRunFinish
 from tests.faults.test_exhaustive import SCENARIOS
 

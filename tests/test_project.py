@@ -148,7 +148,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.real
 def test_the_wheel_holds_the_packages_with_their_types_and_the_hooks(wheel: list[str]) -> None:
     hooks = {
-        f"aegis/terminals/shells/{name}" for name in ("bash.sh", "fish.fish", "mark.sh", "posix.sh")
+        f"aegis/terminals/hooks/{name}" for name in ("bash.sh", "fish.fish", "mark.sh", "posix.sh")
     }
     wanted = {"actors/py.typed", "aegis/py.typed"} | hooks
     assert wanted <= set(wheel)

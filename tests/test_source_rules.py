@@ -14,7 +14,7 @@ pytestmark = pytest.mark.one_python
 ROOT = Path(__file__).resolve().parents[1]
 
 ONLY_IN = {
-    "threading.Thread": {"actors/slow_steps.py", "aegis/chaos/real/campaign.py"},
+    "threading.Thread": {"actors/slow_steps.py"},
     "threading.Timer": set[str](),
     "trio.lowlevel.start_thread_soon": {"aegis/journal/sync_threads.py"},
     "trio.lowlevel.spawn_system_task": set[str](),
@@ -22,10 +22,10 @@ ONLY_IN = {
         "actors/faults.py",
         "aegis/client/blocking/session.py",  # has no loop to block
         "aegis/process.py",  # before the loop begins
-        "aegis/terminals/os_processes.py",
+        "aegis/processes/os_processes.py",
     },
     "trio._core": {"actors/simulate.py"},
-    "os.fsync": {"aegis/journal/disk.py", "aegis/state_files.py"},
+    "os.fsync": {"aegis/journal/disk.py", "aegis/state/state_files.py"},
     "os.fdatasync": {"aegis/journal/disk.py"},
 }
 """What only these files may touch: threads, tasks outside the tree, blocking, private parts."""

@@ -15,14 +15,14 @@ from actors.errors import (
     NodesNotInstalled,
     WorkerGone,
 )
-from actors.nodes.heartbeat import Beat
-from actors.nodes.joining import join
-from actors.nodes.joins import Joined
-from actors.nodes.key import NodeKey, new_key, read_key, write_key
-from actors.nodes.link import Link
+from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.joining.join import join
+from actors.nodes.joining.joins import Joined
+from actors.nodes.joining.key import NodeKey, new_key, read_key, write_key
+from actors.nodes.links.link import Link
 from actors.nodes.runtime import NodeRuntime, open_runtime
-from actors.nodes.worker import Worker, WorkerSpec
-from actors.nodes.worker_end import EndKind, WorkerEnd
+from actors.nodes.workers.worker import Worker, WorkerSpec
+from actors.nodes.workers.worker_end import EndKind, WorkerEnd
 
 __all__ = [
     # opening

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.errors import MisuseError
-from actors.nodes import packets as p
+from actors.nodes.links import packets as p
 from actors.nodes.remote_place import RemotePlace
 from actors.ref import Ref
 from actors.system import System

@@ -31,16 +31,16 @@ from actors.errors import (
     Unreachable,
     root_cause,
 )
-from actors.nodes import packets as p
+from actors.nodes.links import packets as p
+from actors.nodes.links.outbox import Outbox
+from actors.nodes.links.parcels import Splitter, pieces
+from actors.nodes.links.vocabulary import Vocabulary
+from actors.nodes.links.waiting_line import WaitingLines
 from actors.nodes.mirror import Mirror
 from actors.nodes.names import Exports, Names
-from actors.nodes.outbox import Outbox
 from actors.nodes.owed_reply import OwedReply
-from actors.nodes.parcels import Splitter, pieces
 from actors.nodes.peer_watcher import PeerWatcher
 from actors.nodes.remote_place import RemotePlace
-from actors.nodes.vocabulary import Vocabulary
-from actors.nodes.waiting_line import WaitingLines
 from actors.place import Place
 from actors.reply import Reply
 from actors.system import System

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.cell import Down
-from actors.nodes import packets as p
+from actors.nodes.links import packets as p
 from actors.place import Place
 
 

@@ -19,8 +19,8 @@ from actors.nodes.compat.root import (
     open_root,
     remembered,
 )
-from actors.nodes.joins import Joined, Joins
-from actors.nodes.key import NodeKey, new_key
+from actors.nodes.joining.joins import Joined, Joins
+from actors.nodes.joining.key import NodeKey, new_key
 
 
 class Running(Protocol):

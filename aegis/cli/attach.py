@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from aegis.cli.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
-from aegis.cli.failing import UsageError
+from aegis.cli.grammar.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
+from aegis.cli.grammar.verb import Daemon, argument, flag, live_verb, option
 from aegis.cli.importing import many_imports
-from aegis.cli.verb import Daemon, argument, flag, live_verb, option
+from aegis.cli.printing.failing import UsageError
 from aegis.path_text import text_of_path
 
 _COOKIE = "AEGIS_TERMINAL"

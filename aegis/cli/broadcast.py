@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aegis.cli.failing import UsageError
-from aegis.cli.show import escaped_line, print_lines, record_block, say
-from aegis.cli.verb import SECONDS, Daemon, argument, option, verb
-from aegis.cli.words import command_text, in_verbs
+from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, verb
+from aegis.cli.grammar.words import command_text, in_verbs
+from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.show import escaped_line, print_lines, record_block, say
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

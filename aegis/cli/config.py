@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from aegis.cli.clicked import DIRECTORY, here, json_option, root_before
-from aegis.cli.show import escaped_line, print_json, print_lines, say, table
-from aegis.root import CONFIG_NAME, find_root
+from aegis.cli.grammar.clicked import DIRECTORY, here, json_option, root_before
+from aegis.cli.printing.show import escaped_line, print_json, print_lines, say, table
+from aegis.state.root import CONFIG_NAME, find_root
 
 BAD_CONFIGURATION = 2
 """What a verb exits with that cannot use the configuration."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import select
 
-from aegis.cli.show import cell, duration, print_lines, table, tree_rows
-from aegis.cli.verb import Daemon, flag, verb
+from aegis.cli.grammar.verb import Daemon, flag, verb
+from aegis.cli.printing.show import cell, duration, print_lines, table, tree_rows
 from aegis.client.line import ClientError, NoDaemon
 
 # A type checker takes this for true.

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from aegis.cli.clicked import here, json_option, root_before, root_option
-from aegis.cli.show import escaped_line, print_json, print_lines, say
-from aegis.root import State, find_root
+from aegis.cli.grammar.clicked import here, json_option, root_before, root_option
+from aegis.cli.printing.show import escaped_line, print_json, print_lines, say
+from aegis.state.root import State, find_root
 
 
 @click.command()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aegis.cli.show import escaped, escaped_line, print_lines, say
-from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.printing.show import escaped, escaped_line, print_lines, say
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
 """``aegis-actors``: the entry point, which takes the short way where there is one.
 
 An everyday command line is read and carried out with little of the standard library. Everything
-else, such as help, completion and wrong usage, goes through click (``aegis.cli.program``).
+else, such as help, completion and wrong usage, goes through click (``aegis.cli.grammar.program``).
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 130 interrupted; ``term run`` has its own.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import sys
 
-from aegis.cli import standard_streams
-from aegis.cli.failing import PROGRAM, exit_code
-from aegis.cli.parsing import read_line
+from aegis.cli.grammar.parsing import read_line
+from aegis.cli.printing import standard_streams
+from aegis.cli.printing.failing import PROGRAM, exit_code
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def main() -> NoReturn:
     line = None if COMPLETING in os.environ else read_line(sys.argv[1:])
     if line is None:
         # Imported last: click takes longer than all the rest.
-        from aegis.cli.program import cli
+        from aegis.cli.grammar.program import cli
 
         cli.main()
     path = " ".join((PROGRAM, *line.words))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.clicked import here, root_before, root_option
+from aegis.cli.grammar.clicked import here, root_before, root_option
 from aegis.client.bridge import carry
-from aegis.root import find_root
+from aegis.state.root import find_root
 
 
 @click.command()

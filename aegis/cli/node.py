@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.addresses import where_to_join
-from aegis.cli.clicked import DIRECTORY, here, root_before
-from aegis.cli.commands import command_of
-from aegis.cli.show import cell, escaped_line, print_lines, say
-from aegis.cli.verb import Daemon, argument, verb
+from aegis.cli.grammar.addresses import where_to_join
+from aegis.cli.grammar.clicked import DIRECTORY, here, root_before
+from aegis.cli.grammar.commands import command_of
+from aegis.cli.grammar.verb import Daemon, argument, verb
+from aegis.cli.printing.show import cell, escaped_line, print_lines, say
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name
-from aegis.root import State, find_root
 from aegis.settings import JoinSettings, NodesAddress
+from aegis.state.root import State, find_root
 
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 

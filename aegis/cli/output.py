@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.failing import UsageError, report_error
-from aegis.cli.show import (
+from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, argument, flag, option, verb
+from aegis.cli.printing.failing import UsageError, report_error
+from aegis.cli.printing.show import (
     EXIT_UNKNOWN,
     escaped,
     escaped_line,
@@ -15,7 +16,6 @@ from aegis.cli.show import (
     record_block,
     say,
 )
-from aegis.cli.verb import SECONDS, WHOLE, Daemon, argument, flag, option, verb
 from aegis.client.line import CommandFailed, LineClient
 
 # A type checker takes this for true.

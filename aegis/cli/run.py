@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aegis.cli.failing import UsageError, report_error
-from aegis.cli.run_end import exit_code
-from aegis.cli.run_shown import LONGEST_S, ShownRun
-from aegis.cli.show import EXIT_UNKNOWN, print_json
-from aegis.cli.verb import SECONDS, Daemon, argument, option, verb
-from aegis.cli.words import command_text
+from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, verb
+from aegis.cli.grammar.words import command_text
+from aegis.cli.printing.failing import UsageError, report_error
+from aegis.cli.printing.run_end import exit_code
+from aegis.cli.printing.run_shown import LONGEST_S, ShownRun
+from aegis.cli.printing.show import EXIT_UNKNOWN, print_json
 from aegis.client.line import ClientError
 
 # A type checker takes this for true.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aegis.cli.show import escaped_line, print_lines, say
-from aegis.cli.verb import Daemon, argument, verb
+from aegis.cli.grammar.verb import Daemon, argument, verb
+from aegis.cli.printing.show import escaped_line, print_lines, say
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.failing import UsageError
-from aegis.cli.keys import keys_of
-from aegis.cli.show import cell, escaped, print_lines, say, table
-from aegis.cli.verb import SECONDS, WHOLE, Daemon, Group, argument, as_text, flag, option, verb
+from aegis.cli.grammar.keys import keys_of
+from aegis.cli.grammar.verb import (
+    SECONDS,
+    WHOLE,
+    Daemon,
+    Group,
+    argument,
+    as_text,
+    flag,
+    option,
+    verb,
+)
+from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.show import cell, escaped, print_lines, say, table
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

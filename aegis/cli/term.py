@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from aegis.cli.failing import UsageError
-from aegis.cli.keys import keys_of
-from aegis.cli.show import (
+from aegis.cli.grammar.keys import keys_of
+from aegis.cli.grammar.verb import (
+    WHOLE,
+    Daemon,
+    Group,
+    argument,
+    as_text,
+    flag,
+    from_here,
+    option,
+    verb,
+)
+from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.show import (
     cell,
     print_lines,
     record_block,
@@ -12,7 +23,6 @@ from aegis.cli.show import (
     shown_state,
     table,
 )
-from aegis.cli.verb import WHOLE, Daemon, Group, argument, as_text, flag, from_here, option, verb
 from aegis.protocol.naming import LOCAL_NODE
 
 # A type checker takes this for true.

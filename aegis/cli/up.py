@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from aegis.cli.addresses import where_nodes_come_in
-from aegis.cli.clicked import DIRECTORY, here, root_before
-from aegis.cli.commands import WholeRange
 from aegis.cli.config import refuse
+from aegis.cli.grammar.addresses import where_nodes_come_in
+from aegis.cli.grammar.clicked import DIRECTORY, here, root_before
+from aegis.cli.grammar.commands import WholeRange
 from aegis.cli.importing import many_imports
-from aegis.root import CONFIG_NAME, find_root
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
+from aegis.state.root import CONFIG_NAME, find_root
 
 _PORT_HELP = f"Port; 0: a free one. Default: the one used last here, else {DEFAULT_PORT}."
 _PORTS = WholeRange(0, 65_535)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from aegis.cli.failing import UsageError, report_error
-from aegis.cli.show import (
+from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, from_here, option, verb
+from aegis.cli.grammar.words import command_text
+from aegis.cli.printing.failing import UsageError, report_error
+from aegis.cli.printing.show import (
     EXIT_UNKNOWN,
     cell,
     escaped,
@@ -15,8 +17,6 @@ from aegis.cli.show import (
     say,
     table,
 )
-from aegis.cli.verb import SECONDS, Daemon, Group, argument, flag, from_here, option, verb
-from aegis.cli.words import command_text
 from aegis.client.line import ClientError
 
 # A type checker takes this for true.

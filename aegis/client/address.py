@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from aegis.client.errors import ClientError, NoDaemon
 from aegis.path_text import text_of_path
-from aegis.root import BadEndpoint, Endpoint, State, find_root, how_to_start, read_endpoint
+from aegis.state.root import BadEndpoint, Endpoint, State, find_root, how_to_start, read_endpoint
 
 WEBSOCKET_PATH = "/ws"
 SESSION_PATH = "/mcp/s/"

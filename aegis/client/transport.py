@@ -17,7 +17,7 @@ from trio_websocket import (
 
 from aegis.client.address import WEBSOCKET_PATH, Address, Local, Remote
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
-from aegis.root import how_to_start
+from aegis.state.root import how_to_start
 
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536

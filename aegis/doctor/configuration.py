@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aegis.configuration.file import read_configuration, warnings_of
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, State
 
 SUBJECT = "configuration"
 REMEDY = "mend it, then: aegis-actors config check"

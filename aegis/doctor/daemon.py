@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aegis.client.line import ClientError, NoDaemon, connect
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.root import State
+from aegis.state.root import State
 
 LOCKS = Path("/proc/locks")
 

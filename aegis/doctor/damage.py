@@ -13,7 +13,7 @@ from aegis.errors import AegisError
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import DamagedLine, decode_line
 from aegis.journal.note import Note
-from aegis.root import State
+from aegis.state.root import State
 
 META, IN_FLIGHT, SUBSCRIBERS = "meta.json", "in_flight.json", "subscribers.json"
 

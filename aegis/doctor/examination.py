@@ -24,7 +24,7 @@ from aegis.doctor.shells import examine_shells
 from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
 from aegis.process import hold_root
-from aegis.root import State
+from aegis.state.root import State
 
 
 def examine(state: State) -> Iterator[Finding]:

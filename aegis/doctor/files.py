@@ -9,9 +9,9 @@ from pathlib import Path
 
 from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.process import STATE_VERSION
-from aegis.root import State
-from aegis.servers.auth import decode
-from aegis.state_files import read_safely
+from aegis.servers.access.auth import decode
+from aegis.state.root import State
+from aegis.state.state_files import read_safely
 
 ASIDE = "aside"
 """Where ``--repair`` puts what it takes away, below the state's directory."""

@@ -15,10 +15,10 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import MAX_LINE_BYTES, Damaged, Line, scan
 from aegis.journal.opening import open_ledger
 from aegis.names import shorten
-from aegis.registry import RegistryError
-from aegis.root import State, UntrustedState, open_seals
-from aegis.sealing import Seal, Seals
-from aegis.state_files import open_safely
+from aegis.state.registry import RegistryError
+from aegis.state.root import State, UntrustedState, open_seals
+from aegis.state.sealing import Seal, Seals
+from aegis.state.state_files import open_safely
 from aegis.terminals.record import record_in
 
 CHUNK_BYTES = 1 << 20

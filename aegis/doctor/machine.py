@@ -22,7 +22,7 @@ from aegis.doctor.machine_rules import (
     judge_space,
     judge_watches,
 )
-from aegis.root import State
+from aegis.state.root import State
 
 DISTRIBUTION = "aegis-actors"
 WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")

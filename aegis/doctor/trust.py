@@ -8,9 +8,9 @@ from aegis.configuration.file import programs_of, read_configuration
 from aegis.configuration.problems import BadConfiguration
 from aegis.doctor.finding import Finding, ok, problem
 from aegis.errors import StartupError
-from aegis.registry import RegistryError
-from aegis.root import CONFIG_NAME, State, UntrustedState, open_seals
-from aegis.state_files import UnsafeFile
+from aegis.state.registry import RegistryError
+from aegis.state.root import CONFIG_NAME, State, UntrustedState, open_seals
+from aegis.state.state_files import UnsafeFile
 from aegis.trust import NamedPrograms, examine, forged_files, shown
 
 SUBJECT = "trust"

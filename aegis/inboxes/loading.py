@@ -19,7 +19,7 @@ from aegis.journal.disk import Disk, read_blocks, read_exactly, storage_error
 from aegis.journal.ledger import Damaged, Line, Piece, judge, pieces_backward, scan
 from aegis.journal.opening import MAX_REPORTED
 from aegis.protocol.inboxes import Message
-from aegis.sealing import Seal
+from aegis.state.sealing import Seal
 
 MAX_SHOWN_BYTES = 16 * 1024 * 1024
 """How many bytes of lines the newest messages take at most."""

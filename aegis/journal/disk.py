@@ -18,8 +18,8 @@ from typing import Protocol
 from aegis.errors import StorageError
 from aegis.journal.ledger import BLOCK_BYTES
 from aegis.path_text import text_of_path
-from aegis.sealing import Seal, Seals
-from aegis.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
+from aegis.state.sealing import Seal, Seals
+from aegis.state.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
 
 APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 """Flags of a file that grows at its end only, made if it is missing."""

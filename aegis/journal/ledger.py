@@ -6,8 +6,8 @@ A line is the object's own fields, compact and in UTF-8, then ``crc``: the CRC-3
 bytes of the line before it, as eight lowercase hexadecimal digits. So ``jq`` reads a ledger as it
 is, and no changed, missing or added byte goes unseen. A line is whole only with its newline.
 
-On the disk of a daemon a field ``mac`` stands before ``crc``: the code (``aegis.sealing``) of all
-bytes before it. A line without it, or with another one, was not written by this state's daemon.
+On the disk of a daemon a field ``mac`` stands before ``crc``: the code (``sealing``) of all bytes
+before it. A line without it, or with another one, was not written by this state's daemon.
 
 What follows the last newline is the torn tail: an append that a crash cut short. A line that ends
 with a newline and does not check is damaged. Both are data here; nothing in this file knows what
@@ -24,7 +24,7 @@ from typing import Any
 
 import attrs
 
-from aegis.sealing import MAC_CHARS, MAC_KEY, Seal
+from aegis.state.sealing import MAC_CHARS, MAC_KEY, Seal
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line, newline included: a command of a million characters, each escaped, fits."""

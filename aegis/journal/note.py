@@ -42,7 +42,7 @@ from aegis.journal.ledger import (
     encode_line,
     seal_line,
 )
-from aegis.sealing import Seal
+from aegis.state.sealing import Seal
 
 SLOT_BYTES = 4096
 _EMPTY = b"\n".rjust(SLOT_BYTES)

@@ -31,7 +31,7 @@ from aegis.journal.ledger import (
     scan,
 )
 from aegis.journal.opening import MAX_REPORTED
-from aegis.sealing import Seal
+from aegis.state.sealing import Seal
 
 MAX_READ_BYTES = 16 * 1024 * 1024
 """How many bytes of lines one read returns at most, unless told otherwise."""

@@ -12,8 +12,8 @@ import trio
 
 from actors import Actor, Ref, Request
 from actors.errors import LinkLost
-from actors.nodes.joins import Joined
-from actors.nodes.link import Link
+from actors.nodes.joining.joins import Joined
+from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis.clock import utc_now
 from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes

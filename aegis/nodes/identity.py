@@ -7,8 +7,8 @@ import secrets
 
 from aegis.errors import StartupError
 from aegis.journal.disk import Disk, read_file, replace_file
-from aegis.root import State
-from aegis.sealing import opened_text, sealed_text
+from aegis.state.root import State
+from aegis.state.sealing import opened_text, sealed_text
 
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 

@@ -15,9 +15,9 @@ import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
 from actors.nodes.compat.loading import load
-from actors.nodes.hosted_system import begin_peer_above
-from actors.nodes.key import NodeKey
+from actors.nodes.joining.key import NodeKey
 from actors.nodes.peer import Peer
+from actors.nodes.workers.hosted_system import begin_peer_above
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.launching import forget_launcher
@@ -47,10 +47,10 @@ from aegis.process import (
     let_shells_heed_signals,
     raise_descriptor_limit,
 )
-from aegis.root import State
+from aegis.processes.os_processes import OsProcessHost
 from aegis.settings import JoinSettings
-from aegis.terminals.directory import TerminalDirectory
-from aegis.terminals.os_processes import OsProcessHost
+from aegis.state.root import State
+from aegis.terminals.directory.directory import TerminalDirectory
 
 log = structlog.get_logger("aegis")
 

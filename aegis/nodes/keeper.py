@@ -11,8 +11,8 @@ import trio
 from actors import Actor, ActorStopped, AskError, ChildSpec, Reply, StartFailed, describe
 from actors.errors import CodecError
 from actors.nodes import NodeRuntime
-from actors.nodes.joins import Joined
-from actors.nodes.worker_node import DescribeWorker
+from actors.nodes.joining.joins import Joined
+from actors.nodes.workers.worker_node import DescribeWorker
 from aegis import __version__
 from aegis.errors import AegisError
 from aegis.names import shorten
@@ -20,8 +20,8 @@ from aegis.nodes.hello import decode_hello, why_refused
 from aegis.nodes.host_link import Arrivals, DescribeHost, HostLink
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name, name_key
 from aegis.protocol.nodes import ListNodes, NodeForgotten, NodeList, NodeStatus
-from aegis.terminals.hosting import SUPERVISOR
-from aegis.terminals.placed_subtrees import WORKERS
+from aegis.terminals.directory.hosting import SUPERVISOR
+from aegis.terminals.directory.placed_subtrees import WORKERS
 
 log = structlog.get_logger("aegis.nodes")
 

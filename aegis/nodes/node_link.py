@@ -10,9 +10,9 @@ import trio
 
 from actors import Actor
 from actors.errors import NodeError
-from actors.nodes.joining import join
-from actors.nodes.key import NodeKey
-from actors.nodes.link import Link
+from actors.nodes.joining.join import join
+from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis import __version__
 from aegis.nodes.hello import Hello, encode_hello

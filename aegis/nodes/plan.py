@@ -10,7 +10,7 @@ import attrs
 
 from actors import Backoff, ChildSpec, SupervisorSpec
 from actors.nodes import NodeRuntime, open_runtime
-from actors.nodes.worker_node import WorkerNode
+from actors.nodes.workers.worker_node import WorkerNode
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
 from aegis.nodes.keeper import NodeKeeper
@@ -18,8 +18,8 @@ from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
 from aegis.nodes.worker import WorkerSettings, worker_spec
 from aegis.path_text import text_of_path
-from aegis.root import State
 from aegis.settings import DaemonSettings
+from aegis.state.root import State
 
 WORKER_RESTARTS = 60
 """So many crashes of workers within ``WORKER_PERIOD_S`` and the daemon gives up.

@@ -7,13 +7,14 @@ from typing import Any, get_args
 
 import attrs
 
-from actors.nodes.vocabulary import Vocabulary
+from actors.nodes.links.vocabulary import Vocabulary
 from aegis import errors
 from aegis.errors import AegisError
 from aegis.protocol import control, feeds, inboxes, nodes, resources, screens, streams
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
-from aegis.terminals import hosting, messages
+from aegis.terminals import messages
+from aegis.terminals.directory import hosting
 
 TO_TERMINALS = (
     api.RunCommand,

@@ -12,7 +12,7 @@ import trio
 from actors import SupervisorSpec
 from actors.codec import structure, unstructure
 from actors.nodes import Link, WorkerSpec
-from actors.nodes.hosted_system import hosted_system
+from actors.nodes.workers.hosted_system import hosted_system
 from aegis.errors import StartupError
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
@@ -26,13 +26,13 @@ from aegis.process import (
     let_shells_heed_signals,
     raise_descriptor_limit,
 )
-from aegis.registry import RegistryError
-from aegis.root import State, UntrustedState, open_seals
-from aegis.state_files import Guard
-from aegis.terminals.environment import COOKIE
-from aegis.terminals.hosting import host_tree
-from aegis.terminals.os_processes import OsProcessHost
-from aegis.terminals.placed_subtrees import WORKERS
+from aegis.processes.environment import COOKIE
+from aegis.processes.os_processes import OsProcessHost
+from aegis.state.registry import RegistryError
+from aegis.state.root import State, UntrustedState, open_seals
+from aegis.state.state_files import Guard
+from aegis.terminals.directory.hosting import host_tree
+from aegis.terminals.directory.placed_subtrees import WORKERS
 
 
 @attrs.frozen(kw_only=True)

@@ -36,8 +36,8 @@ from aegis.protocol.streams import (
     Opened,
     RequestId,
 )
+from aegis.servers.access.json_bounds import MAX_KEYS, has_too_many_keys, read_json
 from aegis.servers.calls import Failure
-from aegis.servers.json_bounds import MAX_KEYS, has_too_many_keys, read_json
 from aegis.servers.json_text import json_text
 
 PROTOCOL_VERSION = 1

@@ -16,19 +16,19 @@ from actors import Actor
 from aegis.errors import StartupError
 from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import CommandItem, TerminalItem
-from aegis.servers.admission import allowed_hosts
-from aegis.servers.auth import Keys
-from aegis.servers.conversation import Desk
-from aegis.servers.crowd import MAX_CONNECTIONS, Crowd, Limits
-from aegis.servers.gateway import Routes, serve_gateway
-from aegis.servers.happenings import Happenings
-from aegis.servers.http import HttpApp
-from aegis.servers.late_mcp import LateMcp
-from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
-from aegis.servers.sources import Sources
+from aegis.servers.access.admission import allowed_hosts
+from aegis.servers.access.auth import Keys
+from aegis.servers.gateway.crowd import MAX_CONNECTIONS, Crowd, Limits
+from aegis.servers.gateway.gateway import Routes, serve_gateway
+from aegis.servers.gateway.http import HttpApp
+from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.mcp.late import LateMcp
+from aegis.servers.streams.happenings import Happenings
+from aegis.servers.streams.sources import Sources
 from aegis.servers.switchboard import Switchboard, connection_spec
-from aegis.servers.unix import serve_unix
-from aegis.servers.websocket import serve_websocket
+from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.unix import serve_unix
+from aegis.servers.wires.websocket import serve_websocket
 
 log = structlog.get_logger("aegis.servers")
 

@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
+from aegis.processes.capture import CapturedOutput
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import (
@@ -22,7 +23,6 @@ from aegis.protocol.terminals import (
     TerminalInfo,
     Typing,
 )
-from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 
 WhyEnded = Literal["closed", "killed_by_restart"]

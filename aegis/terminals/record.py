@@ -11,11 +11,11 @@ from actors.codec import structure
 from actors.errors import CodecError
 from aegis.journal.ledger import encode_line
 from aegis.path_text import text_of_path
+from aegis.processes.capture import CapturedOutput
 from aegis.protocol.terminals import CommandRecord, End, NeedsInput
-from aegis.terminals.capture import CapturedOutput
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import CommandStarted
-from aegis.terminals.shells.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
+from aegis.terminals.typed import LOST, NOT_ENDED, NOT_SAID, SHELL_ENDED
 
 _UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": LOST}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
 from aegis.names import shorten
+from aegis.processes.line_length import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
-from aegis.terminals.line_length import MAX_LINE_BYTES
 from aegis.terminals.record import InFlight
 
 SPAWN_ANEW = "close it and spawn it anew"

@@ -21,13 +21,13 @@ from aegis.directories import find_directory
 from aegis.errors import AegisError, Busy, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.path_text import text_of_path
+from aegis.processes.process_host import ProcessHost
+from aegis.processes.process_scan import ProcessScan
 from aegis.protocol import terminals
 from aegis.protocol import workspaces as api
 from aegis.protocol.control import SignalTerminal
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import ReadOutput
-from aegis.terminals.process_host import ProcessHost
-from aegis.terminals.process_scan import ProcessScan
 from aegis.workspaces.execution import Execution, cookie_of_execution
 from aegis.workspaces.rules import Workspace
 from aegis.workspaces.store import WorkspaceStore

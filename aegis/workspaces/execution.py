@@ -12,11 +12,11 @@ import trio
 
 from aegis.errors import Unavailable
 from aegis.path_text import path_of_text
+from aegis.processes.capture import OutputCapture
+from aegis.processes.environment import shell_environment
+from aegis.processes.process_scan import ProcessScan
+from aegis.processes.reaper import HASTY_ROUNDS, end_processes
 from aegis.protocol.workspaces import ExecResult
-from aegis.terminals.capture import OutputCapture
-from aegis.terminals.environment import shell_environment
-from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.reaper import HASTY_ROUNDS, end_processes
 
 DRAIN_S = 0.2
 """How long output is still read when the command has ended but what it started holds the pipes."""

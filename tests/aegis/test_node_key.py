@@ -11,7 +11,7 @@ import pytest
 from actors.nodes import BadNodeKey, NodeKey
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key, read_node_key
-from aegis.root import State
+from aegis.state.root import State
 
 
 def test_a_key_is_made_once_for_its_user_alone_and_stays(tmp_path: Path) -> None:

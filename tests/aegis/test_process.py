@@ -18,7 +18,7 @@ from aegis.process import (
     remember_port,
     remembered_port,
 )
-from aegis.root import State, make_directory
+from aegis.state.root import State, make_directory
 
 
 @pytest.fixture(autouse=True)

@@ -13,19 +13,19 @@ from pathlib import Path
 import attrs
 import pytest
 
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.disk_model import Image, cached_image
-from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
-from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.errors import StartupError
 from aegis.journal.disk import replace_file
 from aegis.lifetime import sync_state
 from aegis.process import hold_root
-from aegis.root import State
+from aegis.state.root import State
+from aegis.terminals.directory.purging import delete, delete_left_over, take_name
+from aegis.terminals.directory.restoring import restored_settings
 from aegis.terminals.meta import load_settings, save_settings
-from aegis.terminals.purging import delete, delete_left_over, take_name
-from aegis.terminals.restoring import restored_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.faults.names import SETTINGS
 
 STATE = State(Path("/project"))

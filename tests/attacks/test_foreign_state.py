@@ -23,9 +23,9 @@ from aegis.client.line import ClientError
 from aegis.errors import StartupError
 from aegis.journal.ledger import decode_line, encode_line
 from aegis.process import hold_root
-from aegis.registry import ID_FILE
-from aegis.root import State
-from aegis.terminals.shells import zsh
+from aegis.state.registry import ID_FILE
+from aegis.state.root import State
+from aegis.terminals.hooks import zsh
 from aegis.trust import LINE_FIFO
 from tests.e2e.conftest import needs_zsh
 from tests.e2e.harness import DaemonProcess

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.servers import auth
+from aegis.servers.access import auth
 from tests.attacks.raw import bearer, frame, mcp, opened_session, session_path, tcp
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 

@@ -25,10 +25,10 @@ from actors import ChildSpec, SupervisorSpec, open_system
 from aegis.journal.flusher import MAX_THREADS, Flusher
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
-from aegis.terminals.front import Front, FrontMessage
+from aegis.terminals.front.writer import LedgerWriter
+from aegis.terminals.front_port import Front, FrontMessage
 from aegis.terminals.record import record_line
 from aegis.terminals.settings import TerminalFiles
-from aegis.terminals.writer import LedgerWriter
 from tests.aegis.terminals.samples import RECORD
 from tests.bench.table import Row, print_rows
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import trio
 
-from aegis.terminals.pty import open_pty_process
-from aegis.terminals.shells import bash
+from aegis.processes.pty import open_pty_process
+from aegis.terminals.hooks import bash
 from tests.bench.table import Row, print_rows
 from tests.e2e.harness import DaemonProcess
 

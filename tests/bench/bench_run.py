@@ -27,12 +27,12 @@ from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
 from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import encode_line
+from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.pty import PtyProcess, open_pty_process
 from aegis.protocol.terminals import RunCommand, SpawnTerminal
-from aegis.terminals.directory import TerminalDirectory
-from aegis.terminals.os_processes import OsProcessHost
-from aegis.terminals.pty import PtyProcess, open_pty_process
-from aegis.terminals.shells import bash
-from aegis.terminals.submission import encode_submission
+from aegis.terminals.directory.directory import TerminalDirectory
+from aegis.terminals.hooks import bash
+from aegis.terminals.hooks.submission import encode_submission
 from tests.bench.table import Row, print_rows
 
 ROUNDS = 400

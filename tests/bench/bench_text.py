@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from aegis.terminals.capture import OutputCapture
-from aegis.terminals.osc133 import MarkParser
-from aegis.terminals.queries import SequenceScanner
+from aegis.processes.capture import OutputCapture
+from aegis.terminals.parse.osc133 import MarkParser
+from aegis.terminals.parse.queries import SequenceScanner
 from aegis.terminals.screen.alternate import AlternateWatch
 from tests.bench.table import Row, print_rows
 
@@ -21,7 +21,7 @@ TOTAL_BYTES = 16_000_000
 HOSTILE_BYTES = 1_000_000
 
 COLOURED = (
-    b"\x1b[32mPASSED\x1b[0m tests/aegis/terminals/test_text.py::test_\x1b[1mone\x1b[0m "
+    b"\x1b[32mPASSED\x1b[0m tests/aegis/processes/test_text.py::test_\x1b[1mone\x1b[0m "
     b"\x1b[36m[ 42%]\x1b[0m\r\n"
 )
 GREP = b"\x1b[35m\x1b[Ksrc/main.c\x1b[m\x1b[K:12:int \x1b[01;31m\x1b[Kmain\x1b[m\x1b[K(void)\r\n"

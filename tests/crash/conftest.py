@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from aegis.chaos.real.campaign import Campaign
-from aegis.chaos.real.deaths import Death, Numbers, Part, deaths
-from aegis.chaos.real.scratch import free_port
-from aegis.chaos.real.table import PROPERTY, table
-from aegis.chaos.real.tracing import reason_not_to_trace
+from tests.chaos.real.campaign import Campaign
+from tests.chaos.real.deaths import Death, Numbers, Part, deaths
+from tests.chaos.real.scratch import free_port
+from tests.chaos.real.table import PROPERTY, table
+from tests.chaos.real.tracing import reason_not_to_trace
 from tests.e2e.conftest import gate, new_gate, own_daemon
 
 __all__ = ["gate", "new_gate", "own_daemon"]

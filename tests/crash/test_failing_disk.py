@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aegis.chaos.real.deaths import Failing
-from aegis.chaos.real.tracing import reason_not_to_trace, tracer_of
+from tests.chaos.real.deaths import Failing
+from tests.chaos.real.tracing import reason_not_to_trace, tracer_of
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.chaos.real.processes import processes_of
+from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate, Pending
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from aegis.chaos.checking.checker import Violation, violations
-from aegis.chaos.real.campaign import Campaign
-from aegis.chaos.real.deaths import Death
-from aegis.chaos.real.table import PROPERTY, figures
+from tests.chaos.checking.checker import Violation, violations
+from tests.chaos.real.campaign import Campaign
+from tests.chaos.real.deaths import Death
+from tests.chaos.real.table import PROPERTY, figures
 
 pytestmark = [
     pytest.mark.real,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aegis.chaos.real.deaths import POINTS
-from aegis.chaos.real.processes import processes_of
 from aegis.client.line import ConnectionLost
+from tests.chaos.real.deaths import POINTS
+from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, Wakes
 from tests.test_fault_points import ONLY_REAL
 

@@ -18,8 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
 from aegis.client.line import CommandFailed
-from aegis.root import Endpoint
-from aegis.servers.framing import LineBuffer
+from aegis.servers.wires.framing import LineBuffer
+from aegis.state.root import Endpoint
 from tests.e2e.harness import GUARD_S
 
 MAX_LINE_BYTES = 16 * 1024 * 1024

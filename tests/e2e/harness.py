@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aegis.chaos.real.processes import first_environment
-from aegis.chaos.real.scratch import ScratchDaemon, wait_readable
 from aegis.client.line import CommandFailed
 from aegis.path_text import text_of_path
-from aegis.root import open_seals
-from aegis.sealing import sealed_document
+from aegis.state.root import open_seals
+from aegis.state.sealing import sealed_document
+from tests.chaos.real.processes import first_environment
+from tests.chaos.real.scratch import ScratchDaemon, wait_readable
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aegis.chaos.real.scratch import free_port
+from tests.chaos.real.scratch import free_port
 from tests.e2e.harness import GUARD_S, DaemonProcess, processes_with
 
 

@@ -18,13 +18,13 @@ from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_sys
 from aegis import app, lifetime
 from aegis.keyring import Keyring
 from aegis.protocol import terminals as api
-from aegis.registering import claim
-from aegis.root import State
-from aegis.servers.auth import open_keys
-from aegis.servers.crowd import Crowd
+from aegis.servers.access.auth import open_keys
+from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.sockets import socket_path
 from aegis.servers.serving import Address, limits_here
-from aegis.servers.sockets import socket_path
 from aegis.settings import DaemonSettings
+from aegis.state.registering import claim
+from aegis.state.root import State
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from mcp import Client, StdioServerParameters
 
-from aegis.chaos.real.sessions import connect_mcp
+from tests.chaos.real.sessions import connect_mcp
 from tests.e2e.harness import DaemonProcess
 
 connect_mcp_to = connect_mcp

@@ -12,17 +12,17 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.chaos.checking.evidence import Evidence, Life, Told
-from aegis.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
-from aegis.chaos.real.commands import KINDS, RUN, Kind
-from aegis.chaos.real.load import McpReader, Reader, Sender, Typist, Worker, pause
-from aegis.chaos.real.notebook import Notebook, Refusal
-from aegis.chaos.real.opener import Opener
-from aegis.chaos.real.processes import processes_of
-from aegis.chaos.real.reading import life_id, read_all
-from aegis.chaos.real.scratch import GUARD_S, ScratchDaemon
-from aegis.chaos.real.watching import Comer, Watcher
 from aegis.client.line import CommandFailed, LineClient
+from tests.chaos.checking.evidence import Evidence, Life, Told
+from tests.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
+from tests.chaos.real.commands import KINDS, RUN, Kind
+from tests.chaos.real.load import McpReader, Reader, Sender, Typist, Worker, pause
+from tests.chaos.real.notebook import Notebook, Refusal
+from tests.chaos.real.opener import Opener
+from tests.chaos.real.processes import processes_of
+from tests.chaos.real.reading import life_id, read_all
+from tests.chaos.real.scratch import GUARD_S, ScratchDaemon
+from tests.chaos.real.watching import Comer, Watcher
 
 Client = Worker | Reader | Opener
 

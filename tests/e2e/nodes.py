@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aegis.chaos.real.processes import processes_of
 from aegis.client.line import CommandFailed
+from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.netns import Host
 

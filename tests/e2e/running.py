@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aegis.chaos.real.scratch import wait_readable
+from tests.chaos.real.scratch import wait_readable
 from tests.e2e.harness import GUARD_S, LiveTerminal
 
 

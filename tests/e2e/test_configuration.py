@@ -10,7 +10,7 @@ from shutil import which
 import pytest
 
 import aegis
-from aegis.root import CONFIG_NAME
+from aegis.state.root import CONFIG_NAME
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aegis import __version__
-from aegis.registering import claim
+from aegis.state.registering import claim
 from tests.e2e.harness import DaemonProcess
 
 pytestmark = pytest.mark.real

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from aegis.chaos.checking.checker import violations
-from aegis.chaos.real.table import figures
+from tests.chaos.checking.checker import violations
+from tests.chaos.real.table import figures
 from tests.crash.test_kills import told
 from tests.e2e.node_load import PM, REVIEWER, NodeLoad, Place
 from tests.e2e.nodes import Placing

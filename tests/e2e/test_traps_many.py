@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.chaos.real.processes import processes_of
+from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

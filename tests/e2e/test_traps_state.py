@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.registering import claim
+from aegis.state.registering import claim
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 
 pytestmark = pytest.mark.real

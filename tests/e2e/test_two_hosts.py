@@ -17,11 +17,11 @@ import pytest
 import trio
 
 import aegis
-from actors.nodes.key import new_key, write_key
-from aegis.chaos.checking.checker import violations
-from aegis.chaos.real.processes import processes_of
-from aegis.chaos.real.table import figures
+from actors.nodes.joining.key import new_key, write_key
 from aegis.client.streams import OutputStream
+from tests.chaos.checking.checker import violations
+from tests.chaos.real.processes import processes_of
+from tests.chaos.real.table import figures
 from tests.crash.test_kills import told
 from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
 from tests.e2e.node_load import NodeLoad, Place

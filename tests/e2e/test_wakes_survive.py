@@ -13,7 +13,7 @@ from aegis.client.line import ConnectionLost, NoDaemon
 from aegis.faults import VARIABLE
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
-from aegis.terminals.subscriptions import restored
+from aegis.terminals.wakes.subscriptions import restored
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, Wakes
 
 pytestmark = pytest.mark.real

@@ -12,7 +12,7 @@ import pytest
 import trio
 from mcp import Client
 
-from aegis.servers.resources import without_nulls
+from aegis.servers.mcp.documents import without_nulls
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.mcp_client import CONNECTIONS

@@ -22,7 +22,7 @@ from actors.codec import structure
 from aegis.errors import AegisError
 from aegis.protocol.table import BY_NAME
 from aegis.protocol.wire import command_from
-from aegis.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.root import Endpoint, State, make_directory, write_endpoint
 
 GUARD_S = 60
 

@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from aegis.protocol.streams import StreamEntry
+from aegis.servers.access.unsent import Unsent
 from aegis.servers.calls import Caller, Identity
-from aegis.servers.outlet import StreamOut
-from aegis.servers.unsent import Unsent
-from aegis.servers.wires import Binary, WireClosed
+from aegis.servers.streams.outlet import StreamOut
+from aegis.servers.wires.port import Binary, WireClosed
 
 Source = Callable[[StreamOut, Mapping[str, object]], Awaitable[str]]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from aegis.chaos.exhaustive import Effort
+from tests.chaos.exhaustive import Effort
 
 PROPERTY = "ring 1"
 """The name under which a test hands its figures on."""

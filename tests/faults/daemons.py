@@ -19,14 +19,6 @@ import trio
 
 from actors import System
 from actors.simulate import Simulation, simulate
-from aegis.chaos.checking.matching import tokens_in
-from aegis.chaos.disk_model import Image, cached_image
-from aegis.chaos.histories.tree import daemon_tree
-from aegis.chaos.reproducible import reproducible
-from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
-from aegis.chaos.simulated_flusher import SimulatedFlusher
-from aegis.chaos.simulated_host import SimulatedHost
-from aegis.chaos.simulated_processes import Machine
 from aegis.errors import NotFound
 from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
@@ -34,6 +26,14 @@ from aegis.protocol.inboxes import ReadInbox, WaitInbox
 from aegis.protocol.wire import to_plain
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
+from tests.chaos.checking.matching import tokens_in
+from tests.chaos.histories.tree import daemon_tree
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import ProcessDied, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
+from tests.chaos.machine.simulated_host import SimulatedHost
+from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.reproducible import reproducible
 
 T = TypeVar("T")
 

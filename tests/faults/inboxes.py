@@ -14,15 +14,15 @@ import trio
 
 from actors import ChildSpec, Ref, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
-from aegis.chaos.disk_model import Image
-from aegis.chaos.exhaustive import Evidence, World
-from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.inboxes.faults import INBOXES
 from aegis.inboxes.loading import load_state, newest_messages
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.journal.opening import open_ledger
 from aegis.protocol.inboxes import Deliver, Message, ReadInbox
+from tests.chaos.exhaustive import Evidence, World
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.faults.retrying import PAUSE_S, ask_until_answered, until_done
 
 INBOX = Path("/state/inboxes/pm.jsonl")

@@ -12,21 +12,21 @@ import trio
 
 from actors import ChildSpec, Down, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
-from aegis.chaos.disk_model import Image, cached_image
-from aegis.chaos.exhaustive import Evidence, World
-from aegis.chaos.simulated_disk import SimulatedDisk
-from aegis.chaos.simulated_flusher import SYNC_S
 from aegis.journal.faults import JOURNAL
 from aegis.journal.opening import open_ledger
 from aegis.journal.reader import LedgerReader
 from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.front import Front
+from aegis.terminals.front.recorder import Recorder
+from aegis.terminals.front.terminal import RETRY_APPEND_S
+from aegis.terminals.front.writer import LedgerWriter
+from aegis.terminals.front_port import Front
 from aegis.terminals.messages import AppendFailed, RecordAppended, RetryAppends
-from aegis.terminals.recorder import Recorder
 from aegis.terminals.settings import TerminalFiles
-from aegis.terminals.terminal import RETRY_APPEND_S
-from aegis.terminals.writer import LedgerWriter
 from tests.aegis.terminals.samples import RECORD
+from tests.chaos.exhaustive import Evidence, World
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SYNC_S
 from tests.faults.retrying import until_done
 
 FILES = TerminalFiles(Path("/state/terminals/build"))

@@ -13,22 +13,22 @@ import trio.testing
 
 from actors import Actor, ChildSpec, Ref, Request, SupervisorSpec
 from actors.faults import RUNTIME, FaultTable
-from aegis.chaos.disk_model import Image
-from aegis.chaos.exhaustive import Evidence, World
-from aegis.chaos.simulated_disk import SimulatedDisk
-from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.inboxes.router import InboxRouter
 from aegis.journal.faults import JOURNAL
 from aegis.journal.note import Note
 from aegis.protocol.terminals import Subscribe, Unsubscribe
+from aegis.terminals.directory.workspace import Workspace
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.history import History
 from aegis.terminals.settings import TerminalSettings
-from aegis.terminals.subscriptions import restored
-from aegis.terminals.wakes import Wakes
-from aegis.terminals.workspace import Workspace
+from aegis.terminals.wakes.subscriptions import restored
+from aegis.terminals.wakes.wakes import Wakes
 from aegis.workspaces.rules import Workspaces
 from aegis.workspaces.store import WorkspaceStore
+from tests.chaos.exhaustive import Evidence, World
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.faults.ledgers import FILES
 from tests.faults.retrying import over_lives, until_done
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 
 from actors.faults import FaultTable
-from aegis.chaos.disk_model import Image
-from aegis.chaos.exhaustive import Evidence, World
-from aegis.chaos.simulated_disk import SimulatedDisk
 from aegis.journal.raw_log import RawLog
+from tests.chaos.exhaustive import Evidence, World
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.faults.retrying import until_done
 
 DIRECTORY = Path("/state/terminals/build")

@@ -17,17 +17,6 @@ import trio
 from actors import ActorError, AskError, System
 from actors.faults import RUNTIME, FaultTable
 from actors.simulate import Simulation, simulate
-from aegis.chaos.checking.case import Case
-from aegis.chaos.checking.checker import RULES
-from aegis.chaos.checking.evidence import Answer, Command, Life, Told
-from aegis.chaos.checking.evidence import Evidence as Load
-from aegis.chaos.checking.happenings import UNKNOWN, Disturbance, Record
-from aegis.chaos.checking.matching import tokens_in
-from aegis.chaos.disk_model import Image, cached_image
-from aegis.chaos.exhaustive import Evidence, World
-from aegis.chaos.histories.asking import NEVER_TYPED
-from aegis.chaos.histories.commands import KINDS, Kind, make_command
-from aegis.chaos.simulated_disk import ProcessDied, SimulatedDisk
 from aegis.errors import AegisError, AlreadyExists
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.faults import JOURNAL
@@ -35,8 +24,19 @@ from aegis.protocol import terminals as api
 from aegis.protocol.control import ResizeTerminal
 from aegis.protocol.output import WaitTerminal
 from aegis.protocol.wire import to_plain
-from aegis.terminals.directory import EndAllTerminals
+from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
+from tests.chaos.checking.case import Case
+from tests.chaos.checking.checker import RULES
+from tests.chaos.checking.evidence import Answer, Command, Life, Told
+from tests.chaos.checking.evidence import Evidence as Load
+from tests.chaos.checking.happenings import UNKNOWN, Disturbance, Record
+from tests.chaos.checking.matching import tokens_in
+from tests.chaos.exhaustive import Evidence, World
+from tests.chaos.histories.asking import NEVER_TYPED
+from tests.chaos.histories.commands import KINDS, Kind, make_command
+from tests.chaos.machine.disk_model import Image, cached_image
+from tests.chaos.machine.simulated_disk import ProcessDied, SimulatedDisk
 from tests.faults.daemons import (
     EMPTY,
     OF_BEFORE,

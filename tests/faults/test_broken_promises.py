@@ -10,9 +10,6 @@ import attrs
 import pytest
 import trio
 
-from aegis.chaos.exhaustive import Effort, Exploration, Scenario
-from aegis.chaos.simulated_disk import SimulatedDisk
-from aegis.chaos.simulated_flusher import SYNC_S, SimulatedFlusher
 from aegis.inboxes.inbox import Inbox
 from aegis.inboxes.state import InboxState
 from aegis.inboxes.unsynced import Arrival, Reading, Unsynced
@@ -21,6 +18,9 @@ from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
+from tests.chaos.exhaustive import Effort, Exploration, Scenario
+from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SYNC_S, SimulatedFlusher
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append
 from tests.faults.names import NamedWorkspaces, OpenTerminals, Subscriptions

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from aegis.chaos.exhaustive import Effort, Exploration, Scenario
-from aegis.chaos.strikes import Kind
+from tests.chaos.exhaustive import Effort, Exploration, Scenario
+from tests.chaos.strikes import Kind
 from tests.faults.conftest import PROPERTY
 from tests.faults.inboxes import HandOver
 from tests.faults.ledgers import Append

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.exhaustive import Exploration
-from aegis.chaos.simulated_disk import SimulatedDisk
+from tests.chaos.exhaustive import Exploration
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.faults.raw_logs import KeptBytes, Rotation, printed
 
 

@@ -8,16 +8,17 @@ from typing import Any
 import attrs
 import pytest
 
-from aegis.chaos.exhaustive import Effort, Exploration
-from aegis.chaos.simulated_host import SimulatedHost
-from aegis.chaos.strikes import Kind, Strike
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
-from aegis.terminals import directory, finalising, purging
-from aegis.terminals.flight import Flight
+from aegis.terminals.directory import directory, purging
+from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.front import finalising
+from aegis.terminals.front.flight import Flight
 from aegis.terminals.meta import save_settings
 from aegis.terminals.record import InFlight
-from aegis.terminals.workspace import Workspace
+from tests.chaos.exhaustive import Effort, Exploration
+from tests.chaos.machine.simulated_host import SimulatedHost
+from tests.chaos.strikes import Kind, Strike
 from tests.faults.terminals import (
     OnTerminals,
     Purge,
@@ -117,7 +118,7 @@ def forget_to_save_a_size(patch: Patch) -> None:
     def save(disk: Any, files: Any, settings: Any) -> None:
         save_settings(disk, files, attrs.evolve(settings, cols=80))
 
-    patch.setattr("aegis.terminals.lives.save_settings", save)
+    patch.setattr("aegis.terminals.directory.lives.save_settings", save)
 
 
 @attrs.frozen

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from aegis.terminals.boundaries import Boundaries
-from aegis.terminals.capture import OutputCapture
-from aegis.terminals.osc133 import Mark, MarkParser, PasteMode
-from aegis.terminals.plain import LOOKAHEAD_BYTES, take_plain
-from aegis.terminals.queries import SequenceScanner
+from aegis.processes.capture import OutputCapture
+from aegis.terminals.parse.boundaries import Boundaries
+from aegis.terminals.parse.osc133 import Mark, MarkParser, PasteMode
+from aegis.terminals.parse.plain import LOOKAHEAD_BYTES, take_plain
+from aegis.terminals.parse.queries import SequenceScanner
 from tests.fuzz.grammar import SECRET, script
 
 MAX_RATIO = 10.0

@@ -7,7 +7,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 
-from aegis.terminals.boundaries import (
+from aegis.processes.capture import CapturedOutput, OutputCapture
+from aegis.processes.line import BLOCK, MAX_LINE
+from aegis.processes.text import MAX_PARAMETERS, TextCleaner
+from aegis.terminals.parse.boundaries import (
     Boundaries,
     Ended,
     Happening,
@@ -15,12 +18,16 @@ from aegis.terminals.boundaries import (
     Phase,
     Started,
 )
-from aegis.terminals.capture import CapturedOutput, OutputCapture
-from aegis.terminals.line import BLOCK, MAX_LINE
-from aegis.terminals.osc133 import MAX_SEQUENCE_BYTES, Event, Mark, MarkParser, PasteMode, Text
-from aegis.terminals.plain import take_plain
-from aegis.terminals.queries import _LONGEST, Reset, Sequence, SequenceScanner
-from aegis.terminals.text import MAX_PARAMETERS, TextCleaner
+from aegis.terminals.parse.osc133 import (
+    MAX_SEQUENCE_BYTES,
+    Event,
+    Mark,
+    MarkParser,
+    PasteMode,
+    Text,
+)
+from aegis.terminals.parse.plain import take_plain
+from aegis.terminals.parse.queries import _LONGEST, Reset, Sequence, SequenceScanner
 from tests.fuzz.grammar import OURS, SECRET, cut, script
 
 MIN_LIMIT = 256

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import aegis.terminals.plain as terminals_plain
-import aegis.terminals.queries as terminals_queries
-from aegis.terminals.osc133 import Mark
+import aegis.terminals.parse.plain as terminals_plain
+import aegis.terminals.parse.queries as terminals_queries
+from aegis.terminals.parse.osc133 import Mark
 from tests.fuzz import grammar, targets
 from tests.fuzz.growth import MAX_RATIO, ratio
 from tests.fuzz.run import NAMES, Outcome, outcome

@@ -23,8 +23,8 @@ import sys
 import attrs
 import trio
 
-from aegis.terminals.pty import PtyProcess, open_pty_process
-from aegis.terminals.text import TextCleaner
+from aegis.processes.pty import PtyProcess, open_pty_process
+from aegis.processes.text import TextCleaner
 from tests.recordings.corpus import HERE, INDEX, MAX_BYTES, Recording, recordings
 from tests.recordings.private import private_words
 from tests.recordings.scenarios import HOME, SCENARIOS, Scenario, environment

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from aegis.chaos.real.scratch import wait_readable
+from tests.chaos.real.scratch import wait_readable
 from tests.e2e.harness import GUARD_S
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ import trio
 
 from actors.errors import MisuseError
 
-CHILD_MODULE = "actors.nodes.child"
+CHILD_MODULE = "actors.nodes.workers.child"
 _TRACTORS_OWN = ["-m", "tractor._child"]
 _STANDARD_ERROR = 2
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.cli.detach_keys import DetachKeys, shown_keys
+from aegis.cli.grammar.detach_keys import DetachKeys, shown_keys
+from aegis.cli.grammar.verb import Daemon
+from aegis.cli.grammar.words import in_verbs
 from aegis.cli.live.questions import QuestionFilter
 from aegis.cli.live.running import run
 from aegis.cli.live.tty import OwnTerminal, open_own_terminal
 from aegis.cli.live.window import Window
-from aegis.cli.show import escaped_line
-from aegis.cli.verb import Daemon
-from aegis.cli.words import in_verbs
+from aegis.cli.printing.show import escaped_line
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
 from aegis.client.kinds import OutputValue

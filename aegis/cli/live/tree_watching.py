@@ -16,9 +16,9 @@ from typing import Protocol
 import attrs
 import trio
 
+from aegis.cli.grammar.verb import Daemon
 from aegis.cli.live.running import run
 from aegis.cli.live.tree_model import TreeModel, change_line, painted
-from aegis.cli.verb import Daemon
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
 from aegis.client.kinds import TreeValue

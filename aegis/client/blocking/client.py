@@ -13,7 +13,7 @@ from aegis.client.blocking.sessions import Sessions
 from aegis.client.blocking.shells import Shells
 from aegis.client.blocking.terminals import Terminals
 from aegis.client.blocking.workspaces import Workspaces
-from aegis.root import find_root
+from aegis.state.root import find_root
 
 DEFAULT_PATIENCE_S = 30.0
 

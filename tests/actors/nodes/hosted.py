@@ -20,9 +20,9 @@ from actors import (
     open_system,
 )
 from actors.nodes import Beat, Link, WorkerSpec, open_runtime
-from actors.nodes.hosted_system import hosted_system
-from actors.nodes.vocabulary import Vocabulary
-from actors.nodes.worker_node import WorkerNode
+from actors.nodes.links.vocabulary import Vocabulary
+from actors.nodes.workers.hosted_system import hosted_system
+from actors.nodes.workers.worker_node import WorkerNode
 from tests.actors.nodes.pair import Add, Chain, Do, Echo, Sum, Worked
 
 NO_PAUSE = Backoff(first_s=0, step_s=0)

@@ -11,9 +11,9 @@ import trio.testing
 
 from actors import Actor, ChildSpec, Request, SupervisorSpec, System, open_system
 from actors.errors import LinkLost, Refusal
-from actors.nodes.hosted_system import begin_peer_above
+from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.peer import Peer
-from actors.nodes.vocabulary import Vocabulary
+from actors.nodes.workers.hosted_system import begin_peer_above
 
 
 @attrs.frozen

@@ -29,7 +29,7 @@ from actors.nodes import (
     open_runtime,
     read_key,
 )
-from actors.nodes.wire import Outcome, OutcomeKind
+from actors.nodes.links.wire import Outcome, OutcomeKind
 from tests.actors.nodes.machine import descriptors, resident_kib, running, spec, tasks
 
 STATE = b"what is there?"

@@ -13,10 +13,10 @@ import pytest
 import trio
 
 from actors.nodes import NodeRuntime, open_runtime
-from actors.nodes.authentication import MOST_STRANGERS, Doorkeeper, prove
 from actors.nodes.compat.message_frames import MESSAGE_LIMIT
-from actors.nodes.handshake import OPENING_BYTES, PROOF_BYTES, Connector
-from actors.nodes.key import NodeKey, new_key
+from actors.nodes.joining.authentication import MOST_STRANGERS, Doorkeeper, prove
+from actors.nodes.joining.handshake import OPENING_BYTES, PROOF_BYTES, Connector
+from actors.nodes.joining.key import NodeKey, new_key
 from tests.actors.nodes.machine import (
     GUARD_S,
     descriptors,

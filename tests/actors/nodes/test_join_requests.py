@@ -7,8 +7,8 @@ import math
 import pytest
 
 from actors.errors import JoinFailed, NodeError
-from actors.nodes.heartbeat import Beat
-from actors.nodes.request import (
+from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.joining.request import (
     NAME_LIMIT,
     REFUSAL_LIMIT,
     SAID_LIMIT,

@@ -11,10 +11,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import LinkLost
-from actors.nodes.heartbeat import Beat
-from actors.nodes.link import Link
-from actors.nodes.window import MOST_MESSAGES
-from actors.nodes.wire import BeatFrame, Message, Outcome, OutcomeKind, encode
+from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.link import Link
+from actors.nodes.links.window import MOST_MESSAGES
+from actors.nodes.links.wire import BeatFrame, Message, Outcome, OutcomeKind, encode
 
 BEAT = Beat(every_s=1.0, lost_after_s=5.0)
 HOUR = 3600.0

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from actors.errors import LinkLost, MisuseError, NodeError
 from actors.nodes.compat.message_frames import MessageReader, framed
-from actors.nodes.heartbeat import Beat, Pulse
-from actors.nodes.window import MOST_BYTES, MOST_MESSAGES, ReceiveWindow, SendWindow
-from actors.nodes.wire import (
+from actors.nodes.joining.heartbeat import Beat, Pulse
+from actors.nodes.links.window import MOST_BYTES, MOST_MESSAGES, ReceiveWindow, SendWindow
+from actors.nodes.links.wire import (
     TEXT_LIMIT,
     BeatFrame,
     Frame,
@@ -22,7 +22,7 @@ from actors.nodes.wire import (
     decode,
     encode,
 )
-from actors.nodes.worker_end import EndKind, Seen, how_it_ended
+from actors.nodes.workers.worker_end import EndKind, Seen, how_it_ended
 
 FRAMES: list[Frame] = [
     Message(b""),

@@ -134,7 +134,7 @@ async def test_nothing_is_connected_without_a_key() -> None:
 
 
 LEASHED = """
-from actors.nodes.leash import take_leash
+from actors.nodes.workers.leash import take_leash
 import os, sys, time
 leash = take_leash()
 assert os.read(0, 1) == b""

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.errors import LinkLost, MisuseError
-from actors.nodes.packets import Abandoned, Asked, Body, Failed, Told, decode, encode
+from actors.nodes.links.packets import Abandoned, Asked, Body, Failed, Told, decode, encode
 
 BODY = Body("x", {"text": "é\0\u202e", "data": b"\xff" * 70_000, "n": [-1, 0, 2**40, 1.5, 1e300]})
 

@@ -28,7 +28,7 @@ from actors import (
     mailbox_depths,
 )
 from actors.errors import RemoteFailure, Unreachable
-from actors.nodes import outbox
+from actors.nodes.links import outbox
 from tests.actors.nodes.pair import Add, Chain, Do, Echo, Sum, Unknown, Worked, children, open_pair
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

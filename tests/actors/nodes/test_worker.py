@@ -365,7 +365,7 @@ async def test_a_worker_is_a_clean_process_that_shows_no_key() -> None:
                 "input": "/dev/null",
                 "secret": "False",
                 "ignored": "False",
-                "main": "actors.nodes.child",
+                "main": "actors.nodes.workers.child",
             }
 
 
@@ -409,7 +409,9 @@ async def test_a_worker_lives_once() -> None:
 
 PARENT = """
 import sys, trio
-from actors.nodes import Beat, Worker, open_runtime
+from actors.nodes import Beat
+from actors.nodes import Worker
+from actors.nodes import open_runtime
 from tests.actors.nodes.machine import spec
 
 async def main():

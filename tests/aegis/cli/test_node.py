@@ -13,8 +13,8 @@ import pytest
 from actors.errors import HandshakeRefused
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
-from aegis.root import State
 from aegis.settings import JoinSettings, NodesAddress
+from aegis.state.root import State
 
 if TYPE_CHECKING:
     from click.testing import Result

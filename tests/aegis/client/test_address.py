@@ -9,7 +9,7 @@ import pytest
 
 from aegis.client.address import Address, BadAddress, Local, Remote, address_of
 from aegis.client.errors import NoDaemon
-from aegis.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.root import Endpoint, State, make_directory, write_endpoint
 
 
 @pytest.mark.parametrize(

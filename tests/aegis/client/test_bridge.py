@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from aegis.client.bridge import CHUNK_BYTES, MAX_WELCOME_BYTES
-from aegis.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.root import Endpoint, State, make_directory, write_endpoint
 
 pytestmark = pytest.mark.real
 

@@ -8,7 +8,7 @@ import pytest
 
 from aegis.doctor.configuration import REMEDY, examine_configuration
 from aegis.doctor.finding import ok, problem
-from aegis.root import CONFIG_NAME, State
+from aegis.state.root import CONFIG_NAME, State
 
 
 @pytest.mark.parametrize(

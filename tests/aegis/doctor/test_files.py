@@ -20,8 +20,8 @@ from aegis.doctor.files import (
 from aegis.doctor.finding import Level
 from aegis.journal.ledger import encode_line
 from aegis.process import hold_root
-from aegis.root import State, make_directory
-from aegis.servers.auth import open_keys
+from aegis.servers.access.auth import open_keys
+from aegis.state.root import State, make_directory
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from aegis.doctor.finding import Finding, Level
 from aegis.doctor.ledger_rules import judge_ledger
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers, survey_of
 from aegis.journal.ledger import encode_line, seal_line
-from aegis.registering import claim
-from aegis.root import State, make_directory
+from aegis.state.registering import claim
+from aegis.state.root import State, make_directory
 
 
 def line(seq: int, **fields: object) -> bytes:

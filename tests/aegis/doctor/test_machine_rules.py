@@ -18,7 +18,7 @@ from aegis.doctor.machine_rules import (
     judge_space,
     judge_watches,
 )
-from aegis.root import State, make_directory
+from aegis.state.root import State, make_directory
 
 MIB = 1 << 20
 NOW = EARLIEST_S + 1000

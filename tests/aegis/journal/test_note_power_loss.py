@@ -13,13 +13,13 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.disk_model import Image
-from aegis.chaos.file_content import FailedSync
-from aegis.chaos.simulated_disk import DiskPlan, Fail, SimulatedDisk
-from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.errors import StorageError
 from aegis.journal.note import Note
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.file_content import FailedSync
+from tests.chaos.machine.simulated_disk import DiskPlan, Fail, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 
 NOTE = Path("/state/note.json")
 SHORT, LONG = 10, 5000

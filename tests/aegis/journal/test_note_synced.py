@@ -12,15 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.disk_model import Image
-from aegis.chaos.file_content import FailedSync
-from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
-from aegis.chaos.simulated_flusher import SimulatedFlusher
 from aegis.errors import StorageError
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.file_content import FailedSync
+from tests.chaos.machine.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 
 if TYPE_CHECKING:
     from tests.fakes.faulty_disk import Crash, FaultyDisk

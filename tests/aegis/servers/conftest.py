@@ -19,16 +19,16 @@ from aegis.protocol.inboxes import MessageList
 from aegis.protocol.table import Entry
 from aegis.protocol.terminals import CommandRecord, RunCommand, TerminalList
 from aegis.protocol.wire import command_from
-from aegis.servers.admission import allowed_hosts
-from aegis.servers.auth import Keys, open_keys
+from aegis.servers.access.admission import allowed_hosts
+from aegis.servers.access.auth import Keys, open_keys
 from aegis.servers.calls import Caller
-from aegis.servers.conversation import Desk
-from aegis.servers.gateway import Routes, serve_gateway
-from aegis.servers.http import HttpApp
-from aegis.servers.mcp import McpFace
-from aegis.servers.sockets import port_of, tcp_listeners, unix_listener
-from aegis.servers.unix import serve_unix
-from aegis.servers.websocket import serve_websocket
+from aegis.servers.gateway.gateway import Routes, serve_gateway
+from aegis.servers.gateway.http import HttpApp
+from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.mcp.tools import McpFace
+from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.unix import serve_unix
+from aegis.servers.wires.websocket import serve_websocket
 from tests.fakes.streams import ScriptedStreams
 
 GUARD_S = 60

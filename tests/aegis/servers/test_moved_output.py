@@ -16,9 +16,9 @@ from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import Unavailable
 from aegis.protocol import terminals as api
 from aegis.protocol.streams import OutputStart, StreamOutput
-from aegis.servers.outlet import SendKeys
-from aegis.servers.output_source import follow_output
-from aegis.terminals import moving
+from aegis.servers.streams.outlet import SendKeys
+from aegis.servers.streams.output_source import follow_output
+from aegis.terminals.directory import moving
 from tests.aegis.terminals.workers import Daemon, open_daemon
 from tests.e2e.harness import GUARD_S
 

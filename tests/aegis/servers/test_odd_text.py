@@ -26,10 +26,10 @@ from aegis.client.line import LineClient
 from aegis.protocol.streams import Item
 from aegis.protocol.table import COMMANDS, Entry
 from aegis.protocol.wire import command_from, to_plain
-from aegis.root import Endpoint
 from aegis.servers.json_text import UnsendableText
+from aegis.servers.mcp.documents import without_nulls
 from aegis.servers.requests import stream_frame
-from aegis.servers.resources import without_nulls
+from aegis.state.root import Endpoint
 
 pytestmark = [pytest.mark.real]
 

@@ -17,7 +17,12 @@ import attrs
 import pytest
 import trio
 
-from aegis.terminals.boundaries import (
+from aegis.processes.foreground import program_of
+from aegis.processes.pty import PtyProcess, open_pty_process
+from aegis.processes.reaper import end_processes
+from aegis.terminals.hooks import bash, zsh
+from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
+from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
     Ended,
@@ -30,12 +35,7 @@ from aegis.terminals.boundaries import (
     Prompted,
     Started,
 )
-from aegis.terminals.foreground import program_of
-from aegis.terminals.osc133 import Event, Mark, MarkParser, PasteMode, Text
-from aegis.terminals.pty import PtyProcess, open_pty_process
-from aegis.terminals.reaper import end_processes
-from aegis.terminals.shells import bash, zsh
-from aegis.terminals.shells.adapter import PROBE_S, ShellAdapter
+from aegis.terminals.parse.osc133 import Event, Mark, MarkParser, PasteMode, Text
 
 T = TypeVar("T")
 

@@ -17,22 +17,22 @@ import trio.testing
 
 from actors import Actor, ActorCrashed, ChildSpec, Ref, Request, SupervisorSpec, System, open_system
 from actors.messages import message_classes
-from actors.nodes.hosted_system import hosted_system
+from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.peer import Peer
-from actors.nodes.vocabulary import Vocabulary
+from actors.nodes.workers.hosted_system import hosted_system
 from aegis import errors
 from aegis.errors import AegisError
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
+from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_table import OwnedProcess
 from aegis.protocol import terminals as api
 from aegis.protocol.inboxes import Deliver, Receipt
-from aegis.terminals.directory import DirectoryMessage, EndAllTerminals, TerminalDirectory
-from aegis.terminals.front import FrontMessage
-from aegis.terminals.hosting import TerminalHost, host_tree
-from aegis.terminals.os_processes import OsProcessHost
-from aegis.terminals.placed_subtrees import WORKERS
-from aegis.terminals.process_table import OwnedProcess
-from aegis.terminals.shell_message import ShellMessage
+from aegis.terminals.directory.directory import DirectoryMessage, EndAllTerminals, TerminalDirectory
+from aegis.terminals.directory.hosting import TerminalHost, host_tree
+from aegis.terminals.directory.placed_subtrees import WORKERS
+from aegis.terminals.front_port import FrontMessage
+from aegis.terminals.shell.shell_message import ShellMessage
 from tests.actors.nodes.pair import MemoryWire, wires
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC, processes_with
 

@@ -8,11 +8,11 @@ import pytest
 
 from actors import System
 from actors.simulate import Simulation, simulate
-from aegis.chaos.disk_images import legal_images
-from aegis.chaos.disk_model import Image
-from aegis.chaos.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
 from aegis.errors import StorageError
 from aegis.protocol.workspaces import CreateWorkspace, ListWorkspaces
+from tests.chaos.machine.disk_images import legal_images
+from tests.chaos.machine.disk_model import Image
+from tests.chaos.machine.simulated_disk import Die, DiskPlan, Fail, ProcessDied, SimulatedDisk
 from tests.faults.daemons import EMPTY, Place, place
 
 EIO = Fail(errno.EIO)

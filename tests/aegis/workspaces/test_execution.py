@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from aegis.errors import Unavailable
-from aegis.terminals.os_processes import OsProcessHost
-from aegis.terminals.process_scan import ProcessScan
-from aegis.terminals.reaper import find_processes
+from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_scan import ProcessScan
+from aegis.processes.reaper import find_processes
 from aegis.workspaces.execution import Execution, cookie_of_execution
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]

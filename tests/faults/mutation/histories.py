@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from aegis.chaos.running.figures import Played
-from aegis.chaos.running.worker import play_seed
+from tests.chaos.running.figures import Played
+from tests.chaos.running.worker import play_seed
 
 SEEDS = 30
 """As many histories as a survivor has to survive; the first of them is played twice."""

@@ -108,49 +108,49 @@ _BROKEN = (
     Promise(
         "a number is given twice after a restart",
         "G3",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "        flight = cls(note, highest + 1, ",
         "        flight = cls(note, last_seq + 1, ",
     ),
     Promise(
         "the command in flight is not in the note",
         "G2",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "        command = self._submission(call, moment_s)\n        self._write(command)\n",
         "        command = self._submission(call, moment_s)\n",
     ),
     Promise(
         "the command in flight is forgotten by recovery",
         "G2",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "        flight._found = {each.seq: each for each in lacking}\n",
         "",
     ),
     Promise(
         "a run behind a typed line is not in the note",
         "G2",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "            commands.append(self._numbered(self._displaced))\n",
         "            pass\n",
     ),
     Promise(
         "a number that was shown is given to a line typed ahead",
         "G3",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "            if not command.timed_out:\n                self._next_seq = command.seq\n",
         "            self._next_seq = command.seq\n",
     ),
     Promise(
         "only the caller of a refused record is told",
         "G5",
-        "aegis/terminals/recorder.py",
+        "aegis/terminals/front/recorder.py",
         "if seq >= news.seq]:\n",
         "if seq == news.seq]:\n",
     ),
     Promise(
         "what the note owes is not written before it is synced",
         "G1",
-        "aegis/terminals/flight.py",
+        "aegis/terminals/front/flight.py",
         "        if self._owes_write:\n            self._write(self.command)\n",
         "",
     ),
@@ -171,14 +171,14 @@ _BROKEN = (
     Promise(
         "a mark without the secret is believed",
         "G2",
-        "aegis/terminals/osc133.py",
+        "aegis/terminals/parse/osc133.py",
         "    return hmac.compare_digest(given, secret)",
         "    return True",
     ),
     Promise(
         "a mark with a number that was seen is believed",
         "G2",
-        "aegis/terminals/boundaries.py",
+        "aegis/terminals/parse/boundaries.py",
         "        if mark.number <= self._number:\n"
         "            return []\n"
         "        self._advance(mark.number)\n"
@@ -209,14 +209,14 @@ _BROKEN = (
     Promise(
         "the writer of a command is woken too",
         "G11",
-        "aegis/terminals/courier.py",
+        "aegis/terminals/wakes/courier.py",
         "        if not wake.is_for(self.handle):\n",
         "        if False:\n",
     ),
     Promise(
         "a wake is taken for told before the inbox confirmed",
         "G11",
-        "aegis/terminals/courier.py",
+        "aegis/terminals/wakes/courier.py",
         "                await reply.wait()\n",
         "                pass\n",
     ),
@@ -237,14 +237,14 @@ _BROKEN = (
     Promise(
         "the processes of an earlier daemon are not ended",
         "G14",
-        "aegis/terminals/earlier.py",
+        "aegis/terminals/shell/earlier.py",
         "    left = await end_processes(sids, cookies, scan=scan)\n    if left:",
         "    left = []\n    if left:",
     ),
     Promise(
         "a mark that was seen begins a command again",
         "G2",
-        "aegis/terminals/boundaries.py",
+        "aegis/terminals/parse/boundaries.py",
         "        if mark.number <= self._number:\n"
         "            return []\n"
         "        self.phase = Phase.RUNNING\n",
@@ -253,7 +253,7 @@ _BROKEN = (
     Promise(
         "a command is typed though the disk refused its note",
         "G5",
-        "aegis/terminals/runs.py",
+        "aegis/terminals/front/runs.py",
         "            except StorageError as error:\n"
         "                call.settle(error)\n"
         "                continue\n"
@@ -263,28 +263,28 @@ _BROKEN = (
     Promise(
         "a number is shown at a timeout before its note is synced",
         "G1",
-        "aegis/terminals/runs.py",
+        "aegis/terminals/front/runs.py",
         "            await self._flight.sync()\n        except StorageError as error:\n",
         "            pass\n        except StorageError as error:\n",
     ),
     Promise(
         "a subscription is answered before it is synced",
         "G1",
-        "aegis/terminals/wakes.py",
+        "aegis/terminals/wakes/wakes.py",
         "        await self._note.write_synced(subscriptions.stored())\n",
         "        self._note.write(subscriptions.stored())\n",
     ),
     Promise(
         "what subscribers are owed is forgotten at a restart",
         "G11",
-        "aegis/terminals/wakes.py",
+        "aegis/terminals/wakes/wakes.py",
         "            confirmed=subscription.confirmed,\n",
         "            confirmed=self._feed.last,\n",
     ),
     Promise(
         "a number that subscribers were told of is given again",
         "G3",
-        "aegis/terminals/wakes.py",
+        "aegis/terminals/wakes/wakes.py",
         "        highest = max(last_seq, told)\n",
         "        highest = last_seq\n",
     ),
@@ -298,7 +298,7 @@ _BROKEN = (
     Promise(
         "a name that was purged goes on with its life",
         "G11",
-        "aegis/terminals/spawning.py",
+        "aegis/terminals/directory/spawning.py",
         "        life=new_life() if before is None else before.life,\n",
         '        life="0" * 12 if before is None else before.life,\n',
     ),
@@ -312,14 +312,14 @@ _BROKEN = (
     Promise(
         "the processes of a shell that ended are not ended",
         "G14",
-        "aegis/terminals/cleaning.py",
+        "aegis/terminals/shell/cleaning.py",
         "        leftover = await self.end_processes(ended)\n",
         "        leftover = ()\n",
     ),
     Promise(
         "a session that is somebody else's by now is ended",
         "G14",
-        "aegis/terminals/shell_note.py",
+        "aegis/terminals/shell/shell_note.py",
         "        return [] if is_reused(host, self.sid, self.start_time) else [self.sid]\n",
         "        return [self.sid]\n",
     ),
@@ -368,7 +368,7 @@ _BROKEN = (
     Promise(
         "every token is the operator's",
         "G13",
-        "aegis/servers/auth.py",
+        "aegis/servers/access/auth.py",
         "        if hmac.compare_digest(_digest(token), self._table.operator):\n",
         "        if token:\n",
     ),

@@ -26,7 +26,7 @@ def test_an_emulator_has_the_size_that_was_asked_for() -> None:
 
 def test_no_library_is_loaded_before_the_first_screen() -> None:
     code = (
-        "import sys, aegis.terminals.shell\n"
+        "import sys, aegis.terminals.shell.shell\n"
         "assert not {'avt', 'pyte'} & set(sys.modules)\n"
         "from aegis.terminals.screen.choice import new_emulator\n"
         "new_emulator(2, 2)\n"

@@ -1,0 +1,239 @@
+"""The root's side of nodes that join: they wait, for a while, until somebody takes them.
+
+Who calls has proved the key. It may still say anything, so what it says is judged first; and it may
+call as often as it can, so few wait at once and the others are refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import trio
+
+from actors.errors import MisuseError, NodeError
+from actors.nodes.compat.reception import Caller
+from actors.nodes.joining.request import SAID_LIMIT, JoinRequest, Verdict, judge, refusal
+from actors.nodes.links.link import FrameStream, Link
+
+MOST_WAITING = 16
+"""How many joins may wait at once; the next are refused."""
+
+MOST_TALKING = 64
+"""How many may be told that they are refused at once; to the next, the connection is closed."""
+
+TAKE_WITHIN_S = 5.0
+"""How long a join waits until somebody takes it, and then for an answer, in seconds."""
+
+HANG_UP_S = 1.0
+"""How long the other side may take to read the last, in seconds."""
+
+
+class LateStream:
+    """Frames on a stream that is there only later, if at all."""
+
+    def __init__(self) -> None:
+        self._stream: FrameStream | None = None
+        self._settled = trio.Event()
+
+    def open(self, stream: FrameStream) -> None:
+        """Let what waits go through ``stream``."""
+        self._stream = stream
+        self._settled.set()
+
+    def close(self) -> None:
+        """Let nothing wait any more."""
+        self._settled.set()
+
+    async def send(self, frame: bytes) -> None:
+        """Send one frame, once there is a stream."""
+        await (await self._opened()).send(frame)
+
+    async def receive(self) -> bytes:
+        """Return the next frame, once there is a stream."""
+        return await (await self._opened()).receive()
+
+    async def _opened(self) -> FrameStream:
+        await self._settled.wait()
+        if self._stream is None:
+            raise trio.ClosedResourceError("the join came to nothing")
+        return self._stream
+
+
+class Joined:
+    """A node that joins: whoever took it accepts or refuses it, within ``TAKE_WITHIN_S``.
+
+    ``name`` is what it calls itself, ``hello`` what it said of itself, ``address`` host and port of
+    its end. ``link`` leads to it once it was accepted. Who accepts it runs ``link.run()``, which
+    raises ``LinkLost`` also when the node had gone, or the time had passed, before that.
+    """
+
+    def __init__(self, caller: Caller, request: JoinRequest) -> None:
+        self.name = request.name
+        self.hello = request.hello
+        self.address = caller.address
+        self._stream = LateStream()
+        self.link = Link(self._stream, request.beat)
+        self._caller = caller
+        self._verdict: Verdict | None = None
+        self._settled = trio.Event()
+        self._is_taken = False
+        self._is_answered = False
+
+    def accept(self, answer: bytes = b"") -> None:
+        """Let it join, with ``answer`` as what this side says of itself.
+
+        Raises ``NodeError`` when that is longer than 64 KiB, ``MisuseError`` the second time.
+        """
+        if len(answer) > SAID_LIMIT:
+            raise NodeError(f"An answer of {len(answer)} bytes is too long: at most {SAID_LIMIT}.")
+        self._answer(Verdict(is_accepted=True, said=answer))
+
+    def refuse(self, why: str) -> None:
+        """Send it away with a sentence that says why; ``MisuseError`` the second time."""
+        self._answer(refusal(why))
+
+    def take(self) -> None:
+        """Note that somebody has it."""
+        self._is_taken = True
+
+    async def verdict(self) -> Verdict | None:
+        """Wait until it is accepted, refused or overdue, and return which; ``None`` if it went."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._settle_when_gone)
+            nursery.start_soon(self._settle_when_overdue)
+            await self._settled.wait()
+            nursery.cancel_scope.cancel()
+        return self._verdict
+
+    async def converse(self) -> None:
+        """Carry what goes over the link until it is over."""
+        async with self._caller.stream() as stream:
+            self._stream.open(stream)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._end_with_connection, nursery.cancel_scope)
+                await self.link.over.wait()
+                nursery.cancel_scope.cancel()
+            if self.link.is_done:
+                await self._caller.hang_up(HANG_UP_S)
+
+    def close(self) -> None:
+        """Let nothing wait for a stream that will not be there."""
+        self._stream.close()
+
+    def _answer(self, verdict: Verdict) -> None:
+        if self._is_answered:
+            raise MisuseError("A join is answered once.")
+        self._is_answered = True
+        self._settle(verdict)
+
+    def _settle(self, verdict: Verdict | None) -> None:
+        if not self._settled.is_set():
+            self._verdict = verdict
+            self._settled.set()
+
+    async def _settle_when_gone(self) -> None:
+        await self._caller.wait_ended()
+        self._settle(None)
+
+    async def _settle_when_overdue(self) -> None:
+        await trio.sleep(TAKE_WITHIN_S)
+        if self._is_taken:
+            await trio.sleep(TAKE_WITHIN_S)
+        self._settle(refusal(f"Nobody took the join within {TAKE_WITHIN_S:g} s: try again."))
+
+    async def _end_with_connection(self, scope: trio.CancelScope) -> None:
+        """Let the link end with its connection, after what has come; also one that nobody runs."""
+        await self._caller.wait_ended()
+        self._caller.end_stream()
+        await trio.sleep(HANG_UP_S)
+        scope.cancel()
+
+
+class Joins:
+    """The nodes that join a root, from the call to the end of the link.
+
+    ``departed`` is called when one is gone.
+    """
+
+    def __init__(self, departed: Callable[[], None]) -> None:
+        self._departed = departed
+        self._waiting: deque[Joined] = deque()
+        self._callers: set[Caller] = set()
+        self._talking = 0
+        self._changed = trio.Event()
+        self._is_awaited = False
+
+    @property
+    def uids(self) -> frozenset[tuple[str, str]]:
+        """What tractor calls those that are there."""
+        return frozenset(caller.uid for caller in self._callers)
+
+    async def next(self) -> Joined:
+        """Wait for a node that joins, and take it; ``MisuseError`` while another task waits."""
+        if self._is_awaited:
+            raise MisuseError("One task at a time takes the nodes that join.")
+        self._is_awaited = True
+        try:
+            while not self._waiting:
+                self._changed = trio.Event()
+                await self._changed.wait()
+        finally:
+            self._is_awaited = False
+        joined = self._waiting.popleft()
+        joined.take()
+        return joined
+
+    async def receive(self, caller: Caller, said: Mapping[str, object]) -> None:
+        """Be called by a node that joins; return when it is gone."""
+        self._callers.add(caller)
+        try:
+            await self._receive(caller, said)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return  # It went while it was answered.
+        finally:
+            caller.disconnect()
+            self._callers.discard(caller)
+            self._departed()
+
+    async def _receive(self, caller: Caller, said: Mapping[str, object]) -> None:
+        try:
+            joined = Joined(caller, judge(caller.uid[0], said))
+            self._must_have_room()
+        except NodeError as error:
+            await self._send_away(caller, refusal(str(error)))
+            return
+        try:
+            await self._wait_and_converse(caller, joined)
+        finally:
+            joined.close()
+
+    async def _wait_and_converse(self, caller: Caller, joined: Joined) -> None:
+        self._waiting.append(joined)
+        self._changed.set()
+        try:
+            verdict = await joined.verdict()
+        finally:
+            if joined in self._waiting:
+                self._waiting.remove(joined)
+        if verdict is not None and verdict.is_accepted:
+            await caller.begin(verdict.as_said())
+            await joined.converse()
+        elif verdict is not None:
+            await self._send_away(caller, verdict)
+
+    def _must_have_room(self) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            raise NodeError(f"{MOST_WAITING} nodes wait to join already: try again.")
+
+    async def _send_away(self, caller: Caller, verdict: Verdict) -> None:
+        """Say why, and close the connection when that was read; of too many, at once."""
+        if self._talking >= MOST_TALKING:
+            return
+        self._talking += 1
+        try:
+            with trio.move_on_after(HANG_UP_S):
+                await caller.begin(verdict.as_said())
+                await caller.hang_up(HANG_UP_S)
+        finally:
+            self._talking -= 1

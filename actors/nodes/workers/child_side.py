@@ -1,0 +1,88 @@
+"""What a worker does: runs one function, with a link to its parent."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from actors.errors import LinkLost
+from actors.nodes.compat.subactor import TractorStream, takes_context
+from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.link import Link
+from actors.nodes.links.wire import TEXT_LIMIT, Outcome, OutcomeKind
+
+EXIT_ORPHANED = 70
+"""The code with which a worker ends that has lost its parent (``EX_SOFTWARE``)."""
+
+Entry = Callable[[Link, bytes], Awaitable[None]]
+
+
+@takes_context
+async def converse(
+    ctx: Any, entry: str, argument: bytes, every_s: float, lost_after_s: float, stop_within_s: float
+) -> None:
+    """Run ``entry`` (``module:function``) until it returns, or is to stop.
+
+    Called by the parent. It begins with an empty text, or with what is wrong with ``entry``.
+    """
+    try:
+        function = _function(entry)
+    except Exception as error:
+        await ctx.started(f"{entry} cannot be run: {type(error).__name__}: {error}"[:TEXT_LIMIT])
+        return
+    await ctx.started("")
+    async with ctx.open_stream() as stream:
+        link = Link(TractorStream(stream), Beat(every_s, lost_after_s))
+        await serve(link, function, argument, stop_within_s)
+
+
+async def serve(link: Link, function: Entry, argument: bytes, stop_within_s: float) -> None:
+    """Run ``function`` over ``link`` and tell its outcome.
+
+    When the parent is lost, the function is cancelled like for a stop, and the process ends.
+    """
+    scope = trio.CancelScope()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_carry, link, scope, stop_within_s)
+        nursery.start_soon(_cancel_when_asked, link, scope)
+        outcome = await _outcome(function, link, argument, scope)
+        await link.finish(outcome)
+        nursery.cancel_scope.cancel()
+    if link.is_lost:
+        os._exit(EXIT_ORPHANED)  # nobody is there who would end this process
+
+
+def _function(entry: str) -> Entry:
+    module, _, name = entry.partition(":")
+    function: Entry = getattr(importlib.import_module(module), name)
+    return function
+
+
+async def _outcome(
+    function: Entry, link: Link, argument: bytes, scope: trio.CancelScope
+) -> Outcome:
+    try:
+        with scope:
+            await function(link, argument)
+    except Exception:
+        return Outcome(OutcomeKind.CRASHED, traceback.format_exc()[-TEXT_LIMIT:])
+    return Outcome(OutcomeKind.STOPPED if scope.cancelled_caught else OutcomeKind.DONE)
+
+
+async def _cancel_when_asked(link: Link, scope: trio.CancelScope) -> None:
+    await link.stop_asked.wait()
+    scope.cancel()
+
+
+async def _carry(link: Link, scope: trio.CancelScope, stop_within_s: float) -> None:
+    try:
+        await link.run()
+    except LinkLost:
+        scope.cancel()
+        await trio.sleep(stop_within_s)
+        os._exit(EXIT_ORPHANED)

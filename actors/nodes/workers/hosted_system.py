@@ -1,0 +1,56 @@
+"""``hosted_system``: the tree of a worker, which is part of its parent's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import trio
+
+from actors.nodes.links.vocabulary import Vocabulary
+from actors.nodes.names import Exports
+from actors.nodes.peer import Peer, Wire
+from actors.spec import SupervisorSpec
+from actors.system import System, open_system
+
+
+@asynccontextmanager
+async def hosted_system(
+    wire: Wire,
+    spec: SupervisorSpec,
+    *,
+    above: str,
+    vocabulary: Vocabulary,
+    exports: Exports,
+    **options: Any,
+) -> AsyncIterator[System]:
+    """Start the tree of ``spec`` below the path ``above``, and carry its messages over ``wire``.
+
+    What is not in it is in the parent's process. ``exports`` says which names are told there;
+    ``options`` are those of ``open_system``, whose errors are raised.
+    """
+    peers: list[Peer] = []
+
+    def prepare(system: System) -> None:
+        # Carried from the start: what is set up may have something to tell the parent's actors.
+        peer = begin_peer_above(system, "the parent", vocabulary, exports)
+        peers.append(peer)
+        nursery.start_soon(partial(peer.carry, wire, is_ready=False))
+
+    async with trio.open_nursery() as nursery:
+        async with open_system(spec, above=above, prepare=prepare, **options) as system:
+            peers[0].say_ready()
+            yield system
+        nursery.cancel_scope.cancel()
+
+
+def begin_peer_above(system: System, name: str, vocabulary: Vocabulary, exports: Exports) -> Peer:
+    """The process that has all that is not in ``system``, and is told the tree of this one.
+
+    ``name`` is what it is called in sentences.
+    """
+    peer = Peer(system, name=name, root="", vocabulary=vocabulary, exports=exports, shows_tree=True)
+    peer.begin()
+    return peer

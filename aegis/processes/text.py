@@ -1,0 +1,296 @@
+r"""From the raw bytes of a PTY to the text that a reader wants (``stdout`` of a record).
+
+- Escape sequences go: CSI, OSC, the other strings (DCS, SOS, PM, APC), charsets, single ones.
+  A string that never ends is dropped as it comes, as a terminal does. Other control characters go
+  too, but for TAB and LF; any number of CR before LF goes with it.
+- A line redrawn with CR, BS, ``CSI C D G a` K X P @`` is kept as it looks in the end (``line.py``).
+  Movement between lines and the clearing of the screen are ignored: what was said stays said.
+- What is drawn on the alternate screen is dropped. So is what is drawn elsewhere between a saved
+  cursor and its return (``ESC 7``, ``CSI H``, a status line, ``ESC 8``: the bar of apt), at most up
+  to the end of that line.
+- Invalid UTF-8 is replaced by U+FFFD; a character cut between chunks is whole.
+
+The result is the same however the stream is cut. Memory is bounded: the unfinished line (see
+``line.py``) and at most ``MAX_PARAMETERS`` characters of a sequence that a chunk cuts off.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Mapping
+
+from aegis.processes.line import Line
+
+MAX_PARAMETERS = 128
+"""Characters of a CSI before its last; what is longer is no sequence, and its rest is text."""
+
+_STEP_BYTES = 65_536
+_PARAMETERS = rf"[ -?]{{0,{MAX_PARAMETERS}}}"
+
+_CONTROL_BYTES = bytes({*range(32), 127} - {*b"\t\n"})
+_LONE_RETURN = re.compile("\r[^\n\r]")
+_LONE_RETURN_BYTE = re.compile(rb"\r[^\n\r]")
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+# What never changes the text of a line that only grows: there the cursor is at the end, so that
+# "erase to the right" finds nothing. Whatever else begins with ESC goes the longer way.
+_HARMLESS = re.compile(
+    r"\x1b(?:"
+    r"\[(?:[0-9;:]{0,64}m|0?K|\?(?:1|7|12|25|1004|2004|2026)[hl])"
+    r"|\][^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)"
+    r"|[()][0-9A-Z]"
+    r")"
+)
+
+# What changes nothing wherever it stands, as much of it as comes in a row: a flood of it would take
+# a turn of the loop below for each byte or sequence otherwise.
+_IGNORED = (
+    r"(?:[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
+    r"|\x1b(?:"
+    rf"\[{_PARAMETERS}+(?:[ABEFIJL-OQ-WYZ\[-_bcegi-kmn-rtv-~]|(?![@-~]))"
+    r"|\][^\x07\x18\x1a\x1b]*+(?:[\x07\x18\x1a]|(?=\x1b))"
+    r"|[PX^_][^\x18\x1a\x1b]*+(?:[\x18\x1a]|(?=\x1b))"
+    r"|[ -/]{1,2}[0-~]?"
+    r"|[0-69-OQ-WYZ\\`abd-~]"
+    r"|(?![ -~])"
+    r"))++"
+)
+
+_TOKEN = re.compile(
+    r"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
+    r"|(?P<line_feed>\n)"
+    r"|(?P<carriage_return>\r+)"
+    r"|(?P<backspace>\x08+)"
+    r"|(?P<save>\x1b(?:7|\[s))"
+    r"|(?P<restore>\x1b(?:8|\[u))"
+    rf"|(?P<csi>\x1b\[{_PARAMETERS}[@CDGHKPX`adfhlsu])"
+    rf"|(?P<ignored>{_IGNORED})"
+    r"|(?P<osc>\x1b\])"
+    r"|(?P<string>\x1b[PX^_])"
+    r"|(?P<reset>\x1bc)"
+)
+_CUT_OFF = re.compile(rf"\x1b(?:\[{_PARAMETERS}|[ -/]{{0,2}})\Z")
+
+# ESC ends a string and begins what follows: the ``ESC \`` of a proper end is dropped like any
+# other escape sequence of two characters.
+_OSC_END = re.compile(r"[\x07\x18\x1a]|(?=\x1b)")
+_STRING_END = re.compile(r"[\x18\x1a]|(?=\x1b)")
+
+_ALTERNATE_SCREEN = frozenset({"47", "1047", "1049"})
+
+_JUMPS = frozenset("Hfd")
+"""Finals of the sequences that put the cursor on a row of their own choice."""
+
+_EDITS: Mapping[str, Callable[[Line, int], None]] = {
+    "C": lambda line, count: line.move_by(max(1, count)),
+    "a": lambda line, count: line.move_by(max(1, count)),
+    "D": lambda line, count: line.move_by(-max(1, count)),
+    "G": lambda line, column: line.move_to(max(1, column) - 1),
+    "`": lambda line, column: line.move_to(max(1, column) - 1),
+    "K": lambda line, mode: line.erase(mode),
+    "X": lambda line, count: line.blank(max(1, count)),
+    "P": lambda line, count: line.delete(max(1, count)),
+    "@": lambda line, count: line.insert(max(1, count)),
+}
+
+
+class TextCleaner:
+    """An incremental cleaner; ``sink`` gets the clean text, piece by piece, once it is final."""
+
+    def __init__(self, sink: Callable[[str], None]) -> None:
+        self._line = Line(sink)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self._string_end: re.Pattern[str] | None = None
+        self._returned = False
+        self._alternate = False
+        self._elsewhere = False
+
+    @property
+    def pending(self) -> str:
+        """The unfinished line as it looks now, without what the sink has already."""
+        return self._line.shown()
+
+    def feed(self, data: bytes) -> None:
+        """Clean ``data``, a chunk of the stream cut anywhere."""
+        for start in range(0, len(data), _STEP_BYTES):
+            piece = data[start : start + _STEP_BYTES]
+            lines = self._bare_lines(piece)
+            if lines is None:
+                self._feed_text(self._decoder.decode(piece))
+            else:
+                self._add_lines(lines)
+
+    def finish(self) -> None:
+        """The stream has ended: the unfinished line is final as it looks now."""
+        self._feed_text(self._decoder.decode(b"", True))
+        self._line.end("")
+
+    def _bare_lines(self, data: bytes) -> str | None:
+        """``data`` as lines that only grow and hold no sequence; None if it may be more than that.
+
+        Most of a flood is: the questions whether it is are asked of bytes, each at the speed of C.
+        """
+        if b"\x1b" in data or not self._only_grows() or self._holds_something():
+            return None
+        if self._returned and not data.startswith(b"\n"):
+            return None
+        lines = data.replace(b"\r", b"")
+        if len(lines) < len(data) and _LONE_RETURN_BYTE.search(data):
+            return None
+        if len(lines.translate(None, _CONTROL_BYTES)) < len(lines):
+            return None
+        ends_in_return = data.endswith(b"\r")
+        if not lines.isascii() and (ends_in_return or _C1.search(lines)):
+            return None
+        self._returned = ends_in_return
+        return self._decoder.decode(lines)
+
+    def _only_grows(self) -> bool:
+        """Whether the text goes on at the end of a line that was never anything but longer."""
+        return not self._alternate and self._string_end is None and self._line.is_plain
+
+    def _holds_something(self) -> bool:
+        """Whether the last chunk ended in the middle of a sequence or a character."""
+        return self._held != "" or self._decoder.getstate()[0] != b""
+
+    def _feed_text(self, text: str) -> None:
+        text = self._hold_back(self._held + text)
+        lines = self._plain_lines(text)
+        if lines is None:
+            self._feed_tokens(text)
+        else:
+            self._add_lines(lines)
+
+    def _hold_back(self, text: str) -> str:
+        """``text`` without the sequence that its end cuts off, which is kept for the next chunk."""
+        self._held = ""
+        last = text.rfind("\x1b", -MAX_PARAMETERS - 2)
+        if last >= 0 and _CUT_OFF.match(text, last):
+            self._held = text[last:]
+            return text[:last]
+        return text
+
+    def _plain_lines(self, text: str) -> str | None:
+        """``text`` as lines that only grow; None if it is more than that.
+
+        Most output is: then nothing needs to be looked at character by character.
+        """
+        if not self._only_grows():
+            return None
+        if self._returned and not text.startswith("\n"):
+            return None
+        lines = text.replace("\r", "")
+        if len(lines) < len(text) and _LONE_RETURN.search(text):
+            return None
+        if "\x1b" in lines:
+            lines = _HARMLESS.sub("", lines)
+        if _has_control(lines):
+            return None
+        self._returned = text.endswith("\r")
+        return lines
+
+    def _add_lines(self, lines: str) -> None:
+        end = lines.rfind("\n") + 1
+        if end:
+            self._line.end(lines[:end])
+        if end < len(lines):
+            self._line.write(lines[end:])
+
+    def _feed_tokens(self, text: str) -> None:
+        position = 0
+        while position < len(text):
+            if self._string_end is None:
+                position = self._read_tokens(text, position)
+            else:
+                position = self._skip_string(text, position, self._string_end)
+
+    def _skip_string(self, text: str, start: int, string_end: re.Pattern[str]) -> int:
+        found = string_end.search(text, start)
+        if found is None:
+            return len(text)
+        self._string_end = None
+        return found.end()
+
+    def _read_tokens(self, text: str, start: int) -> int:
+        """Carry out ``text`` from ``start`` up to a string or the end; gives where that is."""
+        for found in _TOKEN.finditer(text, start):
+            match found.lastgroup:
+                case "osc":
+                    self._string_end = _OSC_END
+                    return found.end()
+                case "string":
+                    self._string_end = _STRING_END
+                    return found.end()
+                case "csi":
+                    self._control_sequence(found.group())
+                case "reset":
+                    self._alternate = self._elsewhere = False
+                case "ignored":
+                    pass
+                case kind if not self._alternate:
+                    self._draw(kind, found.group())
+        return len(text)
+
+    def _draw(self, kind: str | None, token: str) -> None:
+        if kind == "line_feed":
+            self._returned = self._elsewhere = False
+            self._line.end("\n")
+        elif kind == "restore":
+            self._restore()
+        elif self._elsewhere:
+            return
+        elif kind == "carriage_return":
+            self._returned = True
+        else:
+            self._return_if_due()
+            self._draw_on_line(kind, token)
+
+    def _draw_on_line(self, kind: str | None, token: str) -> None:
+        if kind == "text":
+            self._line.write(token)
+        elif kind == "save":
+            self._line.save()
+        else:
+            self._line.move_by(-len(token))
+
+    def _restore(self) -> None:
+        """The cursor is back where it was saved, if that was on this line."""
+        if self._line.is_saved:
+            self._returned = self._elsewhere = False
+            self._line.restore()
+
+    def _return_if_due(self) -> None:
+        """Carry out a CR only now that it turned out to be more than a part of a line's end."""
+        if self._returned:
+            self._returned = False
+            self._line.move_to(0)
+
+    def _control_sequence(self, sequence: str) -> None:
+        final, parameters = sequence[-1], sequence[2:-1]
+        if final in "hl" and parameters.startswith("?"):
+            if not _ALTERNATE_SCREEN.isdisjoint(parameters[1:].split(";")):
+                self._alternate = final == "h"
+            return
+        if not self._alternate and not self._elsewhere:
+            self._edit(final, parameters)
+
+    def _edit(self, final: str, parameters: str) -> None:
+        first = parameters.partition(";")[0]
+        if not first.isdigit() and parameters:
+            return
+        if final in _JUMPS:
+            self._elsewhere = self._line.is_saved
+        elif final in _EDITS:
+            self._return_if_due()
+            _EDITS[final](self._line, int(first or "0"))
+
+
+def _has_control(text: str) -> bool:
+    """Whether ``text`` holds a control character other than TAB and LF."""
+    if not text.isascii():
+        return _CONTROL.search(text) is not None
+    encoded = text.encode("ascii")
+    return len(encoded.translate(None, _CONTROL_BYTES)) != len(encoded)

@@ -1,0 +1,255 @@
+"""The keys of one root: the operator's token and the secret of each handle's session.
+
+They are made once, kept in ``keys.json`` (mode 0600) and survive restarts, so that clients once
+configured go on working; ``token rotate`` voids them. Secrets hold 256 random bits; they are looked
+up by digest and compared in constant time, and appear neither in a ``repr`` nor in a log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import threading
+from pathlib import Path
+from typing import TypeGuard
+
+import attrs
+
+from aegis.errors import NotFound, StartupError, Unavailable
+from aegis.names import check_handle, shorten
+from aegis.protocol.naming import is_name, name_key
+from aegis.servers.calls import OPERATOR, Identity
+from aegis.state.sealing import Seal, Seals, document_fits, sealed_document
+from aegis.state.state_files import FILE_MODE, open_safely, write_safely
+
+KEYS_FILE = "keys.json"
+KEYS_VERSION = 1
+SECRET_BYTES = 32
+MAX_SESSIONS = 10_000
+
+
+def new_secret() -> str:
+    """A fresh secret of 256 random bits, safe in a URL: 43 letters, digits, ``-`` and ``_``."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+@attrs.frozen
+class Secrets:
+    """What the file holds: the operator's token, and by handle the session secrets."""
+
+    operator: str = attrs.field(repr=False, factory=new_secret)
+    sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
+
+
+def encode(held: Secrets, seal: Seal | None = None) -> bytes:
+    """The text of the file."""
+    document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
+    return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
+
+
+def decode(text: bytes, seal: Seal | None = None) -> Secrets:
+    """The keys in a file's text. Raises ``ValueError`` saying what is wrong, without any secret."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict) or document.get("version") != KEYS_VERSION:
+        raise ValueError(f"it is not of version {KEYS_VERSION}")
+    if not document_fits(document, seal):
+        raise ValueError("it was not written by a daemon of this state")
+    operator, sessions = document.get("operator"), document.get("sessions")
+    if not _is_secret(operator) or not isinstance(sessions, dict):
+        raise ValueError("the operator's token or the sessions are missing")
+    for handle, secret in sessions.items():
+        if not is_name(handle) or not _is_secret(secret):
+            raise ValueError("a session has a bad handle or a short secret")
+    return Secrets(operator, sessions)
+
+
+@attrs.frozen
+class _Table:
+    """The keys as they are looked up: replaced whole, so that no reader sees half a change."""
+
+    held: Secrets
+    operator: bytes = attrs.field(repr=False)
+    handles: dict[bytes, str] = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, held: Secrets) -> _Table:
+        handles = {_digest(secret): name for name, secret in held.sessions.items()}
+        return cls(held, _digest(held.operator), handles)
+
+
+class Keys:
+    """The keys of a root, looked up by secret. Safe to use from several threads.
+
+    What changes them writes and syncs a file: from an event loop, call it in a thread. If the disk
+    refuses it raises ``OSError``, and nothing has changed.
+    """
+
+    def __init__(self, path: Path, held: Secrets, seal: Seal | None = None) -> None:
+        self.path = path
+        self._seal = seal
+        self._writing = threading.Lock()
+        self._table = _Table.of(held)
+
+    def __repr__(self) -> str:
+        return f"Keys({str(self.path)!r}, {len(self.handles)} sessions)"
+
+    @property
+    def operator_token(self) -> str:
+        """The bearer token of the operator."""
+        return self._table.held.operator
+
+    @property
+    def handles(self) -> list[str]:
+        """Whose sessions there are, in alphabetical order."""
+        return sorted(self._table.held.sessions, key=name_key)
+
+    def session_secret(self, handle: str) -> str:
+        """The secret of the handle's session, made and stored if there is none yet.
+
+        Handles are told apart ignoring case. Raises ``InvalidRequest`` for what cannot be a handle,
+        ``Unavailable`` beyond ``MAX_SESSIONS`` sessions.
+        """
+        check_handle(handle)
+        with self._writing:
+            name = self._known(handle)
+            return self._add_session(handle) if name is None else self._sessions[name]
+
+    def renew_token(self) -> Identity:
+        """Put a new token in the place of the operator's; gives whose key is void now."""
+        with self._writing:
+            self._store(attrs.evolve(self._table.held, operator=new_secret()))
+        return OPERATOR
+
+    def renew_session(self, handle: str) -> Identity:
+        """Put a new secret in the place of the handle's; gives whose key is void now.
+
+        Raises ``NotFound`` if the handle has no session.
+        """
+        with self._writing:
+            name = self._session_of(handle)
+            self._store_sessions({**self._sessions, name: new_secret()})
+        return _bound_to(name)
+
+    def renew_all(self) -> list[Identity]:
+        """Put new ones in the place of the token and of every secret; gives whose are void now."""
+        with self._writing:
+            names = list(self._sessions)
+            self._store(Secrets(sessions={name: new_secret() for name in names}))
+        return [OPERATOR, *map(_bound_to, names)]
+
+    def remove_session(self, handle: str) -> Identity:
+        """Forget the handle's secret; gives whose key is void now.
+
+        Raises ``NotFound`` if the handle has no session.
+        """
+        with self._writing:
+            name = self._session_of(handle)
+            left = {each: key for each, key in self._sessions.items() if each != name}
+            self._store_sessions(left)
+        return _bound_to(name)
+
+    def identity_of_token(self, token: str) -> Identity | None:
+        """The operator, if ``token`` is the operator's; else None."""
+        if hmac.compare_digest(_digest(token), self._table.operator):
+            return OPERATOR
+        return None
+
+    def identity_of_session(self, secret: str) -> Identity | None:
+        """Who the session secret belongs to; None if to nobody.
+
+        The table is searched by digest: how long that takes tells nothing about any secret.
+        """
+        handle = self._table.handles.get(_digest(secret))
+        return None if handle is None else _bound_to(handle)
+
+    @property
+    def _sessions(self) -> dict[str, str]:
+        return self._table.held.sessions
+
+    def _known(self, handle: str) -> str | None:
+        key = name_key(handle)
+        return next((name for name in self._sessions if name_key(name) == key), None)
+
+    def _session_of(self, handle: str) -> str:
+        name = self._known(handle)
+        if name is None:
+            raise NotFound(
+                f"handle {shorten(handle)!r} has no session; session_list names those that have one"
+            )
+        return name
+
+    def _add_session(self, handle: str) -> str:
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise Unavailable(
+                f"there are {MAX_SESSIONS} sessions already; no more are made: revoke some first"
+            )
+        secret = new_secret()
+        self._store_sessions({**self._sessions, handle: secret})
+        return secret
+
+    def _store_sessions(self, sessions: dict[str, str]) -> None:
+        self._store(attrs.evolve(self._table.held, sessions=sessions))
+
+    def _store(self, held: Secrets) -> None:
+        replace_file(self.path, encode(held, self._seal))
+        self._table = _Table.of(held)
+
+
+def _bound_to(handle: str) -> Identity:
+    return Identity(handle=handle, operator=False)
+
+
+def open_keys(state_dir: Path, seals: Seals | None = None) -> Keys:
+    """The keys of the root whose state directory this is, made now if there are none.
+
+    Without ``seals`` they are not signed. Reads, and may write and sync, a file. Raises
+    ``StartupError`` if the file is damaged or not ours, or the disk refuses.
+    """
+    path = state_dir / KEYS_FILE
+    seal = None if seals is None else seals.of(str(path))
+    try:
+        held = _read(path, seal)
+        if held is None:
+            held = Secrets()
+            replace_file(path, encode(held, seal))
+    except OSError as error:
+        raise StartupError(f"cannot use {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StartupError(
+            f"{path} is damaged ({error}); remove it to get new keys, which voids the old ones"
+        ) from None
+    return Keys(path, held, seal)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put ``content`` into ``path`` at once and durably: mode 0600, synced, then renamed.
+
+    What a killed process left beside it is replaced: its name is always the same.
+    """
+    write_safely(str(path), content, durable=True)
+
+
+def _read(path: Path, seal: Seal | None) -> Secrets | None:
+    try:
+        descriptor = open_safely(str(path), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:  # noqa: PTH123
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != FILE_MODE:
+            os.fchmod(descriptor, FILE_MODE)
+        return decode(file.read(), seal)
+
+
+def _is_secret(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) >= 43 and value.isascii() and value.isprintable()
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,229 @@
+"""One accept loop for everything: HTTP, WebSocket and JSON lines, over TCP and a Unix socket.
+
+The first bytes decide where a connection goes. A broken connection never hurts the gateway, and
+no client can hold up its end: the HTTP server alone would wait for ever, shielded, for a client
+that stops reading, so at the end every socket is closed under it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+
+import attrs
+import structlog
+import trio
+from hypercorn.trio.worker_context import WorkerContext
+
+from aegis.servers import faults
+from aegis.servers.access.admission import may_connect
+from aegis.servers.calls import Identity
+from aegis.servers.gateway.connections import SEND_LIMIT_S, ClientStream
+from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.http1 import (
+    MAX_HEAD_BYTES,
+    RequestHead,
+    is_complete,
+    parse_head,
+    plain_answer,
+)
+from aegis.servers.gateway.http_server import Asgi, serve_http
+from aegis.servers.gateway.listening import PatientListener
+from aegis.servers.gateway.sockets import name_of, notice_loss, path_of, peer_of
+
+HEAD_LIMIT_S = 10.0
+DEFAULT_GRACE_S = 0.5
+HTTP_STRANGER_BYTES = 5 * 1024 * 1024
+"""What a connection of HTTP may send before it has shown a key: the largest body, and a head."""
+
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
+"""How a client begins that speaks HTTP/2 without having asked (RFC 9113, 3.4)."""
+
+_NO_HTTP2 = plain_answer(505, "speak HTTP/1.1 here")
+_NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
+
+log = structlog.get_logger("aegis.servers.gateway")
+
+
+async def _no_sessions(voided: frozenset[Identity]) -> None:
+    """Where nothing outlives its connection there is nothing to end."""
+
+
+@attrs.frozen(kw_only=True)
+class Routes:
+    """Who serves what. ``websocket`` and ``lines`` return when the connection is over.
+
+    Both get an event that is set when the connection shall end, because the daemon stops or the
+    client's key was voided: finish what is in hand, take nothing new. ``end_sessions`` ends what
+    outlives the connections of those whose keys were voided.
+    """
+
+    http: Asgi
+    websocket: Callable[[ClientStream, RequestHead, trio.Event], Awaitable[None]]
+    lines: Callable[[ClientStream, trio.Event], Awaitable[None]]
+    end_sessions: Callable[[frozenset[Identity]], Awaitable[None]] = _no_sessions
+
+
+async def serve_gateway(
+    listeners: list[trio.SocketListener],
+    routes: Routes,
+    *,
+    stop: trio.Event,
+    grace_s: float = DEFAULT_GRACE_S,
+    crowd: Crowd | None = None,
+    send_limit_s: float = SEND_LIMIT_S,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve connections until ``stop``, then give those in hand ``grace_s`` seconds to finish.
+
+    ``crowd`` says for how many there is room; a client that does not take what is sent within
+    ``send_limit_s`` seconds is cut off. Takes over the listeners: they are closed, and the Unix
+    socket's name removed, when it ends.
+    Cancelling it ends it at once. Either way no connection outlives it.
+    """
+    gateway = _Gateway(routes, crowd or Crowd(), send_limit_s)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gateway.abort_when_cancelled)
+            nursery.start_soon(gateway.end_those_cut_off)
+            async with trio.open_nursery() as accepting:
+                await accepting.start(_accept, listeners, gateway, nursery)
+                task_status.started()
+                await stop.wait()
+                accepting.cancel_scope.cancel()
+            await gateway.drain(grace_s)
+            nursery.cancel_scope.cancel()
+    finally:
+        for listener in listeners:
+            listener.socket.close()
+
+
+async def _accept(
+    listeners: list[trio.SocketListener],
+    gateway: _Gateway,
+    connections: trio.Nursery,
+    *,
+    task_status: trio.TaskStatus[list[PatientListener]],
+) -> None:
+    named = [(path, name_of(path)) for path in map(path_of, listeners) if path is not None]
+    try:
+        await trio.serve_listeners(
+            gateway.take,
+            [PatientListener(listener) for listener in listeners],
+            handler_nursery=connections,
+            task_status=task_status,
+        )
+    finally:
+        for path, name in named:
+            with contextlib.suppress(OSError):  # the next daemon takes its place
+                if name_of(path) == name:  # else it is another daemon's
+                    path.unlink()
+
+
+class _Gateway:
+    """The open connections of one ``serve_gateway``."""
+
+    def __init__(self, routes: Routes, crowd: Crowd, send_limit_s: float) -> None:
+        self._routes = routes
+        self._crowd = crowd
+        self._send_limit_s = send_limit_s
+        self._stopping = trio.Event()
+        self._empty = trio.Event()
+        self._awaiting: set[trio.CancelScope] = set()
+        self._http_context = WorkerContext(None)
+
+    async def take(self, inner: trio.SocketStream) -> None:
+        """Serve one connection; every error of it ends here."""
+        faults.ACCEPT_BEFORE.hit()
+        stream = ClientStream(inner, send_limit_s=self._send_limit_s, unsent=self._crowd.unsent)
+        if not self._crowd.admit(stream):
+            return
+        try:
+            notice_loss(inner.socket)
+            await self._serve(stream)
+        except Exception as error:
+            if not _is_ordinary(error):
+                log.exception("a connection failed")
+        finally:
+            stream.abort()
+            self._crowd.leave(stream)
+            if self._stopping.is_set() and self._crowd.is_empty:
+                self._empty.set()
+
+    async def abort_when_cancelled(self) -> None:
+        """Close every socket once this task is cancelled: that wakes shielded sends too."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._crowd.abort()
+
+    async def end_those_cut_off(self) -> None:
+        """End the connections and sessions of voided keys, whenever there are some."""
+        await self._crowd.end_those_cut_off(self._routes.end_sessions)
+
+    async def drain(self, grace_s: float) -> None:
+        """Tell every server to finish and wait until all have, at most ``grace_s`` seconds."""
+        self._stopping.set()
+        self._crowd.end()
+        for scope in self._awaiting:
+            scope.cancel()
+        await self._http_context.terminated.set()
+        if not self._crowd.is_empty:
+            with trio.move_on_after(grace_s):
+                await self._empty.wait()
+
+    async def _serve(self, stream: ClientStream) -> None:
+        peer = peer_of(stream.socket)
+        if peer is not None and not may_connect(peer.uid, os.geteuid()):
+            log.warning("refused a process of another user", pid=peer.pid, uid=peer.uid)
+            return
+        data = await self._first_bytes(stream)
+        head = parse_head(data)
+        if not data:
+            return
+        if peer is not None:
+            stream.trust(None)
+        if peer is not None and _is_json(data):
+            await self._routes.lines(stream, stream.ending)
+        elif head is not None and head.wants_websocket:
+            await self._routes.websocket(stream, head, stream.ending)
+        elif data.startswith(_HTTP2_PREFACE):
+            await stream.send_all(_NO_HTTP2)
+        elif _may_be_http(data):
+            if stream.is_stranger:
+                stream.allowance = HTTP_STRANGER_BYTES
+            await serve_http(stream, self._routes.http, self._http_context)
+        else:
+            await stream.send_all(_NOT_HTTP)
+
+    async def _first_bytes(self, stream: ClientStream) -> bytes:
+        """What tells the protocols apart; empty if the client did not send it in time."""
+        with trio.move_on_after(HEAD_LIMIT_S) as scope:
+            self._awaiting.add(scope)
+            try:
+                return await stream.read_ahead(_is_telling, MAX_HEAD_BYTES)
+            finally:
+                self._awaiting.discard(scope)
+        return b""
+
+
+def _is_telling(data: bytearray) -> bool:
+    """Whether ``data`` is enough to see where its connection belongs."""
+    return bool(data) and (not _may_be_http(data) or is_complete(data))
+
+
+def _may_be_http(data: bytes | bytearray) -> bool:
+    return data[:1].isalpha()
+
+
+def _is_json(data: bytes | bytearray) -> bool:
+    return data[:1] == b"{"
+
+
+def _is_ordinary(error: Exception) -> bool:
+    """Whether ``error`` only says that the client went away."""
+    gone = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+    if isinstance(error, ExceptionGroup):
+        return error.split(gone)[1] is None
+    return isinstance(error, gone)

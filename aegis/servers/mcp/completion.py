@@ -1,0 +1,70 @@
+"""``completion/complete``: the names that fit into the address of a resource.
+
+Only templates of resources have arguments here; there are no prompts, so for them nothing fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+
+from aegis.protocol.naming import name_key
+from aegis.protocol.resources import INBOX_TEMPLATE, LEDGER_TEMPLATE
+from aegis.protocol.table import BY_NAME
+from aegis.protocol.wire import to_plain
+from aegis.servers.calls import CallPort
+from aegis.servers.mcp.context import STOPPING, Context, caller_of, identity_of
+from aegis.servers.mcp.in_flight import InFlight
+from aegis.servers.mcp.resources import mcp_error, refusals
+
+MAX_VALUES = 100
+"""What one answer may hold, by the protocol."""
+
+SUBJECT = "completion/complete"
+
+
+class McpCompletion:
+    """The handler of ``completion/complete``."""
+
+    def __init__(self, port: CallPort, in_flight: InFlight) -> None:
+        self._port = port
+        self._in_flight = in_flight
+
+    async def complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """The names that begin with what is written already, ignoring case."""
+        with self._in_flight.call(), refusals(SUBJECT):
+            names = await self._names(ctx, params)
+            return types.CompleteResult(completion=fitting(names, params.argument.value))
+        raise mcp_error(STOPPING, SUBJECT)
+
+    async def _names(self, ctx: Context, params: types.CompleteRequestParams) -> list[str]:
+        if not isinstance(params.ref, types.ResourceTemplateReference):
+            return []
+        match params.ref.uri, params.argument.name:
+            case str(uri), "name" if uri == LEDGER_TEMPLATE:
+                return [info["name"] for info in (await self._reply(ctx, "term_list"))["result"]]
+            case str(uri), "handle" if uri == INBOX_TEMPLATE:
+                return await self._handles(ctx)
+        return []
+
+    async def _handles(self, ctx: Context) -> list[str]:
+        """Those whose inbox the caller may read."""
+        own = identity_of(ctx).handle
+        if own is not None:
+            return [own]
+        handles: list[str] = (await self._reply(ctx, "status"))["handles"]
+        return ["human", *(each for each in handles if name_key(each) != "human")]
+
+    async def _reply(self, ctx: Context, command: str) -> Any:
+        return to_plain(await self._port.call(caller_of(ctx), BY_NAME[command], {}))
+
+
+def fitting(names: list[str], beginning: str) -> types.Completion:
+    """Those of ``names`` that begin so, as many as one answer may hold."""
+    found = [each for each in names if name_key(each).startswith(name_key(beginning))]
+    return types.Completion(
+        values=found[:MAX_VALUES], total=len(found), has_more=len(found) > MAX_VALUES
+    )

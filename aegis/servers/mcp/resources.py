@@ -1,0 +1,334 @@
+"""Ledgers and inboxes as MCP resources, and the notifications that they have changed.
+
+A client with a session subscribes to one resource after the other, and is told on the stream of
+its own that it opens by GET; what changes while there is none is told when one opens. Over a
+connection of lines that connection is the stream. A client without a session sends one request that
+lists what it watches, whose response is the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import mcp_types as types
+import structlog
+import trio
+from mcp.server.connection import Connection
+from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp.shared.exceptions import MCPError
+
+from aegis.errors import Unavailable
+from aegis.protocol.resources import (
+    INBOX_TEMPLATE,
+    LEDGER_TEMPLATE,
+    Inbox,
+    Ledger,
+    Resource,
+    resource_at,
+)
+from aegis.protocol.table import BY_NAME
+from aegis.protocol.wire import to_plain
+from aegis.servers.calls import Caller, CallPort, Failure, Identity, failure_of, internal_failure
+from aegis.servers.mcp.context import STOPPING, Context, caller_of, connection_of, identity_of
+from aegis.servers.mcp.documents import check_may_read, document_of, reading_of
+from aegis.servers.mcp.in_flight import InFlight
+from aegis.servers.mcp.watching import Watch, Watches
+
+MAX_WATCHED = 256
+"""Addresses that one session, or one stream without a session, may watch."""
+
+MAX_STREAMS = 1000
+"""Streams of clients without a session."""
+
+MIME_TYPE = "application/json"
+
+log = structlog.get_logger("aegis.servers.mcp")
+
+Send = Callable[[Any], Awaitable[None]]
+
+
+@attrs.define(eq=False)
+class _Session:
+    """A session that watches something; ``was_told`` of a change, on a stream that may be gone."""
+
+    was_told: bool = False
+    watch: Watch = attrs.field(factory=Watch)
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+
+
+class McpResources:
+    """The handlers of ``resources/*`` and ``subscriptions/listen``.
+
+    ``run`` must be running for sessions to be told anything.
+    """
+
+    def __init__(self, port: CallPort, in_flight: InFlight) -> None:
+        self._port = port
+        self._in_flight = in_flight
+        self._watches = Watches()
+        self._sessions: dict[str, _Session] = {}
+        self._open: dict[str, None] = {}
+        self._opened = trio.Event()
+        self._streams = 0
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the tasks that tell sessions what has changed, until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    def changed(self, key: str) -> None:
+        """The resource of this key has changed."""
+        self._watches.changed(key)
+
+    # Reading.
+
+    async def list_resources(
+        self, ctx: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The open terminals, and the caller's own inbox."""
+        with self._in_flight.call(), refusals("resources"):
+            reply = await self._port.call(caller_of(ctx), BY_NAME["term_list"], {})
+            infos: Any = to_plain(reply)["result"]
+            found: list[Resource] = [Ledger(info["name"]) for info in infos]
+            found.append(Inbox(identity_of(ctx).handle or "human"))
+            return types.ListResourcesResult(resources=[_described(each) for each in found])
+        raise mcp_error(STOPPING, "resources")
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """How the addresses are made."""
+        return types.ListResourceTemplatesResult(resource_templates=_TEMPLATES)
+
+    async def read(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """The resource as JSON."""
+        with self._in_flight.call(), refusals(params.uri):
+            text = await self._read(caller_of(ctx), _permitted(identity_of(ctx), params.uri))
+            content = types.TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text)
+            return types.ReadResourceResult(contents=[content])
+        raise mcp_error(STOPPING, params.uri)
+
+    async def _read(self, caller: Caller, resource: Resource) -> str:
+        entry, arguments = reading_of(caller.identity, resource)
+        return document_of(to_plain(await self._port.call(caller, entry, arguments)))
+
+    async def _check_exists(self, caller: Caller, resource: Resource) -> None:
+        """Raises what reading it would raise. An inbox exists for whoever may read it."""
+        if isinstance(resource, Ledger):
+            arguments: Mapping[str, object] = {"name": resource.name, "last_n": 1}
+            await self._port.call(caller, BY_NAME["term_read"], arguments)
+
+    # Watching, with a session.
+
+    async def subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell the session of changes from now on."""
+        with self._in_flight.call(), refusals(params.uri):
+            resource = _permitted(identity_of(ctx), params.uri)
+            await self._check_exists(caller_of(ctx), resource)
+            session = self._session(connection_of(ctx))
+            _check_room(len(session.watch) + 1)
+            self._watches.add(session.watch, resource, params.uri)
+            return types.EmptyResult()
+        raise mcp_error(STOPPING, params.uri)
+
+    async def unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell it no more; what it never watched it need not be told."""
+        with refusals(params.uri):
+            session = self._sessions.get(connection_of(ctx).session_id or "")
+            if session is not None:
+                self._watches.remove(session.watch, params.uri)
+        return types.EmptyResult()
+
+    def _session(self, connection: Connection) -> _Session:
+        number = connection.session_id
+        assert number is not None
+        assert self._nursery is not None
+        if number not in self._sessions:
+            self._sessions[number] = session = _Session()
+            connection.exit_stack.callback(self._end_session, number)
+            self._nursery.start_soon(self._tell_for_ever, number, session, connection)
+        return self._sessions[number]
+
+    def _end_session(self, number: str) -> None:
+        session = self._sessions.pop(number)
+        self._watches.forget(session.watch)
+        session.scope.cancel()
+
+    async def _tell_for_ever(self, number: str, session: _Session, connection: Connection) -> None:
+        with session.scope:
+            while True:
+                await session.watch.wait()
+                while number not in self._open:
+                    await self._opened.wait()
+                for uri in session.watch.take():
+                    session.was_told = True
+                    await connection.send_resource_updated(uri)
+
+    @contextmanager
+    def noticed(self, scope: Mapping[str, Any], send: Send) -> Iterator[Send]:
+        """Notice whether this HTTP request opens the stream on which a session is told things.
+
+        Gives what is to be called in the place of ``send``.
+        """
+        number = dict(scope["headers"]).get(b"mcp-session-id", b"").decode("latin-1")
+        if scope["method"] != "GET" or not number:
+            yield send
+            return
+
+        async def noticing(message: Any) -> None:
+            await send(message)
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                opened.append(number)
+                self._stream_opened(number)
+
+        opened: list[str] = []
+        try:
+            yield noticing
+        finally:
+            if opened:
+                self._open.pop(number, None)
+
+    @contextmanager
+    def stream_of(self, number: str) -> Iterator[None]:
+        """A session that has its stream from its begin to its end: its connection is the stream."""
+        self._stream_opened(number)
+        try:
+            yield
+        finally:
+            self._open.pop(number, None)
+
+    def _stream_opened(self, number: str) -> None:
+        """What was sent on the stream before may not have arrived: it is told again."""
+        self._open[number] = None
+        self._opened.set()
+        self._opened = trio.Event()
+        session = self._sessions.get(number)
+        if session is not None and session.was_told:
+            session.watch.changed_all()
+
+    # Watching, without a session.
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell the client of changes until it goes away, or the daemon stops."""
+        with self._in_flight.call():
+            await self._listen(ctx, params.notifications.resource_subscriptions or [])
+        return types.SubscriptionsListenResult(_meta=_mark(ctx))
+
+    async def _listen(self, ctx: Context, uris: list[str]) -> None:
+        with refusals("subscriptions/listen"):
+            _check_room(len(uris), self._streams)
+        resources: dict[str, Resource] = {}
+        for uri in uris:
+            with refusals(uri):
+                resources[uri] = _permitted(identity_of(ctx), uri)
+                await self._check_exists(caller_of(ctx), resources[uri])
+        watch = Watch()
+        self._streams += 1
+        try:
+            for uri, resource in resources.items():
+                self._watches.add(watch, resource, uri)
+            await _acknowledge(ctx, list(resources))
+            while True:
+                await watch.wait()
+                for uri in watch.take():
+                    await _tell(ctx, uri)
+        finally:
+            self._streams -= 1
+            self._watches.forget(watch)
+
+
+async def _acknowledge(ctx: Context, uris: list[str]) -> None:
+    """The first frame of the stream: what of the request is done. No list of ours is watched."""
+    honored = types.SubscriptionFilter(resource_subscriptions=uris or None)
+    params = types.SubscriptionsAcknowledgedNotificationParams(
+        notifications=honored, _meta=_mark(ctx)
+    )
+    await ctx.session.send_notification(
+        types.SubscriptionsAcknowledgedNotification(params=params),
+        related_request_id=ctx.request_id,
+    )
+
+
+async def _tell(ctx: Context, uri: str) -> None:
+    params = types.ResourceUpdatedNotificationParams(uri=uri, _meta=_mark(ctx))
+    await ctx.session.send_notification(
+        types.ResourceUpdatedNotification(params=params), related_request_id=ctx.request_id
+    )
+
+
+def _mark(ctx: Context) -> Any:
+    """What every frame of a stream bears: the request that it answers."""
+    return {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+
+
+def _permitted(identity: Identity, uri: str) -> Resource:
+    """The resource at ``uri``. Raises ``NotFound``, ``Forbidden``."""
+    resource = resource_at(uri)
+    check_may_read(identity, resource)
+    return resource
+
+
+def _check_room(watched: int, streams: int = 0) -> None:
+    if watched > MAX_WATCHED:
+        raise Unavailable(f"one client may watch {MAX_WATCHED} resources; watch fewer")
+    if streams >= MAX_STREAMS:
+        raise Unavailable(f"{MAX_STREAMS} clients listen already; end one of these streams first")
+
+
+@contextmanager
+def refusals(subject: str) -> Iterator[None]:
+    """Errors as MCP tells them."""
+    try:
+        yield
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            log.exception("a resource request failed", subject=subject)
+            failure = internal_failure("the resource")
+        raise mcp_error(failure, subject) from None
+
+
+_CALLERS_FAULT = ("not_found", "invalid_request", "forbidden")
+
+
+def mcp_error(failure: Failure, subject: str) -> MCPError:
+    """``failure`` as MCP tells it; ``subject`` is the address or the method that it is about."""
+    code = types.INVALID_PARAMS if failure.code in _CALLERS_FAULT else types.INTERNAL_ERROR
+    return MCPError(code, failure.sentence, {"code": failure.code, "uri": subject})
+
+
+def _described(resource: Resource) -> types.Resource:
+    if isinstance(resource, Ledger):
+        name, description = f"Ledger of {resource.name}", _LEDGER_DOC
+    else:
+        name, description = f"Inbox of {resource.handle}", _INBOX_DOC
+    return types.Resource(
+        name=name, title=name, uri=resource.uri, description=description, mime_type=MIME_TYPE
+    )
+
+
+_LEDGER_DOC = "The newest commands of the terminal, as aegis_term_read gives them; at most 340 KiB."
+_INBOX_DOC = "The unacknowledged messages of the handle, as aegis_inbox_read gives them."
+
+_TEMPLATES = [
+    types.ResourceTemplate(
+        name=name, title=name, uri_template=template, description=doc, mime_type=MIME_TYPE
+    )
+    for name, template, doc in (
+        ("Ledger of a terminal", LEDGER_TEMPLATE, _LEDGER_DOC),
+        ("Inbox of a handle", INBOX_TEMPLATE, _INBOX_DOC),
+    )
+]

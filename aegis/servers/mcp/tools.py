@@ -1,0 +1,398 @@
+"""MCP over HTTP and over lines: the command set as tools; ``mcp_resources.py`` has the resources.
+
+Both eras of the protocol are served: the ``initialize`` handshake with sessions (up to 2025-11-25)
+and the sessionless one (2026-07-28). Importing the SDK takes about two seconds of CPU: only the
+daemon imports this file, and only this file and its ``mcp_*`` neighbours touch the SDK.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import structlog
+import trio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.lowlevel.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from aegis.names import shorten
+from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.tool_schema import tool_input_schema, tool_output_schema
+from aegis.protocol.wire import to_plain
+from aegis.servers.calls import (
+    Caller,
+    CallPort,
+    Failure,
+    Identity,
+    failure_of,
+    find_tool,
+    internal_failure,
+    one_sentence,
+    visible,
+)
+from aegis.servers.gateway.http import MAX_BODY_BYTES
+from aegis.servers.gateway.one_answer import OneAnswer
+from aegis.servers.json_text import json_text
+from aegis.servers.mcp.answer import PostAnswer, Receive, Send
+from aegis.servers.mcp.completion import McpCompletion
+from aegis.servers.mcp.context import (
+    ANSWER,
+    STOPPING,
+    Context,
+    answer_of,
+    caller_of,
+    connection_of,
+    identity_of,
+    is_from_pipe,
+    is_modern,
+    user_name,
+)
+from aegis.servers.mcp.documents import without_nulls
+from aegis.servers.mcp.in_flight import InFlight
+from aegis.servers.mcp.pipe import serve_pipe
+from aegis.servers.mcp.presence import Presence
+from aegis.servers.mcp.resources import McpResources
+from aegis.servers.wires.port import TextWire
+
+SERVER_NAME = "aegis-actors"
+SESSION_IDLE_S = 1800.0
+MAX_SESSIONS = 1000
+END_LIMIT_S = 0.3
+
+PRIMER = """\
+Live shared terminals and messages between agents and people.
+
+Terminals are real shells on real PTYs that keep their state between commands: spawn one with \
+aegis_term_spawn, run commands with aegis_term_run and get exit code and output, type into a \
+program with aegis_term_keys, look at what it draws with aegis_term_screen, read what was run with \
+aegis_term_read. Others may use the same terminal. A command that outlives its timeout goes on; \
+wait for its end, for a text or for quiet with aegis_term_wait, and read what it prints meanwhile \
+with aegis_term_output.
+
+To be woken, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
+returns when a command of somebody else has finished there, or when somebody handed work to you \
+with aegis_handoff. Acknowledge what you have read by passing `next` as `after`. Ledgers and \
+inboxes are resources too, whose updates you can subscribe to.
+
+A failed call says in one sentence what to do instead."""
+
+log = structlog.get_logger("aegis.servers.mcp")
+
+_TALKATIVE = ("mcp.server.streamable_http", "mcp.server.streamable_http_manager")
+
+
+class McpFace:
+    """The MCP server. Like the SDK's session manager, one object runs once."""
+
+    def __init__(
+        self, port: CallPort, *, version: str, session_idle_s: float = SESSION_IDLE_S
+    ) -> None:
+        self._port = port
+        self._presence = Presence(port, session_idle_s)
+        self._in_flight = InFlight()
+        self._sessions: set[Caller] = set()
+        self._resources = McpResources(port, self._in_flight)
+        self._holding = trio.CancelScope(shield=True)
+        self._server = server = Server(
+            SERVER_NAME,
+            version=version,
+            instructions=PRIMER,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._resources.list_resources,
+            on_list_resource_templates=self._resources.list_templates,
+            on_read_resource=self._resources.read,
+            on_subscribe_resource=self._resources.subscribe,
+            on_unsubscribe_resource=self._resources.unsubscribe,
+            on_subscriptions_listen=self._resources.listen,
+            on_completion=McpCompletion(port, self._in_flight).complete,
+            get_tool_input_schema=_INPUT_SCHEMAS.get,
+        )
+        server.middleware[:] = [self._attend]
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            session_idle_timeout=session_idle_s,
+            max_sessions=MAX_SESSIONS,
+            max_request_body_size=MAX_BODY_BYTES,
+            json_response=True,  # PostAnswer makes streams of them where it is needed
+        )
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the sessions until cancelled; started once requests can be handled."""
+        with _quiet_about_goodbyes():
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._hold_sessions)
+                task_status.started()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    # Calls end first: cancelled together with its session, a call in flight
+                    # makes the SDK wait a second for a write that nobody takes.
+                    await self._in_flight.end(END_LIMIT_S)
+                    self._holding.cancel()
+
+    async def handle(
+        self,
+        identity: Identity,
+        scope: Any,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Serve one HTTP request (ASGI) of somebody whose key was checked.
+
+        The SDK lets a session be used only by the user that opened it; anybody else gets 404.
+        """
+        user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
+        scope = {**scope, "user": user, "aegis": identity}
+        answer = OneAnswer(send)
+        if scope["method"] == "POST":
+            await self._answer_post(scope, receive, answer)
+            return
+        with self._resources.noticed(scope, answer) as noticing:
+            await self._manage(scope, receive, noticing, answer)
+
+    async def _answer_post(self, scope: Any, receive: Receive, answer: OneAnswer) -> None:
+        post = PostAnswer(scope["headers"], await receive(), answer)
+        scope[ANSWER] = post
+        async with trio.open_nursery() as nursery:
+
+            def abandon() -> None:
+                if not self._close_request(post):
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(post.watch, receive, abandon)
+            await self._manage(scope, post.receive, post.send, answer)
+            nursery.cancel_scope.cancel()
+
+    async def _manage(self, scope: Any, receive: Receive, send: Send, answer: OneAnswer) -> None:
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if not answer.is_whole:
+                raise
+            # The session ended while what was said in it, and confirmed, was on its way.
+
+    def _close_request(self, post: PostAnswer) -> bool:
+        """Stop waiting for the answer to a request of a session, whose client has gone.
+
+        The call itself continues until the session ends. Return whether there is a session.
+        """
+        if post.session is None:
+            return False
+        transport = self._manager._server_instances.get(post.session)
+        if transport is not None:
+            transport.close_sse_stream(str(post.request_id))
+        return True
+
+    async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
+        """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
+
+        It is one caller, whichever era the client speaks.
+        """
+        caller = Caller(identity, "mcp", f"stdio-{secrets.token_hex(8)}")
+        self._port.opened(caller)
+        try:
+            with self._resources.stream_of(caller.connection):
+                await serve_pipe(self._server, wire, caller, stopping)
+        finally:
+            self._port.closed(caller)
+
+    async def end_sessions(self, voided: frozenset[Identity]) -> None:
+        """End the sessions of these identities, and the calls in them: their keys are void.
+
+        A session of the SDK outlives the connections through which it was used, and it has no
+        public way to end one from outside.
+        """
+        for caller in [each for each in self._sessions if each.identity in voided]:
+            transport = self._manager._server_instances.get(caller.connection)
+            if transport is not None:
+                await self._manager._discard_session(caller.connection, transport)
+
+    def changed(self, key: str) -> None:
+        """The resource of this key has changed: clients that watch it are told."""
+        self._resources.changed(key)
+
+    async def _hold_sessions(self, *, task_status: trio.TaskStatus[None]) -> None:
+        with self._holding:
+            async with self._manager.run(), trio.open_nursery() as nursery:
+                nursery.start_soon(self._presence.run)
+                await nursery.start(self._resources.run)
+                task_status.started()
+
+    async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Middleware: tell the port who comes and goes, and the client who it is."""
+        answer = answer_of(ctx)
+        if answer is not None and ctx.request_id is not None:
+            session = None if is_modern(ctx) else connection_of(ctx).session_id
+            answer.dispatched(ctx.request_id, session)
+        if is_from_pipe(ctx):
+            result = await call_next(ctx)
+        elif is_modern(ctx):
+            with self._presence.during(caller_of(ctx)):
+                result = await call_next(ctx)
+        else:
+            result = await call_next(ctx)
+            if ctx.method == "initialize":
+                self._open_session(identity_of(ctx), connection_of(ctx))
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, Mapping):
+            return {**result, "instructions": instructions(identity_of(ctx))}
+        return result
+
+    def _open_session(self, identity: Identity, connection: Connection) -> None:
+        if "aegis" in connection.state or connection.session_id is None:
+            return  # a client may initialize twice
+        caller = Caller(identity, "mcp", connection.session_id)
+        connection.state["aegis"] = caller
+        self._sessions.add(caller)
+        self._port.opened(caller)
+        connection.exit_stack.callback(self._port.closed, caller)
+        connection.exit_stack.callback(self._sessions.discard, caller)
+
+    async def _list_tools(
+        self, ctx: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        identity = identity_of(ctx)
+        tools = _TOOLS if identity.handle is None else _BOUND_TOOLS
+        return types.ListToolsResult(tools=[tools[each.name] for each in visible(identity)])
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        with self._in_flight.call():
+            return await self._outcome_with_progress(ctx, params)
+        return tool_error(params.name, STOPPING)
+
+    async def _outcome_with_progress(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """The outcome; a client that sent a progress token is told meanwhile how it gets on."""
+        caller = caller_of(ctx)
+        entry = _REPORTING.get(params.name)
+        if entry is None or "progress_token" not in (ctx.meta or {}):
+            return await self._outcome(caller, params)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_progress, ctx, caller, entry, params.arguments or {})
+            result = await self._outcome(caller, params)
+            nursery.cancel_scope.cancel()
+        return result
+
+    async def _report_progress(
+        self, ctx: Context, caller: Caller, entry: Entry, arguments: Mapping[str, object]
+    ) -> None:
+        numbers = itertools.count(1)
+        answer = answer_of(ctx)
+        token = (ctx.meta or {})["progress_token"]
+
+        async def report(line: str) -> None:
+            if answer is None:
+                await ctx.session.report_progress(next(numbers), message=line)
+            else:
+                await answer.notify_progress(token, next(numbers), line)
+
+        try:
+            await self._port.report_progress(caller, entry, arguments, report)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # the client has gone; its call hears of it by itself
+        except Exception:
+            log.exception("progress not told", tool=entry.tool)
+
+    async def _outcome(
+        self, caller: Caller, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        try:
+            entry = find_tool(caller.identity, params.name)
+            reply = await self._port.call(caller, entry, params.arguments or {})
+            return tool_result(to_plain(reply))
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                log.exception("a tool call failed", tool=params.name)
+                failure = internal_failure("the tool")
+            return tool_error(params.name, failure)
+
+
+@contextmanager
+def _quiet_about_goodbyes() -> Iterator[None]:
+    """Keep tracebacks out of the log that the SDK writes when a session ends under a request."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    for logger in loggers:
+        logger.addFilter(_is_worth_logging)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_worth_logging)
+
+
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
+
+
+def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
+    """Return the tool that a command is to an MCP client.
+
+    ``is_bound``: to one whose session belongs to a handle.
+    """
+    return types.Tool(
+        name=entry.tool,
+        description=entry.doc,
+        input_schema=tool_input_schema(entry, is_bound=is_bound),
+        output_schema=tool_output_schema(entry),
+        annotations=_annotations(entry),
+    )
+
+
+def _annotations(entry: Entry) -> types.ToolAnnotations:
+    """Return the hints; those of MCP's default value False are left out.
+
+    For a tool that only reads, the other hints mean nothing.
+    """
+    if entry.read_only:
+        return types.ToolAnnotations(read_only_hint=True)
+    return types.ToolAnnotations(
+        destructive_hint=entry.destructive, idempotent_hint=entry.idempotent or None
+    )
+
+
+def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
+    """Return a success: the reply as structured content, and its JSON, without nulls, as text.
+
+    Raises ``UnsendableText``.
+    """
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=json_text(without_nulls(plain)))],
+        structured_content=plain,
+    )
+
+
+def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
+    """A failure: one sentence that begins with the tool's name."""
+    name = f"{one_sentence(shorten(tool))}: "
+    sentence = name + failure.sentence.removeprefix(name)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=sentence)], is_error=True
+    )
+
+
+def instructions(identity: Identity) -> str:
+    """The primer, and who the client is."""
+    if identity.handle is not None:
+        return f"{PRIMER}\n\nYour handle is {identity.handle}."
+    return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."
+
+
+_TOOLS = {entry.name: tool_of(entry, is_bound=False) for entry in COMMANDS}
+_BOUND_TOOLS = {entry.name: tool_of(entry, is_bound=True) for entry in COMMANDS}
+_REPORTING = {entry.tool: entry for entry in COMMANDS if entry.tells_progress}
+_INPUT_SCHEMAS = {tool.name: tool.input_schema for tool in _TOOLS.values()}

@@ -1,0 +1,150 @@
+"""``Outlet``: one open stream of one client: its credit, its pace, and what is sent on it.
+
+A source asks for room before it gets what it sends, so what a client does not take is held nowhere.
+Only waiting is ever cancelled, never a send: half a message would end the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import trio
+
+from actors import Reply
+from aegis.protocol.streams import (
+    Gap,
+    Item,
+    Opened,
+    OutputBytes,
+    RequestId,
+    chunk_size,
+    may_send_text,
+    pack_output,
+    with_more,
+)
+from aegis.protocol.wire import to_plain
+from aegis.servers.requests import stream_frame
+from aegis.servers.streams.fan_out import FanOut
+from aegis.servers.streams.pace import Pace
+
+SendKeys = Callable[[bytes], Reply[Any]]
+"""Hands keys to the terminal. Raises ``AegisError`` or ``AskError`` if it cannot."""
+
+
+class StreamOut(Protocol):
+    """What the source of a stream needs of the client."""
+
+    async def opened(self, start: object | None) -> None:
+        """Say that the stream is open, and what ``start`` says. Once, before anything else."""
+
+    async def room(self) -> None:
+        """Wait until one frame of text may be sent."""
+
+    async def room_for_bytes(self) -> int:
+        """Wait until output may be sent: how many bytes."""
+
+    @property
+    def credit(self) -> int:
+        """What may be sent now; below 1: nothing."""
+
+    async def item(self, item: object) -> None:
+        """Send one item; there must be room."""
+
+    async def gap(self, dropped: int, cursor: int | None = None) -> None:
+        """Say that something was left out; there must be room."""
+
+    async def output(self, cursor: int, data: bytes) -> None:
+        """Send bytes of a terminal, no more than there is room for."""
+
+    def takes_keys(self, send: SendKeys) -> None:
+        """From now on what the client types goes there."""
+
+
+class Outlet:
+    """A ``StreamOut`` for the stream ``number`` with that much ``credit``.
+
+    ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message,
+    ``fan_out`` gives turns to floods. ``on_keys`` is called with what takes keys of the channel.
+    """
+
+    def __init__(
+        self,
+        number: RequestId,
+        channel: int | None,
+        credit: int,
+        send: Callable[[str | bytes], Awaitable[None]],
+        fan_out: FanOut,
+        on_keys: Callable[[SendKeys], None],
+    ) -> None:
+        self._id = number
+        self._channel = channel
+        self._credit = credit
+        self._send_message = send
+        self._fan_out = fan_out
+        self._on_keys = on_keys
+        self._pace = Pace()
+        self._more = trio.Event()
+        self._sending = trio.CancelScope()
+        self.is_open = False
+
+    @property
+    def credit(self) -> int:
+        """What may be sent now; below 1: nothing."""
+        return self._credit
+
+    def give(self, amount: int) -> None:
+        """The client gives credit."""
+        self._credit = with_more(self._credit, amount)
+        self._more.set()
+
+    def abort(self) -> None:
+        """The connection is at its end: what is being sent need not arrive."""
+        self._sending.cancel()
+
+    async def opened(self, start: object | None) -> None:
+        """Say that the stream is open, and what ``start`` says."""
+        self.is_open = True
+        said = {} if start is None else to_plain(start)
+        await self._send(stream_frame(Opened(id=self._id, channel=self._channel), said))
+
+    async def room(self) -> None:
+        """Wait until one frame of text may be sent."""
+        while not may_send_text(self._credit):
+            self._more = trio.Event()
+            await self._more.wait()
+
+    async def room_for_bytes(self) -> int:
+        """Wait until output may be sent: how many bytes."""
+        await trio.sleep_until(self._pace.next_at)
+        await self.room()
+        if self._pace.is_flood:
+            await self._fan_out.turn()
+        return chunk_size(self._credit)
+
+    async def item(self, item: object) -> None:
+        """Send one item; it costs its frame."""
+        await self._pay_and_send(stream_frame(Item(id=self._id, item=to_plain(item))))
+
+    async def gap(self, dropped: int, cursor: int | None = None) -> None:
+        """Say that something was left out; it costs its frame."""
+        await self._pay_and_send(stream_frame(Gap(id=self._id, dropped=dropped, cursor=cursor)))
+
+    async def output(self, cursor: int, data: bytes) -> None:
+        """Send bytes of a terminal; they cost as many."""
+        assert self._channel is not None
+        self._credit -= len(data)
+        await self._send(pack_output(OutputBytes(self._channel, cursor, data)))
+        self._pace = self._pace.after(len(data), trio.current_time())
+
+    def takes_keys(self, send: SendKeys) -> None:
+        """From now on what the client types goes there."""
+        self._on_keys(send)
+
+    async def _pay_and_send(self, frame: str) -> None:
+        self._credit -= len(frame)
+        await self._send(frame)
+
+    async def _send(self, message: str | bytes) -> None:
+        with trio.CancelScope(shield=True) as self._sending:
+            await self._send_message(message)

@@ -1,0 +1,216 @@
+"""The stream of a terminal's output: what was printed, as it comes, and the keys typed there.
+
+It holds a cursor and nothing else: bytes are asked for when the client can take some, and the
+terminal's shell reads them from its raw log, whoever else watches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from actors import ActorCrashed, ActorStopped, AskError, Ref, Reply, Request, System
+from actors.errors import Unreachable
+from aegis.errors import NotFound, Unavailable
+from aegis.protocol.feeds import (
+    DrawScreen,
+    FollowOutput,
+    OutputNews,
+    ReadKept,
+    TypeBytes,
+    View,
+)
+from aegis.protocol.naming import name_key
+from aegis.protocol.nodes import unreachable
+from aegis.protocol.streams import (
+    OutputStart,
+    ResizedItem,
+    ScreenItem,
+    StateItem,
+    StreamOutput,
+    WindowSize,
+)
+from aegis.servers.streams.outlet import StreamOut
+from aegis.servers.unanswered import node_of
+
+T = TypeVar("T")
+
+AGAIN_S = 0.05
+"""Seconds before a terminal that ended as soon as it had come back is asked for again."""
+
+AWAY_S = 0.5
+"""Seconds before a host that could not be reached is asked again."""
+
+STOPPING = "the daemon is starting or stopping; try again"
+
+
+async def follow_output(system: System, command: StreamOutput, out: StreamOut) -> str:
+    """Send ``out`` what is printed until the terminal is closed; gives a sentence that says so.
+
+    Raises ``AegisError`` or ``AskError``.
+    """
+    follower = _Follower(system, command, out)
+    await follower.begin()
+    await follower.send_all()
+    return f"terminal {command.name!r} was closed"
+
+
+class _Follower:
+    def __init__(self, system: System, command: StreamOutput, out: StreamOut) -> None:
+        self._system = system
+        self._command = command
+        self._name = command.name
+        self._out = out
+        self._cursor = 0
+        self._fell_behind = False
+
+    async def begin(self) -> None:
+        """Open the stream, and draw the screen if that was asked for."""
+        first = FollowOutput(name=self._name, cursor=self._command.cursor, max_bytes=0)
+        try:
+            begun = await self._ask(self._front(), first)
+        except Unreachable as error:
+            raise self._away(error) from error
+        self._source = self._system.ref(begun.source)
+        self._cursor, self._view = begun.cursor, begun.view
+        self._out.takes_keys(self._type)
+        await self._out.opened(
+            OutputStart(
+                cursor=begun.cursor,
+                cols=begun.view.cols,
+                rows=begun.view.rows,
+                state=begun.view.state,
+                alternate=begun.alternate,
+            )
+        )
+        if self._command.screen:
+            await self._out.room()
+            drawn = await self._ask(self._source, DrawScreen(name=self._name))
+            await self._out.item(ScreenItem(screen=drawn))
+            self._cursor = drawn.cursor
+
+    async def send_all(self) -> None:
+        """Until the last byte, through all the processes that the terminal is in."""
+        await self._send_printed()
+        while await self._send_kept():
+            await self._go_on()
+            await self._send_printed()
+
+    async def _send_printed(self) -> None:
+        """Until the actor that knows has ended, or has told the last byte."""
+        while True:
+            size = await self._out.room_for_bytes()
+            try:
+                news = await self._ask(self._source, self._request(size))
+            except ActorStopped:
+                break
+            except Unreachable:
+                await self._send_view(attrs.evolve(self._view, state="unreachable"))
+                await trio.sleep(AWAY_S)
+                continue
+            await self._send_bytes(news)
+            if news.is_over and self._cursor == news.cursor + len(news.data):
+                break
+            await self._send_view(news.view)
+
+    async def _go_on(self) -> None:
+        """The terminal was started again elsewhere: follow that, from the last byte sent on."""
+        request = FollowOutput(name=self._name, cursor=self._cursor, max_bytes=0)
+        try:
+            begun = await self._ask(self._front(), request)
+        except ActorStopped:  # that one has ended too; who knows of it is asked again
+            await trio.sleep(AGAIN_S)
+            return
+        self._source = self._system.ref(begun.source)
+        await self._send_view(begun.view)
+
+    def _request(self, size: int) -> FollowOutput:
+        return FollowOutput(
+            name=self._name,
+            cursor=self._cursor,
+            max_bytes=size,
+            seen=self._view,
+            newest=self._fell_behind,
+        )
+
+    async def _send_bytes(self, news: OutputNews) -> None:
+        if news.dropped:
+            await self._out.gap(news.dropped, news.cursor)
+            self._cursor = news.cursor
+        if len(news.data) > max(self._out.credit, 0):
+            return  # the gap took the room: they are asked for again
+        if news.data:
+            await self._out.output(news.cursor, news.data)
+            self._cursor = news.cursor + len(news.data)
+        self._fell_behind = True
+
+    async def _send_view(self, view: View) -> None:
+        seen, self._view = self._view, view
+        if (seen.cols, seen.rows) != (view.cols, view.rows):
+            await self._out.room()
+            size = WindowSize(cols=view.cols, rows=view.rows)
+            await self._out.item(ResizedItem(resized=size))
+        if seen.state != view.state:
+            await self._out.room()
+            await self._out.item(StateItem(state=view.state))
+
+    async def _send_kept(self) -> bool:
+        """The terminal is gone: what of its output was not sent is read from what it left.
+
+        Or its worker died: true once it was started again. Raises ``Unavailable`` if it is gone and
+        nobody closed it.
+        """
+        directory = self._system.registry.find("service", "terminals")
+        while directory is not None:
+            size = await self._out.room_for_bytes()
+            request = ReadKept(name=self._name, cursor=self._cursor, max_bytes=size)
+            try:
+                kept = await self._ask(directory, request)
+            except NotFound:
+                return False  # it was purged
+            except AskError:
+                break
+            if kept.is_back:
+                return True
+            if kept.cursor > self._cursor:
+                await self._out.gap(kept.cursor - self._cursor, kept.cursor)
+                self._cursor = kept.cursor
+            elif kept.data:
+                await self._out.output(kept.cursor, kept.data)
+                self._cursor += len(kept.data)
+            elif kept.failure is not None:
+                raise Unavailable(kept.failure)
+            else:
+                return False
+        raise Unavailable(STOPPING)
+
+    def _type(self, keys: bytes) -> Reply[Any]:
+        """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
+        handle = self._command.from_handle
+        request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
+        try:
+            return self._front().send_request(request)
+        except Unreachable as error:
+            raise self._away(error) from error
+
+    def _away(self, error: Unreachable) -> Unavailable:
+        return Unavailable(unreachable(self._name, node_of(error.path) or "local"))
+
+    def _front(self) -> Ref[Any]:
+        registry = self._system.registry
+        front = registry.find("terminal", name_key(self._name))
+        if front is None or front.is_stopped:
+            front = registry.find("service", "terminals")
+        if front is None:
+            raise Unavailable(STOPPING)
+        return front
+
+    async def _ask(self, whom: Ref[Any], request: Request[T]) -> T:
+        """Its answer, or that of its next life."""
+        while True:
+            try:
+                return await whom.send_request(request).wait()
+            except ActorCrashed:
+                continue

@@ -1,0 +1,140 @@
+"""``Sources``: the ``StreamPort`` of the daemon: what each stream is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from actors import ActorCrashed, Change, Gap, Node, Ref, System
+from aegis.errors import Unavailable
+from aegis.protocol.daemon import tree_node
+from aegis.protocol.feeds import FollowInbox, InboxNews
+from aegis.protocol.streams import (
+    DeltaItem,
+    SnapshotItem,
+    StreamEntry,
+    StreamEvents,
+    StreamInbox,
+    StreamOutput,
+    StreamTree,
+    TreeChange,
+)
+from aegis.protocol.wire import arguments_from
+from aegis.servers.calls import Caller
+from aegis.servers.connection import with_identity
+from aegis.servers.streams.happenings import Happenings
+from aegis.servers.streams.outlet import StreamOut
+from aegis.servers.streams.output_source import follow_output
+
+MESSAGES_AT_ONCE = 16
+"""Messages of an inbox that are held while the client has no room for them."""
+
+STOPPED = "the daemon stops"
+
+
+class Sources:
+    """Streams of ``system``. ``on_listener`` is called before somebody listens to events.
+
+    ``on_handle`` is called with the handle of who opens a stream: it exists from then on.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        happenings: Happenings,
+        *,
+        on_listener: Callable[[], None],
+        on_handle: Callable[[str], None],
+    ) -> None:
+        self._system = system
+        self._happenings = happenings
+        self._on_listener = on_listener
+        self._on_handle = on_handle
+
+    async def stream(
+        self,
+        caller: Caller,
+        entry: StreamEntry,
+        arguments: Mapping[str, object],
+        out: StreamOut,
+    ) -> str:
+        """Serve one stream; see ``StreamPort``."""
+        command = with_identity(arguments_from(entry, arguments), caller.identity)
+        if command.from_handle is not None:
+            self._on_handle(command.from_handle)
+        match command:
+            case StreamOutput():
+                return await follow_output(self._system, command, out)
+            case StreamTree():
+                return await self._follow_tree(out)
+            case StreamInbox():
+                return await self._follow_inbox(command, out)
+            case StreamEvents():
+                return await self._follow_events(out)
+        raise AssertionError(f"there is no source for {entry.name}")
+
+    async def _follow_tree(self, out: StreamOut) -> str:
+        with self._system.watch_tree() as watch:
+            await out.opened(None)
+            await out.room()
+            async for view in watch:
+                match view:
+                    case Node():
+                        await out.item(SnapshotItem(snapshot=tree_node(view)))
+                    case Change():
+                        await out.item(DeltaItem(delta=_change(view)))
+                    case Gap(missed=missed):
+                        await out.gap(missed)
+                await out.room()
+        return STOPPED
+
+    async def _follow_events(self, out: StreamOut) -> str:
+        self._on_listener()
+        listener = self._happenings.listen()
+        try:
+            await out.opened(None)
+            while True:
+                await out.room()
+                missed, event = await listener.next()
+                if missed:
+                    await out.gap(missed)
+                    await out.room()
+                await out.item(event)
+        finally:
+            listener.close()
+
+    async def _follow_inbox(self, command: StreamInbox, out: StreamOut) -> str:
+        handle = command.from_handle or "human"
+        news = await self._ask_inbox(FollowInbox(handle=handle, after=command.after))
+        await out.opened(None)
+        while True:
+            await out.room()
+            news = await self._ask_inbox(
+                FollowInbox(handle=handle, place=news.place, limit=MESSAGES_AT_ONCE)
+            )
+            if news.missed:
+                await out.gap(news.missed)
+            for message in news.messages:
+                await out.room()
+                await out.item(message)
+
+    async def _ask_inbox(self, request: FollowInbox) -> InboxNews:
+        router: Ref[Any] | None = self._system.registry.find("service", "inboxes")
+        if router is None:
+            raise Unavailable("the daemon is starting or stopping; try again")
+        while True:
+            try:
+                news: InboxNews = await router.send_request(request).wait()
+            except ActorCrashed:
+                continue
+            return news
+
+
+def _change(change: Change) -> TreeChange:
+    return TreeChange(
+        path=change.path,
+        kind=change.kind,
+        state=change.state,
+        restarts=change.restarts,
+        mailbox=change.mailbox,
+    )

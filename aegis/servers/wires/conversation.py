@@ -1,0 +1,216 @@
+"""One client's frames over a connection of messages: the WebSocket and the lines share it.
+
+Several requests may be in flight and several streams open; each is a task of the connection, and
+all end with it. A client is known by how it connected or by a hello as its first message.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import secrets
+
+import attrs
+import trio
+
+from aegis.errors import AegisError, Forbidden, InvalidRequest
+from aegis.protocol.streams import Close, Credit, Open, RequestId
+from aegis.servers.access.auth import Keys
+from aegis.servers.calls import Caller, CallPort, Face, Failure, Identity, one_sentence
+from aegis.servers.requests import (
+    Cancel,
+    Frame,
+    Hello,
+    Request,
+    error_frame,
+    hello_frame,
+    parse_frame,
+)
+from aegis.servers.streams.fan_out import FanOut
+from aegis.servers.streams.stream_port import StreamPort
+from aegis.servers.wires.answering import Answers
+from aegis.servers.wires.open_streams import OpenStreams
+from aegis.servers.wires.port import Binary, Wire, WireClosed
+
+MAX_STRIKES = 8
+HELLO_LIMIT_S = 10.0
+
+
+@attrs.frozen
+class Desk:
+    """What every conversation needs: the ports, the keys, the server's name and version.
+
+    ``fan_out`` is what the streams of all of them share.
+    """
+
+    port: CallPort
+    streams: StreamPort
+    keys: Keys
+    server: str
+    fan_out: FanOut = attrs.field(factory=FanOut)
+
+
+class End(enum.Enum):
+    """Why a conversation is over."""
+
+    CLIENT_GONE = "the client went away"
+    STOPPING = "the daemon stops"
+    NO_HELLO = f"no hello came within {HELLO_LIMIT_S:g} seconds"
+    FORBIDDEN = "not a valid key"
+    ABUSE = f"{MAX_STRIKES} malformed messages in a row"
+
+
+async def converse(
+    wire: Wire, desk: Desk, face: Face, identity: Identity | None, stopping: trio.Event
+) -> End:
+    """Serve a client until it goes, is sent away, or ``stopping``.
+
+    ``identity`` is who it is by its connection alone; None: it must say hello first. What is in
+    flight when the client goes is cancelled; at ``stopping`` it is still answered.
+    """
+    conversation = _Conversation(wire, desk, face, identity)
+    try:
+        return await conversation.run(stopping)
+    finally:
+        conversation.close()
+
+
+@attrs.frozen
+class _Client:
+    """Who it is, once that is known, and what it has under way."""
+
+    caller: Caller
+    answers: Answers
+    streams: OpenStreams
+
+
+class _Conversation:
+    def __init__(self, wire: Wire, desk: Desk, face: Face, identity: Identity | None) -> None:
+        self._wire = wire
+        self._desk = desk
+        self._face: Face = face
+        self._identity = identity
+        self._client: _Client | None = None
+        self._strikes = 0
+        self._reading = trio.CancelScope()
+        stranger_s = HELLO_LIMIT_S if identity is None else math.inf
+        self._hello_by = trio.current_time() + stranger_s
+
+    async def run(self, stopping: trio.Event) -> End:
+        end = End.STOPPING
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._stop_reading_at, stopping)
+                with self._reading:
+                    end = await self._read(nursery)
+                    if self._client is not None:
+                        self._client.streams.abort()
+                    nursery.cancel_scope.cancel()
+        except* WireClosed:
+            end = End.CLIENT_GONE
+        return end
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._desk.port.closed(self._client.caller)
+
+    async def _stop_reading_at(self, stopping: trio.Event) -> None:
+        await stopping.wait()
+        self._reading.cancel()
+        if self._client is not None:
+            self._client.streams.stop()
+
+    async def _read(self, nursery: trio.Nursery) -> End:
+        while self._strikes < MAX_STRIKES:
+            try:
+                with trio.fail_at(self._hello_by):
+                    message = await self._wire.receive()
+                await self._take(message, nursery)
+                self._strikes = 0
+            except InvalidRequest as error:
+                self._strikes += 1
+                await self._complain(error)
+            except Forbidden as error:
+                await self._complain(error)
+                return End.FORBIDDEN
+            except trio.TooSlowError:
+                return End.NO_HELLO
+        return End.ABUSE
+
+    async def _take(self, message: str | bytes | Binary, nursery: trio.Nursery) -> None:
+        if isinstance(message, Binary):
+            if self._client is None:
+                raise InvalidRequest("open a stream before you send binary messages")
+            self._client.streams.type(message.data)
+            return
+        frame = parse_frame(message)
+        if self._client is None:
+            self._client = self._introduce(frame, nursery)
+            if isinstance(frame, Hello):
+                handle = self._client.caller.identity.handle
+                await self._send(hello_frame(self._desk.server, handle))
+                return
+        await self._carry_out(frame, self._client)
+
+    async def _carry_out(self, frame: Frame, client: _Client) -> None:
+        match frame:
+            case Hello():
+                raise InvalidRequest("a hello must be the first message")
+            case Cancel():
+                client.answers.cancel(frame)
+            case Request():
+                _check_unused(frame.id, client)
+                await client.answers.start(frame)
+            case Open():
+                _check_unused(frame.id, client)
+                await client.streams.open(frame)
+            case Credit():
+                client.streams.give_credit(frame)
+            case Close():
+                client.streams.close(frame)
+
+    def _introduce(self, first: Frame, nursery: trio.Nursery) -> _Client:
+        shown = first if isinstance(first, Hello) else Hello(version=1)
+        identity = identity_of(shown, self._desk.keys, self._identity)
+        caller = Caller(identity, self._face, secrets.token_hex(8))
+        self._desk.port.opened(caller)
+        self._wire.trust(identity if shown.shows_key else None)
+        self._hello_by = math.inf
+        return _Client(
+            caller,
+            Answers(self._desk.port, caller, self._send, nursery),
+            OpenStreams(self._desk.streams, caller, self._send, self._desk.fan_out, nursery),
+        )
+
+    async def _complain(self, error: AegisError) -> None:
+        failure = Failure(error.code, one_sentence(str(error)))
+        await self._send(error_frame(None, failure))
+
+    async def _send(self, message: str | bytes) -> None:
+        """Send one message; until the client has taken it, it counts among all that waits."""
+        with self._wire.holding(len(message)):
+            await self._wire.send(message)
+
+
+def _check_unused(number: RequestId, client: _Client) -> None:
+    if number in client.answers:
+        raise InvalidRequest(f"request {number!r} is still in flight; use another id")
+    if number in client.streams:
+        raise InvalidRequest(f"stream {number!r} is still open; use another id")
+
+
+def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:
+    """Who a client is: by the key in its hello, else as it is ``known`` by its connection.
+
+    Raises ``Forbidden`` if the key is not valid, or there is none and the client is not known.
+    """
+    identity = known
+    if hello.token is not None:
+        identity = keys.identity_of_token(hello.token)
+    elif hello.session is not None:
+        identity = keys.identity_of_session(hello.session)
+    if identity is not None:
+        return identity
+    if hello.token is None and hello.session is None:
+        raise Forbidden("say hello with 'token' or 'session' first")
+    raise Forbidden("the key in the hello is not valid (any more)")

@@ -1,0 +1,77 @@
+"""The line protocol of the Unix socket: one JSON object per line, as in ``requests``.
+
+A peer was let in by its uid, so it is the operator; a hello with a session's secret binds it to
+that handle. A client that closes its sending side is gone: what it has in flight is cancelled.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import trio
+
+from aegis.errors import InvalidRequest
+from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.requests import MAX_FRAME_BYTES
+from aegis.servers.wires.conversation import Desk, converse
+from aegis.servers.wires.framing import LineBuffer, LineTooLong
+from aegis.servers.wires.port import WireClosed
+
+
+async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
+    """Serve one connection until the client goes, is sent away, or ``stopping``."""
+    await converse(LineWire(stream), desk, "line", OPERATOR, stopping)
+
+
+class LineWire:
+    """A connection of lines, each one message; empty lines are passed over."""
+
+    def __init__(self, stream: ClientStream) -> None:
+        self._stream = stream
+        self._lines = LineBuffer(MAX_FRAME_BYTES)
+        self._sending = trio.StrictFIFOLock()
+        self._lost = False
+
+    async def receive(self) -> bytes:
+        """The next line. Raises ``WireClosed``, or once ``InvalidRequest`` for a too long one."""
+        while not self._lost:
+            line = self._next_line()
+            if line is None:
+                self._lines.feed(await self._receive_some())
+            elif line.strip():
+                return line
+        raise WireClosed
+
+    async def send(self, message: str | bytes) -> None:
+        """Send one line; several tasks may call it. Raises ``WireClosed``."""
+        line = message.encode() if isinstance(message, str) else message
+        async with self._sending:
+            try:
+                await self._stream.send_all(line + b"\n")
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                raise WireClosed from None
+
+    def trust(self, identity: Identity | None) -> None:
+        """As ``Wire.trust``."""
+        self._stream.trust(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """As ``Wire.holding``."""
+        return self._stream.holding(size)
+
+    def _next_line(self) -> bytes | None:
+        try:
+            return self._lines.next_line()
+        except LineTooLong:
+            self._lost = True
+            raise InvalidRequest(f"a line must be at most {MAX_FRAME_BYTES} bytes long") from None
+
+    async def _receive_some(self) -> bytes:
+        try:
+            data = await self._stream.receive_some()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise WireClosed from None
+        if not data:
+            raise WireClosed
+        return data

@@ -1,0 +1,59 @@
+"""The line with which a connection of the Unix socket asks to speak MCP from then on. Pure.
+
+From the client:  {"type": "mcp", "version": 1, "handle": "pm"}
+From the server:  {"type": "mcp", "version": 1, "server": "aegis-actors/…", "handle": "pm"}
+or an error as in ``requests``, with the id null; then the connection is over.
+
+All that follows is MCP as on standard input and output: one JSON-RPC message is one line.
+"""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+
+from aegis.errors import InvalidRequest
+from aegis.names import check_handle
+from aegis.servers.access.json_bounds import read_json
+from aegis.servers.calls import OPERATOR, Identity
+
+VERSION = 1
+MAX_HELLO_BYTES = 4096
+
+
+@attrs.frozen
+class McpHello:
+    """A client of the operator's asks to speak MCP as ``identity``."""
+
+    identity: Identity
+
+
+def mcp_hello(line: bytes) -> McpHello | None:
+    """What a connection's first line asks for; None if it is of another kind.
+
+    Raises ``InvalidRequest`` if it asks for MCP in a way that cannot be served.
+    """
+    try:
+        document = read_json(line)
+    except (ValueError, RecursionError):  # ``requests.parse_frame`` says why
+        return None
+    if not isinstance(document, dict) or document.get("type") != "mcp":
+        return None
+    if document.keys() != {"type", "version", "handle"}:
+        raise InvalidRequest("a hello for MCP has 'type', 'version' and 'handle', all of them")
+    version, handle = document["version"], document["handle"]
+    if version != VERSION or isinstance(version, bool):
+        raise InvalidRequest(f"this server speaks version {VERSION}; say it in 'version'")
+    if handle is None:
+        return McpHello(OPERATOR)
+    if not isinstance(handle, str):
+        raise InvalidRequest("'handle' must be text, or null for the operator")
+    return McpHello(Identity(handle=check_handle(handle), operator=False))
+
+
+def mcp_welcome(server: str, identity: Identity) -> str:
+    """The server's answer to a hello that it takes."""
+    return json.dumps(
+        {"type": "mcp", "version": VERSION, "server": server, "handle": identity.handle}
+    )

@@ -1,0 +1,195 @@
+"""``OpenStreams``: the streams of one connection, each a task of it that ends with it.
+
+One that fails says so and is gone; the others, and the requests beside them, go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import attrs
+import structlog
+import trio
+
+from aegis.errors import InvalidRequest
+from aegis.protocol.streams import (
+    BY_STREAM,
+    MAX_STREAMS,
+    Close,
+    Credit,
+    Ended,
+    Open,
+    RequestId,
+    StreamEntry,
+    unpack_keys,
+)
+from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
+from aegis.servers.requests import error_frame, stream_frame
+from aegis.servers.streams.fan_out import FanOut
+from aegis.servers.streams.outlet import Outlet, SendKeys
+from aegis.servers.streams.stream_port import StreamPort
+from aegis.servers.streams.typing_keys import Typist
+from aegis.servers.wires.port import WireClosed
+
+CANCELLED = Failure("cancelled", "closed by the client before it was open")
+STOPPING = Failure("unavailable", "the daemon stops, or the key of this connection is void")
+TOO_MANY = Failure("busy", f"this connection has {MAX_STREAMS} streams open; close one first")
+NO_STREAMS = Failure("invalid_request", "streams are opened on the WebSocket, not on lines")
+
+log = structlog.get_logger("aegis.servers.streams")
+
+
+@attrs.define(eq=False)
+class _Stream:
+    """One of them. ``why`` is what a cancelled one ends with; None: its client closed it."""
+
+    frame: Open
+    channel: int | None
+    outlet: Outlet
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    typist: Typist | None = None
+    typing: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    why: Failure | None = None
+
+
+class OpenStreams:
+    """Those of ``caller``, made by ``port``.
+
+    ``send`` sends one message of any kind, ``fan_out`` gives turns to floods; ``nursery`` has the
+    tasks.
+    """
+
+    def __init__(
+        self,
+        port: StreamPort,
+        caller: Caller,
+        send: Callable[[str | bytes], Awaitable[None]],
+        fan_out: FanOut,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._port = port
+        self._caller = caller
+        self._send = send
+        self._fan_out = fan_out
+        self._nursery = nursery
+        self._streams: dict[RequestId, _Stream] = {}
+        self._channels: dict[int, _Stream] = {}
+        self._last_channel = 0
+        self._is_stopping = False
+
+    def __contains__(self, number: RequestId) -> bool:
+        """Whether a stream of this id is open, or being opened."""
+        return number in self._streams
+
+    async def open(self, frame: Open) -> None:
+        """Open one. A refusal is the answer."""
+        refusal = self._refusal()
+        if refusal is not None:
+            await self._send(error_frame(frame.id, refusal))
+            return
+        entry = BY_STREAM.get(frame.stream)
+        channel = self._new_channel() if entry is not None and entry.has_channel else None
+        outlet = Outlet(
+            frame.id,
+            channel,
+            frame.credit,
+            self._send,
+            self._fan_out,
+            lambda send: self._begin_typing(stream, send),
+        )
+        stream = _Stream(frame, channel, outlet)
+        self._streams[frame.id] = stream
+        if channel is not None:
+            self._channels[channel] = stream
+        self._nursery.start_soon(self._serve, stream)
+
+    def give_credit(self, frame: Credit) -> None:
+        """More may be sent."""
+        stream = self._streams.get(frame.id)
+        if stream is not None:
+            stream.outlet.give(frame.amount)
+
+    def close(self, frame: Close) -> None:
+        """The client wants no more of it."""
+        stream = self._streams.get(frame.id)
+        if stream is not None:
+            stream.scope.cancel()
+
+    def type(self, message: bytes) -> None:
+        """Keys of a binary message. Raises ``InvalidRequest`` for one that is malformed."""
+        channel, keys = unpack_keys(message)
+        if not 1 <= channel <= self._last_channel:
+            raise InvalidRequest(f"no stream of this connection has channel {channel}")
+        stream = self._channels.get(channel)
+        if stream is not None and stream.typist is not None:
+            stream.typist.type(keys)
+
+    def stop(self) -> None:
+        """The daemon stops, or the client's key is void: all of them end."""
+        self._is_stopping = True
+        for stream in self._streams.values():
+            stream.why = STOPPING
+            stream.scope.cancel()
+
+    def abort(self) -> None:
+        """The connection is over: nothing need be sent to its end."""
+        for stream in self._streams.values():
+            stream.outlet.abort()
+
+    def _refusal(self) -> Failure | None:
+        if self._caller.face != "websocket":
+            return NO_STREAMS
+        if self._is_stopping:
+            return STOPPING
+        return TOO_MANY if len(self._streams) >= MAX_STREAMS else None
+
+    def _new_channel(self) -> int:
+        self._last_channel += 1
+        return self._last_channel
+
+    def _begin_typing(self, stream: _Stream, send: SendKeys) -> None:
+        stream.typist = Typist(send, stream.outlet)
+        self._nursery.start_soon(self._run_typist, stream, stream.typist)
+
+    async def _run_typist(self, stream: _Stream, typist: Typist) -> None:
+        with stream.typing:
+            await typist.run()
+
+    async def _serve(self, stream: _Stream) -> None:
+        failure: Failure | None = None
+        is_cancelled = True
+        try:
+            with stream.scope:
+                failure = await self._outcome(stream)
+                is_cancelled = False
+        finally:
+            stream.typing.cancel()
+            del self._streams[stream.frame.id]
+            if stream.channel is not None:
+                del self._channels[stream.channel]
+        await self._send(_last_frame(stream, stream.why if is_cancelled else failure))
+
+    async def _outcome(self, stream: _Stream) -> Failure:
+        """Serve the stream until what it tells of is over: what it ended with."""
+        frame = stream.frame
+        try:
+            entry: StreamEntry = find_stream(self._caller.identity, frame.stream)
+            sentence = await self._port.stream(self._caller, entry, frame.arguments, stream.outlet)
+        except WireClosed:
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                log.exception("a stream failed", stream=frame.stream)
+                failure = internal_failure(f"stream {frame.stream}")
+            return failure
+        return Failure("closed", sentence)
+
+
+def _last_frame(stream: _Stream, failure: Failure | None) -> str:
+    number = stream.frame.id
+    if not stream.outlet.is_open:
+        return error_frame(number, failure or CANCELLED)
+    if failure is None:
+        return stream_frame(Ended(id=number, code=None, message=None))
+    return stream_frame(Ended(id=number, code=failure.code, message=failure.sentence))

@@ -1,0 +1,72 @@
+"""What a connection of the Unix socket speaks: its first line decides between frames and MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from aegis.errors import AegisError
+from aegis.servers.calls import Failure, Identity, one_sentence
+from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.requests import error_frame
+from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.lines import LineWire, serve_lines
+from aegis.servers.wires.mcp_hello import MAX_HELLO_BYTES, McpHello, mcp_hello, mcp_welcome
+from aegis.servers.wires.port import TextWire, WireClosed
+
+McpConversation = Callable[[Identity, TextWire, trio.Event], Awaitable[None]]
+
+
+async def serve_unix(
+    stream: ClientStream, stopping: trio.Event, *, desk: Desk, mcp: McpConversation
+) -> None:
+    """Serve one connection until the client goes, is sent away, or ``stopping``.
+
+    Its peer was let in by its uid, so it is the operator, and may ask for MCP as any handle.
+    """
+    line = await _first_line(stream, stopping)
+    try:
+        hello = mcp_hello(line)
+    except AegisError as error:
+        await _refuse(LineWire(stream), error)
+        return
+    if hello is None:
+        await serve_lines(stream, stopping, desk=desk)
+    else:
+        await _serve_mcp(LineWire(stream), hello, stopping, desk.server, mcp)
+
+
+async def _serve_mcp(
+    wire: LineWire, hello: McpHello, stopping: trio.Event, server: str, mcp: McpConversation
+) -> None:
+    try:
+        await wire.receive()  # the hello itself
+        await wire.send(mcp_welcome(server, hello.identity))
+        await mcp(hello.identity, wire, stopping)
+    except WireClosed:
+        return
+    except AegisError as error:
+        await _refuse(wire, error)
+
+
+async def _refuse(wire: LineWire, error: AegisError) -> None:
+    try:
+        await wire.send(error_frame(None, Failure(error.code, one_sentence(str(error)))))
+    except WireClosed:
+        return
+
+
+async def _first_line(stream: ClientStream, stopping: trio.Event) -> bytes:
+    """The first line, or its beginning if it is too long for a hello; it is received again."""
+
+    async def give_up() -> None:
+        await stopping.wait()
+        nursery.cancel_scope.cancel()
+
+    data = b""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(give_up)
+        data = await stream.read_ahead(lambda seen: b"\n" in seen, MAX_HELLO_BYTES)
+        nursery.cancel_scope.cancel()
+    return data.partition(b"\n")[0]

@@ -1,0 +1,130 @@
+"""The WebSocket at ``/ws``: the frames of ``requests`` as text messages (RFC 6455).
+
+Bytes of terminals, and keys for them, are binary messages.
+
+A client shows its key in the Authorization header, or in a hello as its first message: a browser
+cannot set headers. On the Unix socket a peer was let in by its uid, so it is the operator. Host,
+Origin and key are checked before the handshake.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+
+from aegis.servers.access.admission import Answer, bearer_token, turned_away, values
+from aegis.servers.access.auth import Keys
+from aegis.servers.calls import OPERATOR, Identity
+from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.http1 import RequestHead, framing_refusal, plain_answer
+from aegis.servers.gateway.sockets import peer_of
+from aegis.servers.requests import MAX_FRAME_BYTES
+from aegis.servers.wires.conversation import Desk, End, converse
+from aegis.servers.wires.port import Binary, WireClosed
+
+WEBSOCKET_PATH = "/ws"
+RECEIVE_BUFFER_BYTES = 65_536
+HANDSHAKE_LIMIT_S = 10.0
+CLOSE_LIMIT_S = 1.0
+STRANGER_BYTES = 65_536
+"""What a client may send, its head included, before it has shown a key."""
+
+_CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001}
+_POLICY_VIOLATION = 1008
+
+
+async def serve_websocket(
+    stream: ClientStream,
+    head: RequestHead,
+    stopping: trio.Event,
+    *,
+    desk: Desk,
+    hosts: frozenset[str],
+) -> None:
+    """Serve one connection whose first request is ``head``.
+
+    ``hosts`` are the names that the daemon answers to.
+    """
+    admitted = admit(head, desk.keys, hosts)
+    if isinstance(admitted, Answer):
+        await stream.send_all(plain_answer(admitted.status, admitted.sentence))
+        return
+    if admitted is not None:
+        stream.trust(admitted)
+    elif peer_of(stream.socket) is not None:
+        admitted = OPERATOR  # the kernel has vouched for who it is
+    else:
+        stream.allowance = STRANGER_BYTES
+    async with trio.open_nursery() as nursery:
+        connection = await _handshake(nursery, stream)
+        if connection is not None:
+            wire = _WebSocketWire(connection, stream)
+            end = await converse(wire, desk, "websocket", admitted, stopping)
+            await _close(connection, End.FORBIDDEN if stream.is_voided else end)
+        nursery.cancel_scope.cancel()
+
+
+def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | Answer | None:
+    """Who asks for a WebSocket; None: not said yet; an ``Answer``: turned away. Pure."""
+    refused = framing_refusal(head)
+    refusal = Answer(*refused) if refused else turned_away(head.headers, head.query, hosts)
+    if refusal is not None:
+        return refusal
+    if head.path != WEBSOCKET_PATH:
+        return Answer(404, f"WebSockets are served at {WEBSOCKET_PATH}")
+    if values(head.headers, b"sec-websocket-version") != ["13"]:
+        return Answer(426, "speak version 13 of the WebSocket protocol")
+    if len(values(head.headers, b"sec-websocket-key")) != 1:
+        return Answer(400, "a WebSocket handshake has one Sec-WebSocket-Key")
+    if not values(head.headers, b"authorization"):
+        return None
+    token = bearer_token(head.headers)
+    identity = None if token is None else keys.identity_of_token(token)
+    return identity or Answer(401, "the token in the Authorization header is not valid")
+
+
+async def _handshake(nursery: trio.Nursery, stream: ClientStream) -> WebSocketConnection | None:
+    with trio.move_on_after(HANDSHAKE_LIMIT_S):
+        request = await wrap_server_stream(
+            nursery,
+            stream,
+            max_message_size=MAX_FRAME_BYTES,
+            receive_buffer_size=RECEIVE_BUFFER_BYTES,
+        )
+        try:
+            return await request.accept()
+        except ConnectionClosed:
+            return None
+    return None
+
+
+async def _close(connection: WebSocketConnection, end: End) -> None:
+    with trio.move_on_after(CLOSE_LIMIT_S):
+        await connection.aclose(_CLOSE_CODES.get(end, _POLICY_VIOLATION), end.value)
+
+
+class _WebSocketWire:
+    def __init__(self, connection: WebSocketConnection, stream: ClientStream) -> None:
+        self._connection = connection
+        self._stream = stream
+
+    async def receive(self) -> str | Binary:
+        try:
+            message = await self._connection.get_message()
+        except ConnectionClosed:
+            raise WireClosed from None
+        return Binary(message) if isinstance(message, bytes) else message
+
+    async def send(self, message: str | bytes) -> None:
+        try:
+            await self._connection.send_message(message)
+        except ConnectionClosed:
+            raise WireClosed from None
+
+    def trust(self, identity: Identity | None) -> None:
+        self._stream.trust(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        return self._stream.holding(size)

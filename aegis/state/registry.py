@@ -1,0 +1,198 @@
+"""The registry of one user: a key, and the states that this user's daemons have made.
+
+    $XDG_STATE_HOME/aegis-actors/           (~/.local/state/aegis-actors)
+      key                 # 64 hexadecimal digits, mode 0600
+      states/<id>.json    # {"version": 1, "root": …, "inode": …, "configuration": …}
+
+A state directory names its id in ``state.id``. It is used only where the registry has that id for
+this root; its files carry codes made with the key (``sealing``). Nothing in a checkout, and nothing
+that another user writes, can be made to pass both.
+
+Standard library only, and little of it: one-shot commands load this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import namedtuple
+
+from aegis.path_text import path_of_text, text_of_path
+from aegis.state.sealing import Seals
+from aegis.state.state_files import UnsafeFile, check_directory, read_safely
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME = "aegis-actors"
+ID_FILE = "state.id"
+
+MAX_ENTRY_BYTES = 65_536
+
+ID = re.compile(r"[0-9a-f]{32}\Z")
+_KEY = re.compile(rb"[0-9a-f]{64}\n?\Z")
+
+
+class RegistryError(Exception):
+    """The registry cannot be used; the sentence says why and what to do."""
+
+
+class ForeignState(Exception):
+    """The state is not one that this user's daemons made here; the sentence says how that shows."""
+
+
+class Entry(namedtuple("Entry", ("root", "inode", "configuration"), defaults=(None,))):
+    """What the registry knows of a state.
+
+    ``root`` (text) is the directory that it belongs to, as Python gives it to the system; the file
+    has it as ``text_of_path`` writes it, so that it is the same in every locale. ``inode`` is the
+    number of its own directory, which stays when the root is moved. ``configuration`` is the digest
+    of a trusted ``.aegis.yaml``, or None.
+    """
+
+    __slots__ = ()
+
+
+class Registry:
+    """The registry in ``directory``, which need not exist yet."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.key_path = f"{directory}/key"
+        self.states = f"{directory}/states"
+
+    @classmethod
+    def of_user(cls) -> Registry:
+        """Return the registry that the environment says; it is not created here.
+
+        Raises ``RegistryError`` where there is no home directory.
+        """
+        base = os.environ.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(base):  # noqa: PTH117 -- so the XDG specification: else it is ignored
+            base = os.path.expanduser("~/.local/state")  # noqa: PTH111
+        if not os.path.isabs(base):  # noqa: PTH117
+            raise RegistryError(
+                "this user has no home directory: set HOME, or XDG_STATE_HOME, to a directory for "
+                "the key that signs state"
+            )
+        return cls(os.path.join(os.path.realpath(base), NAME))  # noqa: PTH118
+
+    def key(self) -> bytes | None:
+        """Return the key; None if there is none yet. Raises ``RegistryError``."""
+        text = self._read(self.key_path)
+        if text is None:
+            return None
+        if not _KEY.match(text):
+            raise RegistryError(
+                f"{self.key_path} does not hold a key: remove it, then start each daemon once "
+                "with: aegis-actors up --trust"
+            )
+        return bytes.fromhex(text.decode())
+
+    def entry(self, state_id: str) -> Entry | None:
+        """Return what is known of a state; None if nothing is. Raises ``RegistryError``."""
+        text = self._read(f"{self.states}/{state_id}.json")
+        return None if text is None else _entry_in(text)
+
+    def refusal(self, action: str, error: OSError) -> RegistryError:
+        """Return the sentence for an error of the system; ``action`` fits behind "cannot"."""
+        if isinstance(error, UnsafeFile):
+            return RegistryError(
+                f"{error.filename} is not used: {error.strerror}; it keeps the key of this user's "
+                "states. Run this as its owner, with HOME (or XDG_STATE_HOME) of that user"
+            )
+        return RegistryError(
+            f"cannot {action} {error.filename or self.directory}: {error.strerror}; the key of "
+            "this user's states is there: make it readable and writable for this user, or set "
+            "XDG_STATE_HOME to a directory that is"
+        )
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return read_safely(path, MAX_ENTRY_BYTES) if self.is_there() else None
+        except OSError as error:
+            raise self.refusal("read", error) from None
+
+    def is_there(self) -> bool:
+        """Return whether the directories exist. Raises ``UnsafeFile``."""
+        for path in (self.directory, self.states):
+            try:
+                check_directory(path, os.lstat(path))
+            except FileNotFoundError:
+                return False
+        return True
+
+
+def read_state_id(directory: str) -> str | None:
+    """Return the id that the state directory names; None if it names none.
+
+    Raises ``OSError``.
+    """
+    data = read_safely(f"{directory}/{ID_FILE}", 64)
+    text = "" if data is None else data.decode("ascii", "replace").strip()
+    return text if ID.match(text) else None
+
+
+def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entry]:
+    """Return the id of the state in ``directory``, which belongs to ``root``, and its entry.
+
+    Raises ``ForeignState`` unless this user's daemons made it here, ``RegistryError``, ``OSError``.
+    """
+    state_id = read_state_id(directory)
+    if state_id is None:
+        raise ForeignState("it was made by another user or program, or by an older aegis-actors")
+    entry = registry.entry(state_id)
+    if entry is None:
+        raise ForeignState(
+            f"the registry of this user ({registry.directory}) does not know it: it came from "
+            "elsewhere, or the registry is not the one that its daemon had (HOME, XDG_STATE_HOME)"
+        )
+    if entry.root == root or is_same(entry.root, directory):
+        return state_id, entry
+    if os.stat(directory).st_ino == entry.inode and not _has_state(entry.root):  # noqa: PTH116
+        return state_id, entry  # the root was moved: what is a link to it, or a copy, is not
+    raise ForeignState(f"it is a copy of the state of {text_of_path(entry.root)}")
+
+
+def is_same(root: str, directory: str) -> bool:
+    """Return whether the state directory of ``root`` is this one, by whatever path."""
+    try:
+        return os.path.samestat(os.stat(state_of(root)), os.stat(directory))  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+
+
+def seals_of(registry: Registry, state_id: str, directory: str) -> Seals:
+    """Return the seals of a state that is known. Raises ``RegistryError``."""
+    key = registry.key()
+    if key is None:
+        raise RegistryError(
+            f"{registry.directory} has lost its key: start each daemon once with: "
+            "aegis-actors up --trust"
+        )
+    return Seals(key, state_id, directory)
+
+
+def state_of(root: str) -> str:
+    """Return the path of the state directory of ``root``."""
+    return os.path.join(root, ".aegis", "state")  # noqa: PTH118
+
+
+def _has_state(root: str) -> bool:
+    try:
+        return os.path.lexists(f"{state_of(root)}/{ID_FILE}")
+    except ValueError:
+        return False
+
+
+def _entry_in(text: bytes) -> Entry | None:
+    try:
+        document: Any = json.loads(text)
+        match document:
+            case {"root": str(root), "inode": int(inode), "configuration": str() | None as digest}:
+                return Entry(path_of_text(root), inode, digest)
+    except ValueError:
+        pass
+    return None

@@ -1,0 +1,80 @@
+"""One command on several terminals at once; their records gathered into one reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+import trio
+
+from actors import AskError, NodeDied, Ref, Reply, describe
+from aegis.errors import AegisError
+from aegis.protocol.broadcast import Broadcast, BroadcastOutcome, BroadcastOutcomes
+from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.terminals import CommandRecord, RunCommand
+from aegis.terminals.directory.fitting import Sized, fair_limit, shortened, sized
+
+log = structlog.get_logger("aegis.terminals")
+
+Find = Callable[[str], Ref[Any]]
+"""The front of the terminal of this name; raises ``AegisError`` where there is none."""
+
+
+async def broadcast(request: Broadcast, reply: Reply[BroadcastOutcomes], find: Find) -> None:
+    """Answer ``request``; a helper task of an actor.
+
+    When the asker goes away, what is still queued is dropped and what was typed goes on, as with a
+    run.
+    """
+    outcomes: dict[str, Sized] = {}
+
+    async def run_on(name: str) -> None:
+        outcomes[name] = sized(await _outcome(name, request, find))
+
+    with trio.CancelScope() as scope:
+        reply.on_abandon(scope.cancel)
+        async with trio.open_nursery() as running:
+            for name in request.names:
+                running.start_soon(run_on, name)
+        reply.send(await _fitted([outcomes[name] for name in request.names]))
+
+
+async def _outcome(name: str, request: Broadcast, find: Find) -> BroadcastOutcome:
+    record: CommandRecord | None = None
+    error: str | None = None
+    try:
+        record = await _run(find(name), name, request)
+    except AegisError as refusal:
+        error = str(refusal)
+    except NodeDied as death:
+        log.warning("run not answered", terminal=name, why=describe(death))
+        error = (
+            f"terminal {name!r} lost its worker, and is being started again; if your command was "
+            "typed it was killed: look for its record with aegis_term_read before you run it again"
+        )
+    except AskError as unanswered:
+        log.warning("run not answered", terminal=name, why=describe(unanswered))
+        error = (
+            f"terminal {name!r} gave no answer; if your command was typed it goes on: look for its "
+            "record with aegis_term_read before you run it again"
+        )
+    return BroadcastOutcome(name=name, record=record, error=error)
+
+
+async def _fitted(outcomes: list[Sized]) -> BroadcastOutcomes:
+    """All of them, at most ``MAX_REPLY_BYTES`` of JSON; others run in between."""
+    limit = fair_limit([each.size for each in outcomes], MAX_REPLY_BYTES)
+    result = []
+    for each in outcomes:
+        result.append(shortened(each, limit))
+        await trio.lowlevel.checkpoint()
+    return BroadcastOutcomes(result=result, more=any(each.size > limit for each in outcomes))
+
+
+async def _run(front: Ref[Any], name: str, request: Broadcast) -> CommandRecord:
+    """Waits as long as it takes: the front knows when the time is up."""
+    run = RunCommand(
+        name=name, cmd=request.cmd, timeout=request.timeout, from_handle=request.from_handle
+    )
+    return await front.send_request(run).wait()

@@ -1,0 +1,449 @@
+"""``TerminalDirectory``: which terminals there are; it spawns, restores, lists and closes them.
+
+Commands on an open terminal go to its front directly; here they come when it has none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor, AskError, Down, Ref, Reply, Request
+from aegis.announcing import announce, tell_terminal
+from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.journal.opening import sync_ledger
+from aegis.journal.raw_log import LIMIT_BYTES
+from aegis.processes.process_groups import GroupScan
+from aegis.processes.process_host import ProcessHost
+from aegis.processes.process_scan import ProcessScan
+from aegis.protocol import control
+from aegis.protocol import nodes as node_api
+from aegis.protocol import output as out
+from aegis.protocol import terminals as api
+from aegis.protocol.broadcast import Broadcast
+from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
+from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import LOCAL_NODE, name_key
+from aegis.protocol.resources import Ledger
+from aegis.protocol.screens import GetScreen
+from aegis.terminals.directory import closed, purging
+from aegis.terminals.directory.broadcast import broadcast
+from aegis.terminals.directory.failed import FailedTerminal, unanswered_info
+from aegis.terminals.directory.hosting import HostIsUp
+from aegis.terminals.directory.listing import known_terminals, open_terminals
+from aegis.terminals.directory.lives import Lives
+from aegis.terminals.directory.moving import Move
+from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
+from aegis.terminals.directory.spawning import check_descriptors
+from aegis.terminals.directory.subtrees import Subtrees
+from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.history import History
+from aegis.terminals.hooks.submission import check_command
+from aegis.terminals.messages import AwaitPrompt
+from aegis.terminals.remote.elsewhere import Elsewhere, Here
+from aegis.terminals.remote.node_file import NodeFile
+from aegis.terminals.remote.places import no_such_terminal
+from aegis.terminals.shell.earlier import end_earlier_lives
+
+log = structlog.get_logger()
+
+PROMPT_TIMEOUT_S = 10.0
+"""How long spawn waits for a first prompt before it answers "starting"."""
+
+
+@attrs.frozen(kw_only=True)
+class EndAllTerminals(Request[api.Done]):
+    """The daemon stops: end every terminal and write the records of what is in flight."""
+
+
+DirectoryMessage = (
+    api.SpawnTerminal
+    | api.ListTerminals
+    | api.CloseTerminal
+    | api.RunCommand
+    | Broadcast
+    | api.SendKeys
+    | control.SignalTerminal
+    | control.ResizeTerminal
+    | api.ReadRecords
+    | GetScreen
+    | out.ReadOutput
+    | out.WaitTerminal
+    | out.FollowCommand
+    | FollowOutput
+    | DrawScreen
+    | TypeBytes
+    | ReadKept
+    | api.Subscribe
+    | api.Unsubscribe
+    | node_api.KnownTerminals
+    | node_api.NodeMessage
+    | EndAllTerminals
+    | HostIsUp
+    | Down
+)
+
+_READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept
+"""What is answered for a terminal that is closed, too."""
+
+_WAIT_FOR_MOVE = _READS | out.FollowCommand | FollowOutput
+"""What is answered by a terminal that lost its worker once it was started again."""
+
+
+class TerminalDirectory(Actor[DirectoryMessage]):
+    """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``.
+
+    ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
+    first life starts those again. The shells run on ``host``. A file of raw output grows to
+    ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
+    processes that have the terminals, none: they are here. ``nodes`` is the file with what other
+    hosts have; without it that is not remembered.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        directory: Path,
+        workspace: Path,
+        restore: bool,
+        supervisor: str,
+        flusher: Flusher,
+        inboxes: str,
+        shell_file_limit: int,
+        host: ProcessHost,
+        raw_log_bytes: int = LIMIT_BYTES,
+        node: str = LOCAL_NODE,
+        workers: tuple[str, ...] = (),
+        nodes: Path | None = None,
+    ) -> None:
+        self._root = root
+        self._directory = directory
+        self._workspace_path = workspace
+        self._restore = restore
+        self._supervisor = supervisor
+        self._flusher = flusher
+        self._inboxes_path = inboxes
+        self._shell_file_limit = shell_file_limit
+        self._raw_log_bytes = raw_log_bytes
+        self._host = host
+        self._node = node
+        self._workers = workers
+        self._nodes_path = nodes
+        self._busy: dict[str, str] = {}
+        self._scan = ProcessScan(host)
+        self._groups = GroupScan(host)
+        self._ending = False
+
+    async def setup(self) -> None:
+        """Be found; start what the workspace names and is not open."""
+        self.context.register("service", "terminals")
+        self._workspace = await Workspace.open(self._workspace_path, self._flusher)
+        self._lives = self._new_lives()
+        self._elsewhere = await self._new_elsewhere()
+        if self.context.incarnation == 1:
+            await self._begin()
+        else:
+            await self._lives.find_open()
+            self.context.start_soon(self._elsewhere.find_links)
+        await self._lives.restore()
+
+    def _new_lives(self) -> Lives:
+        inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
+        subtrees = Subtrees(
+            system=self.context.system,
+            supervisor=self._supervisor,
+            flusher=self._flusher,
+            inboxes=inboxes,
+            host=self._host,
+            scan=self._scan,
+            groups=self._groups,
+            shell_file_limit=self._shell_file_limit,
+            raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
+        )
+        return Lives(
+            root=self._root,
+            directory=self._directory,
+            subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
+            workspace=self._workspace,
+            flusher=self._flusher,
+            scan=self._scan,
+            start_soon=self.context.start_soon,
+            monitor=self.context.monitor,
+        )
+
+    async def _new_elsewhere(self) -> Elsewhere:
+        file = await NodeFile.open(self._nodes_path, self._flusher)
+        places = (self._node, *self._workers)
+        here = Here(places=places, has_open=self._has_open, has_history=self._has_history)
+        return Elsewhere(self.context.system, here, file, self.context.start_soon)
+
+    def _has_open(self, name: str) -> bool:
+        return self._lives.has(name) or self._workspace.may_restore(name)
+
+    def _has_history(self, name: str) -> bool:
+        return self._lives.known_name(name) is not None
+
+    async def _begin(self) -> None:
+        """The daemon starts: nothing that an earlier one left stays."""
+        await end_earlier_lives(self._root, self._directory, self._scan, self._flusher)
+        await self._flusher.call(
+            partial(purging.delete_left_over, self._flusher.disk, self._directory)
+        )
+        if self._workspace.was_missing:
+            await self._flusher.look(self._lives.report_missing_workspace)
+        if not self._restore:
+            await self._workspace.clear()
+
+    async def receive(self, message: DirectoryMessage) -> None:
+        """Spawn, list, close; read what a closed terminal did; refuse the rest."""
+        match message:
+            case api.SpawnTerminal():
+                self._spawn(message)
+            case api.ListTerminals():
+                self.context.start_soon(self._list, self.defer(message))
+            case api.CloseTerminal():
+                self._close(message)
+            case Broadcast():
+                check_command(message.cmd)
+                self.context.start_soon(broadcast, message, self.defer(message), self._find)
+            case node_api.KnownTerminals():
+                self.context.start_soon(self._name_known, self.defer(message))
+            case _ if isinstance(message, node_api.NodeMessage):
+                self._elsewhere.take(message, self.defer)
+            case EndAllTerminals():
+                self._ending = True
+                self.context.start_soon(self._end_all, self.defer(message))
+            case HostIsUp():
+                self._lives.subtrees.came_up()
+            case Down():
+                self._subtree_down(message)
+            case _:
+                self._answer_without_front(message)
+
+    # Spawning.
+
+    def _spawn(self, request: api.SpawnTerminal) -> None:
+        key = name_key(request.name)
+        if self._ending:
+            raise Unavailable("aegis_term_spawn: the daemon is stopping")
+        self._check_not_busy(key)
+        if key in self._lives.failed:
+            raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
+        if key in self._lives.open:
+            raise AlreadyExists(
+                f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
+                "already; use it, or choose another name"
+            )
+        node = self._elsewhere.place_of(request, self._lives.subtrees.check_node)
+        if node is None:
+            check_descriptors()
+        self._busy[key] = "spawned"
+        self.context.start_soon(self._spawn_and_answer, request, node, self.defer(request))
+
+    def _check_not_busy(self, key: str) -> None:
+        if key in self._busy:
+            raise AlreadyExists(f"terminal {key!r} is being {self._busy[key]} right now; try again")
+
+    async def _spawn_and_answer(
+        self, request: api.SpawnTerminal, node: str | None, reply: Reply[api.TerminalInfo]
+    ) -> None:
+        try:
+            if node is not None:
+                await self._elsewhere.spawn(node, request, reply)
+                return
+            front = await self._lives.spawn(request)
+        except AegisError as error:
+            reply.fail(error)
+            return
+        finally:
+            del self._busy[name_key(request.name)]
+        try:
+            front.forward(AwaitPrompt(timeout_s=PROMPT_TIMEOUT_S), reply)
+        except AskError as error:
+            reply.fail(error)
+
+    # Listing.
+
+    async def _list(self, reply: Reply[api.TerminalList]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._elsewhere.refresh)
+            here = await open_terminals(self._lives, self._busy)
+        infos = self._elsewhere.listed_with(here)
+        reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
+
+    async def _name_known(self, reply: Reply[node_api.TerminalNames]) -> None:
+        try:
+            reply.send(await known_terminals(self._lives, self._busy))
+        except StorageError as error:
+            reply.fail(error)
+
+    # Ending.
+
+    def _close(self, request: api.CloseTerminal) -> None:
+        name = request.name
+        self._check_not_busy(name_key(name))
+        node = self._elsewhere.node_of(name)
+        if node is not None:
+            self.context.start_soon(self._elsewhere.close, node, request, self.defer(request))
+            return
+        is_purge = request.purge and self._lives.known_name(name) is not None
+        if not (self._lives.has(name) or self._workspace.may_restore(name) or is_purge):
+            raise self._not_open(name)
+        self._busy[name_key(name)] = "closed"
+        self.context.start_soon(self._close_and_answer, request, self.defer(request))
+
+    async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
+        failed = self._lives.failed.get(name_key(request.name))
+        try:
+            leftover = await self._lives.end(request.name, "closed")
+            if failed is not None:  # of others their front has told it
+                info = attrs.evolve(failed.info(), state="closed")
+                tell_terminal(self.context.system, "terminal_closed", info)
+            await self._leave_workspace(request.name)
+            if request.purge:
+                await self._lives.purge(request.name)
+                announce(self.context.system, Ledger(request.name))
+        except AegisError as error:
+            reply.fail(error)
+        else:
+            reply.send(api.Closed(leftover=list(leftover)))
+        finally:
+            del self._busy[name_key(request.name)]
+
+    async def _leave_workspace(self, name: str) -> None:
+        try:
+            await self._workspace.remove(name)
+        except StorageError as error:
+            raise StorageError(
+                f"aegis_term_close: terminal {name!r} is closed, but the next up starts it again "
+                f"unless you close it once more: {error}"
+            ) from error
+
+    async def _end_all(self, reply: Reply[api.Done]) -> None:
+        await self._lives.end_all()
+        reply.send(api.Done())
+
+    def _subtree_down(self, down: Down) -> None:
+        """A terminal that nobody ends has spent its restarts, or has lost its worker."""
+        key = name_key(down.path.rpartition("/")[2])
+        if not down.final or self._ending or key in self._busy:
+            return
+        if down.with_node:
+            settings = self._lives.mover.lost(down.path, down.reason)
+            info = None if settings is None else unanswered_info(settings, self._lives.node_of(key))
+        else:
+            self._lives.gave_up(down.path, down.reason)
+            failed = self._lives.failed.get(key)
+            info = None if failed is None else failed.info()
+        if info is not None:
+            tell_terminal(self.context.system, "terminal_changed", info)
+
+    # Terminals without a front.
+
+    def _answer_without_front(self, message: Any) -> None:
+        is_kept = isinstance(message, ReadKept)
+        there = self._elsewhere.way_to(message.name, by_front=not is_kept)
+        if there is not None:
+            self.pass_on(message, there)
+            return
+        front = self._lives.subtrees.front(message.name)
+        failed = self._lives.failed.get(name_key(message.name))
+        move = self._lives.mover.under_way.get(name_key(message.name))
+        if move is not None and isinstance(message, _WAIT_FOR_MOVE):
+            self.context.start_soon(self._read_when_back, move, message, self.defer(message))
+        elif front is not None and not is_kept:
+            self.pass_on(message, front)
+        elif isinstance(message, _READS) and self._lives.known_name(message.name):
+            self.context.start_soon(self._read, message, self.defer(message), failed)
+        else:
+            raise self._refusal(message.name)
+
+    def _find(self, name: str) -> Ref[Any]:
+        """The front of the terminal, or who answers for it. Raises ``AegisError``."""
+        front = self._elsewhere.way_to(name) or self._lives.subtrees.front(name)
+        if front is None:
+            raise self._refusal(name)
+        return front
+
+    def _refusal(self, name: str) -> AegisError:
+        move = self._lives.mover.under_way.get(name_key(name))
+        if move is not None:
+            return move.refusal()
+        failed = self._lives.failed.get(name_key(name))
+        return self._not_open(name) if failed is None else failed.refusal()
+
+    async def _read_when_back(self, move: Move, request: Any, reply: Reply[Any]) -> None:
+        """Its worker died: what it had in flight has its record once it was started again."""
+        await move.over.wait()
+        front = self._lives.subtrees.front(request.name)
+        failed = self._lives.failed.get(name_key(request.name))
+        if isinstance(request, ReadKept) or (front is None and isinstance(request, _READS)):
+            await self._read(request, reply, failed)
+            return
+        try:
+            if front is None:
+                raise self._refusal(request.name)
+            front.forward(request, reply)
+        except (AegisError, AskError) as error:
+            reply.fail(error)
+
+    async def _read(
+        self,
+        request: api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept,
+        reply: Reply[Any],
+        failed: FailedTerminal | None,
+    ) -> None:
+        if failed is not None:
+            await failed.settled.wait()
+        disk = self._flusher.disk
+        try:
+            files = self._lives.files(request.name)
+            await sync_ledger(self._flusher, files.ledger)  # what is shown is not lost
+        except AegisError as error:
+            reply.fail(error)
+            return
+        match request:
+            case api.ReadRecords():
+                await History(files.ledger, disk=disk).answer(request, reply)
+            case out.ReadOutput():
+                await closed.answer_output(disk, files, request, reply)
+            case out.WaitTerminal():
+                await closed.answer_wait(disk, files, request, reply)
+            case ReadKept() if self._is_back(request.name):
+                reply.send(KeptBytes(data=b"", cursor=request.cursor, failure=None, is_back=True))
+            case ReadKept():
+                closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+
+    def _is_back(self, name: str) -> bool:
+        """Whether it has another front than whoever asks has known."""
+        lives, is_ended = self._lives, self._ending or name_key(name) in self._busy
+        has_front = lives.subtrees.front(name) is not None
+        return has_front and not is_ended and lives.mover.has_moved(name)
+
+    def _failure(self, name: str) -> str | None:
+        """Why a terminal without a front is gone; None if somebody closes it, or did."""
+        key = name_key(name)
+        if key in self._lives.failed:
+            return str(self._lives.failed[key].refusal())
+        if key in self._busy:
+            return None
+        if self._ending and self._workspace.may_restore(name):
+            return f"the daemon stops; the next one starts terminal {name!r} again"
+        if key in self._lives.open and not self._ending:
+            return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
+        return None
+
+    def _not_open(self, name: str) -> AegisError:
+        if self._lives.known_name(name):
+            return Unavailable(
+                f"terminal {name!r} is closed; aegis_term_spawn opens it again over its history"
+            )
+        return no_such_terminal(name, [each.name for each in self._lives.open.values()])

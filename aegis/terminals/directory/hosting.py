@@ -1,0 +1,195 @@
+"""``TerminalHost``: has terminals in a process that is not the daemon's own.
+
+The daemon's directory decides what is where, and tells it. It knows nothing of other terminals,
+and forgets nothing that lasts: what is open is in the daemon's workspace.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import Actor, ActorStopped, ChildSpec, Reply, Request, SupervisorSpec
+from aegis.errors import AlreadyExists
+from aegis.journal.flusher import Flusher
+from aegis.path_text import path_of_text
+from aegis.processes.process_groups import GroupScan
+from aegis.processes.process_host import ProcessHost
+from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.naming import name_key
+from aegis.protocol.terminals import Done
+from aegis.terminals.directory.spawning import check_descriptors, spawn_failure
+from aegis.terminals.directory.subtrees import Subtrees
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+
+GROUP = "terminal-host"
+"""The group of the registry in which hosts are known, each by the name of its node."""
+
+SUPERVISOR = "terminals"
+HOST = "terminal-host"
+
+
+@attrs.frozen(kw_only=True)
+class Started:
+    """The terminal's front is up at the path ``front``."""
+
+    front: str
+
+
+@attrs.frozen(kw_only=True)
+class StartTerminal(Request[Started]):
+    """Start the actors of a terminal over its files, which are in ``directory``, and a shell.
+
+    ``directory`` is text as ``aegis.path_text`` makes it.
+
+    Refused with the sentence that is told to whoever spawns it.
+    """
+
+    settings: TerminalSettings
+    directory: str
+
+
+@attrs.frozen(kw_only=True)
+class StopTerminal(Request[Done]):
+    """Stop the actors of a terminal, also where they are only being started."""
+
+    name: str
+
+
+@attrs.frozen(kw_only=True)
+class HostedNames:
+    """Terminals that have actors, by their names as they were spawned."""
+
+    names: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class HostedTerminals(Request[HostedNames]):
+    """Say which terminals have actors here."""
+
+
+@attrs.frozen(kw_only=True)
+class HostIsUp:
+    """To the directory: terminals can be started at ``node`` from now on."""
+
+    node: str
+
+
+class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
+    """Has terminals below ``supervisor`` (a path); ``node`` is the name of this process.
+
+    The actors at the paths ``inboxes`` and ``directory`` are the daemon's. The shells run on
+    ``host``.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        supervisor: str,
+        inboxes: str,
+        directory: str,
+        flusher: Flusher,
+        shell_file_limit: int,
+        raw_log_bytes: int,
+        host: ProcessHost,
+    ) -> None:
+        self._node = node
+        self._supervisor = supervisor
+        self._inboxes = inboxes
+        self._directory = directory
+        self._flusher = flusher
+        self._shell_file_limit = shell_file_limit
+        self._raw_log_bytes = raw_log_bytes
+        self._host = host
+        self._starting: dict[str, trio.Event] = {}
+
+    async def setup(self) -> None:
+        """Be found, and say so: terminals may wait for somewhere to be."""
+        system = self.context.system
+        self._subtrees = Subtrees(
+            system=system,
+            supervisor=self._supervisor,
+            flusher=self._flusher,
+            inboxes=system.ref(self._inboxes),
+            host=self._host,
+            scan=ProcessScan(self._host),
+            groups=GroupScan(self._host),
+            shell_file_limit=self._shell_file_limit,
+            raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
+        )
+        self.context.register(GROUP, self._node)
+        system.ref(self._directory).tell(HostIsUp(node=self._node))
+
+    async def receive(self, message: StartTerminal | StopTerminal | HostedTerminals) -> None:
+        """Start and stop; what takes its time is done beside."""
+        match message:
+            case StartTerminal():
+                self._start(message)
+            case StopTerminal(name=name):
+                self.context.start_soon(self._stop, name, self.defer(message))
+            case HostedTerminals():
+                self.reply(message, HostedNames(names=self._subtrees.names))
+
+    def _start(self, request: StartTerminal) -> None:
+        key = name_key(request.settings.name)
+        if key in self._starting:
+            raise AlreadyExists(f"terminal {request.settings.name!r} is being started already")
+        check_descriptors(coming=len(self._starting) + 1)
+        self._starting[key] = trio.Event()
+        self.context.start_soon(self._start_and_answer, request, self.defer(request))
+
+    async def _start_and_answer(self, request: StartTerminal, reply: Reply[Started]) -> None:
+        settings, files = request.settings, TerminalFiles(Path(path_of_text(request.directory)))
+        try:
+            front = await self._subtrees.start(settings, files)
+            reply.send(Started(front=front.path))
+        except Exception as error:
+            reply.fail(spawn_failure(settings.name, files, error))
+        finally:
+            self._starting.pop(name_key(settings.name)).set()
+
+    async def _stop(self, name: str, reply: Reply[Done]) -> None:
+        while (starting := self._starting.get(name_key(name))) is not None:
+            await starting.wait()
+        try:
+            await self._subtrees.stop(name)
+        except ActorStopped as error:  # all that is here is being stopped
+            reply.fail(error)
+        else:
+            reply.send(Done())
+
+
+def host_tree(
+    *,
+    node: str,
+    path: str,
+    inboxes: str,
+    directory: str,
+    flusher: Flusher,
+    shell_file_limit: int,
+    raw_log_bytes: int,
+    host: ProcessHost,
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """What makes the supervisor at ``path`` a host of terminals: children for its spec.
+
+    The rest is what ``TerminalHost`` is given.
+    """
+    arguments: dict[str, Any] = {
+        "node": node,
+        "supervisor": f"{path}/{SUPERVISOR}",
+        "inboxes": inboxes,
+        "directory": directory,
+        "flusher": flusher,
+        "shell_file_limit": shell_file_limit,
+        "raw_log_bytes": raw_log_bytes,
+        "host": host,
+    }
+    return (
+        SupervisorSpec(name=SUPERVISOR, dynamic=True),
+        ChildSpec(name=HOST, actor=TerminalHost, arguments=arguments),
+    )

@@ -1,0 +1,190 @@
+"""``workspace.json``: the names of the open terminals, for the next ``up`` to start again.
+
+    {
+     "version": 1,
+     "terminals": ["build", "web"]
+    }
+
+A change is acknowledged when the file that holds it is synced. Changes that come while one file is
+being written share the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+import structlog
+import trio
+
+from aegis.errors import StartupError, StorageError
+from aegis.journal.disk import (
+    Disk,
+    make_directory,
+    read_file,
+    replace_file,
+    storage_error,
+    sync_found,
+)
+from aegis.journal.flusher import Flusher
+from aegis.names import shorten
+from aegis.protocol.naming import is_name, name_key
+from aegis.state.sealing import Seal, document_fits, sealed_document
+from aegis.terminals import faults
+from aegis.terminals.aside import set_aside
+
+log = structlog.get_logger("aegis.terminals")
+
+WORKSPACE_VERSION = 1
+MAX_WORKSPACE_BYTES = 16 * 1024 * 1024
+
+
+class DamagedWorkspace(ValueError):
+    """The file is not what was once written; the text says in a few words how that shows."""
+
+
+class NewerWorkspace(ValueError):
+    """The file was written by a later version of aegis-actors; the text is that version."""
+
+
+class Workspace:
+    """The names of the open terminals, in memory and on disk. For one Trio loop."""
+
+    def __init__(
+        self, path: Path, flusher: Flusher, names: Iterable[str], *, was_missing: bool = False
+    ) -> None:
+        self.path = path
+        self.was_missing = was_missing
+        """Whether there was no file when it was opened."""
+        self._flusher = flusher
+        self._names = {name_key(name): name for name in names}
+        self._perhaps_on_disk = set(self._names)
+        self._changes = 0
+        self._changes_saved = 0
+        self._saving = trio.Lock()
+
+    @classmethod
+    async def open(cls, path: Path, flusher: Flusher) -> Workspace:
+        """Read the file; one that is damaged is set aside.
+
+        Raises ``StartupError`` if it cannot be read, or if a newer aegis-actors wrote it.
+        """
+        names = await flusher.call(partial(_load, flusher.disk, path))
+        return cls(path, flusher, names or [], was_missing=names is None)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the terminals that are to be open, sorted."""
+        return sorted(self._names.values())
+
+    def may_restore(self, name: str) -> bool:
+        """Whether the file may name this terminal, so that the next ``up`` would start it."""
+        return name_key(name) in self._names or name_key(name) in self._perhaps_on_disk
+
+    async def add(self, name: str) -> None:
+        """Return once the name is durably there. Raises ``StorageError``; then it is not to be."""
+        self._names[name_key(name)] = name
+        try:
+            await self._save_or_refuse()
+        except StorageError:
+            self._names.pop(name_key(name), None)
+            raise
+
+    async def remove(self, name: str) -> None:
+        """Return once the name is durably gone.
+
+        Raises ``StorageError`` if the disk refuses: the next change that is saved leaves it out.
+        """
+        self._names.pop(name_key(name), None)
+        if self.may_restore(name):
+            await self._save_or_refuse()
+
+    async def clear(self) -> None:
+        """Return once no name is there, durably. Raises ``StorageError``."""
+        self._names.clear()
+        if self._perhaps_on_disk:
+            await self._save_or_refuse()
+
+    async def _save_or_refuse(self) -> None:
+        try:
+            await self._save()
+        except OSError as error:
+            raise storage_error("write", self.path, error) from error
+
+    async def _save(self) -> None:
+        """Return once a file that holds every change made until now is synced."""
+        self._changes += 1
+        change = self._changes
+        async with self._saving:
+            if self._changes_saved < change:
+                await self._write()
+
+    async def _write(self) -> None:
+        changes, names = self._changes, self.names
+        keys = {name_key(name) for name in names}
+        # Until it is known how the write ended, either file may be the one on disk.
+        self._perhaps_on_disk |= keys
+        faults.WORKSPACE_BEFORE.hit()
+        await self._flusher.call(partial(_store, self._flusher.disk, self.path, names))
+        faults.WORKSPACE_AFTER.hit()
+        self._perhaps_on_disk, self._changes_saved = keys, changes
+
+
+def encode_workspace(names: Iterable[str], seal: Seal | None = None) -> bytes:
+    """The content of the file."""
+    document = {"version": WORKSPACE_VERSION, "terminals": sorted(names)}
+    return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
+
+
+def decode_workspace(data: bytes, seal: Seal | None = None) -> list[str]:
+    """The names in the file: what is no name is left out, and a second one of the same terminal.
+
+    Raises ``DamagedWorkspace`` or ``NewerWorkspace``.
+    """
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DamagedWorkspace("it is not JSON") from None
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int:
+        raise DamagedWorkspace("it does not say its version")
+    if version > WORKSPACE_VERSION:
+        raise NewerWorkspace(str(version))
+    if not document_fits(document, seal):
+        raise DamagedWorkspace("it was not written by a daemon of this state")
+    names = document.get("terminals")
+    if not isinstance(names, list):
+        raise DamagedWorkspace("it does not list terminals")
+    good = [name for name in names if isinstance(name, str) and is_name(name)]
+    return list({name_key(name): name for name in good}.values())
+
+
+def _load(disk: Disk, path: Path) -> list[str] | None:
+    """The names in the file; None if there is no such file."""
+    try:
+        data = read_file(disk, path, max_bytes=MAX_WORKSPACE_BYTES)
+        if data is None:
+            return None
+        sync_found(disk, path)
+        try:
+            return decode_workspace(data, disk.seal(path))
+        except DamagedWorkspace as damage:
+            set_aside(disk, path, data, str(damage))
+            return []
+    except NewerWorkspace as newer:
+        raise StartupError(
+            f"{path} is of version {shorten(str(newer), 20)}, made by a newer aegis-actors: "
+            "upgrade this one"
+        ) from None
+    except OSError as error:
+        raise StartupError(
+            f"cannot read {path}: {error.strerror}; it names the terminals to start: put it right, "
+            "or move it away to start with none"
+        ) from error
+
+
+def _store(disk: Disk, path: Path, names: Iterable[str]) -> None:
+    make_directory(disk, path.parent)
+    replace_file(disk, path, [encode_workspace(names, disk.seal(path))])

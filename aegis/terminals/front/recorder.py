@@ -1,0 +1,156 @@
+"""Records on their way to the ledger: kept, and told to nobody, until the writer confirms.
+
+A record is held back while a command with a lower number has not ended: the ledger's numbers rise.
+
+Behind a record whose number somebody was shown none is sent before it is confirmed. Of two that are
+not synced a loss of power may damage the first alone; then the ledger's newest number is above it,
+and the next life does not ask for it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import structlog
+import trio
+
+from actors import Ref
+from aegis.clock import utc_now
+from aegis.errors import StorageError
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals import faults
+from aegis.terminals.asking import ask_again
+from aegis.terminals.front.calls import Call
+from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
+from aegis.terminals.record import InFlight, lost_record
+
+log = structlog.get_logger()
+
+MAX_UNSAVED = 16
+"""Records that may wait for a disk that refuses writes; beyond it no command is started.
+
+What somebody types is not ours to refuse. Further records wait without their output (the raw log
+may have it), and of more than ``MAX_UNSAVED_TYPED`` the oldest are given up, and logged.
+"""
+
+MAX_UNSAVED_TYPED = 500
+
+
+REPORT_TIMEOUT_S = 5.0
+
+
+async def synced_end(writer: Ref[AppendRecord | ReportSynced]) -> int:
+    """How many bytes of the ledger are synced, as its writer knows."""
+    report = await ask_again(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
+    return report.end
+
+
+class Recorder:
+    """The unconfirmed records of one terminal and the callers that wait for them."""
+
+    def __init__(
+        self,
+        writer: Ref[AppendRecord | ReportSynced],
+        retry_soon: Callable[[], None],
+        is_shown: Callable[[int], bool],
+        is_early: Callable[[int], bool],
+    ) -> None:
+        self._writer = writer
+        self._retry_soon = retry_soon
+        self._is_shown = is_shown
+        self._is_early = is_early
+        self._held: set[int] = set()
+        self._records: dict[int, CommandRecord] = {}
+        self._callers: dict[int, Call] = {}
+        self._trouble = ""
+        self._retry_is_due = False
+        self._tries_left = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits, or only for a disk that refuses or a command that runs."""
+        return self._records.keys() <= self._held or bool(self._trouble)
+
+    def check(self, terminal: str) -> None:
+        """Raise ``StorageError`` while too many records wait for a disk that refuses."""
+        if self._trouble and len(self._records) >= MAX_UNSAVED:
+            raise StorageError(f"terminal {terminal!r} cannot record commands: {self._trouble}")
+
+    def append(self, record: CommandRecord, call: Call | None = None) -> None:
+        """Send a record to the writer; ``call`` is answered when it is confirmed."""
+        if call is not None:
+            self._callers[record.seq] = call
+        self._records[record.seq] = self._bounded(record)
+        if not self._trouble:
+            self._send(sorted({record.seq, *self._held}))
+        elif len(self._records) <= MAX_UNSAVED:
+            self.send_again()  # the writer takes it only behind those that were refused
+
+    def append_lost(self, command: InFlight) -> None:
+        """Record a submission whose number was shown and that will not begin any more."""
+        self.append(lost_record(command, utc_now(), trio.current_time()))
+
+    def _bounded(self, record: CommandRecord) -> CommandRecord:
+        if not (self._trouble or self._held) or len(self._records) < MAX_UNSAVED:
+            return record
+        if len(self._records) >= MAX_UNSAVED_TYPED:
+            oldest = min(self._records)
+            del self._records[oldest]
+            self._held.discard(oldest)
+            log.error("record given up", seq=oldest, error=self._trouble)
+        return attrs.evolve(record, stdout="", stderr="", truncated=True)
+
+    def confirmed(self, news: RecordAppended) -> CommandRecord | None:
+        """The record is in the ledger: its caller is answered. None if that was known."""
+        record = self._records.pop(news.seq, None)
+        if record is not None:
+            self._trouble = ""
+            call = self._callers.pop(news.seq, None)
+            if call is not None:
+                faults.REPLY_BEFORE.hit()
+                call.settle(record)
+            if self._is_shown(record.seq):
+                self._send(sorted(self._records))
+        return record
+
+    def refused(self, news: AppendFailed) -> None:
+        """The disk refused: this record and those behind it are tried again, their callers told."""
+        if news.seq not in self._records:
+            return
+        if not self._retry_is_due:
+            self._retry_is_due = True
+            self._retry_soon()
+        self._trouble = news.why
+        for seq in [seq for seq in self._callers if seq >= news.seq]:
+            self._callers.pop(seq).settle(StorageError(news.why))
+        self._try_last()
+
+    def end(self) -> None:
+        """The terminal ends, and there is no later: what is refused is tried once more at once."""
+        self._tries_left = 1
+        self._try_last()
+
+    def _try_last(self) -> None:
+        if self._tries_left and self._trouble:
+            self._tries_left -= 1
+            self.send_again()
+
+    def retry(self) -> None:
+        """The time has come that ``retry_soon`` asked for."""
+        self._retry_is_due = False
+        if self._trouble:
+            self.send_again()
+
+    def send_again(self) -> None:
+        """Send what may go and is not confirmed, in order; the writer knows what it has."""
+        self._trouble = ""
+        self._send(sorted(self._records))
+
+    def _send(self, seqs: Sequence[int]) -> None:
+        shown = min(filter(self._is_shown, self._records), default=None)
+        self._held = {seq for seq in self._records if self._is_early(seq)}
+        for seq in seqs:
+            if seq not in self._held and (shown is None or seq <= shown):
+                after = max((each for each in self._records if each < seq), default=-1)
+                self._writer.tell(AppendRecord(record=self._records[seq], after=after))

@@ -1,0 +1,446 @@
+"""``Terminal``: the front of one terminal. It owns the queue of calls and the records.
+
+It holds no resource of the system: the ``Shell`` beside it owns the PTY, the ``LedgerWriter`` the
+ledger. One command is in flight at a time, and an end that the shell reports belongs to it, whoever
+waits. What a caller or a subscriber sees of a finished command is in the ledger, synced.
+
+Each life, its own or the shell's, begins with an ``Introduction``: what was given to shells that
+are gone was killed with them; what the present one still does, or did unheard, is taken up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import structlog
+
+from actors import Down, Ref, Reply
+from aegis.announcing import announce
+from aegis.errors import Unavailable
+from aegis.journal.flusher import Flusher
+from aegis.processes.process_host import ProcessHost
+from aegis.protocol import control
+from aegis.protocol import output as out
+from aegis.protocol import terminals as api
+from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
+from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import LOCAL_NODE
+from aegis.protocol.resources import Ledger
+from aegis.protocol.screens import GetScreen
+from aegis.terminals import messages as msg
+from aegis.terminals.aside import open_note
+from aegis.terminals.front.by_seq import BySeq
+from aegis.terminals.front.calls import Call
+from aegis.terminals.front.displaced import last_begun
+from aegis.terminals.front.flight import Flight
+from aegis.terminals.front.following import Following
+from aegis.terminals.front.recorder import Recorder, synced_end
+from aegis.terminals.front.recovery import recovered_records
+from aegis.terminals.front.resizing import Resizing
+from aegis.terminals.front.runs import Runs
+from aegis.terminals.front.standing import PromptWaiters, Standing
+from aegis.terminals.front.telling import Telling
+from aegis.terminals.front.waits import Waits
+from aegis.terminals.front.writer import LedgerWriter
+from aegis.terminals.front_port import Front, FrontMessage
+from aegis.terminals.history import History
+from aegis.terminals.hooks.submission import check_command
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
+from aegis.terminals.sentences import incomplete
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell.news import heard_up_to
+from aegis.terminals.shell.shell import Shell
+from aegis.terminals.wakes.wakes import Wakes
+
+log = structlog.get_logger()
+
+RETRY_APPEND_S = 1.0
+"""Seconds before records that the disk refused are tried again."""
+
+
+class Terminal(Front):
+    """The actor that clients of a terminal talk to."""
+
+    def __init__(
+        self,
+        *,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        flusher: Flusher,
+        inboxes: Ref[Deliver],
+        host: ProcessHost,
+        node: str = LOCAL_NODE,
+    ) -> None:
+        self._settings = settings
+        self._flusher = flusher
+        self._files = files
+        self._history = History(files.ledger, disk=flusher.disk)
+        self._wakes = Wakes(settings, files, self._history, flusher, inboxes)
+        self._last_call = 0
+        self._standing = Standing(settings, host, cwd=settings.cwd, node=node)
+        self._prompt_waiters = PromptWaiters()
+        self._ending_waiters: list[Reply[msg.Ended]] = []
+        self._leftover: tuple[str, ...] = ()
+        self._shell_life = 0
+        self._last_record: api.CommandRecord | None = None
+        self._recovering = True
+        self._early: list[Callable[[], None]] = []
+
+    async def setup(self) -> None:
+        """Read the ledger and the note; what became of a command found there the shell will say."""
+        self._shell = self.context.sibling("shell", Shell)
+        self._writer = self.context.sibling("writer", LedgerWriter)
+        self.context.monitor(self._shell)
+        self.context.monitor(self._writer)
+        self.context.register("terminal", self._settings.name.lower())
+        self._last_call = self.context.incarnation << 32  # no number of an earlier life comes again
+        self._history.end = await synced_end(self._writer)
+        self._last_record, given = self._history.last()
+        note = open_note(self._files.note, self._flusher)
+        self._flight = Flight.open(note, self._last_record, await self._wakes.open(given))
+        for lacking in self._flight.unrecorded()[:1]:
+            self._wakes.expect(lacking.seq)
+        shown, early = self._flight.is_shown, self._flight.holds_back
+        self._recorder = Recorder(self._writer, self._retry_soon, shown, early)
+        name, soon, after = self._settings.name, self.context.start_soon, self.context.after
+        self._runs = Runs(
+            name, self._flight, self._standing, self._shell, after=after, start_soon=soon
+        )
+        self._waits = Waits(
+            name, self._flight, self._standing, self._history, self._shell, start_soon=soon
+        )
+        self._by_seq = BySeq(name, self._flight, self._history, self._shell, start_soon=soon)
+        self._following = Following(self._flight, self._standing, self._shell)
+        self._resizing = Resizing(
+            self._standing, self._shell, self._files, self._flusher, self._info
+        )
+        await self._resizing.read_size()
+        self._telling = Telling(
+            self.context.system, self._standing, self._flight, self._wakes, self._info
+        )
+        self._shell.tell(msg.Introduce())
+        find_inbox = partial(self.context.system.registry.find, "inbox")
+        self._wakes.start(self.context.start_soon, find_inbox)
+        announce(self.context.system, Ledger(self._settings.name))
+        if self.context.incarnation == 1:
+            self._telling.opened()
+
+    async def teardown(self) -> None:
+        """Let go of the notes' files."""
+        if hasattr(self, "_flight"):
+            self._flight.close()
+        await self._wakes.close()
+
+    async def receive(self, message: FrontMessage) -> None:  # noqa: C901 - one line per message
+        """Handle a client's command, or news of the shell, the writer or a timer."""
+        match message:
+            case api.RunCommand():
+                check_command(message.cmd)
+                self._check_serving()
+                self._runs.add(message, self._next_number(), self.defer(message))
+            case api.SendKeys() | TypeBytes() | control.SignalTerminal():
+                self._check_serving()
+                self.pass_on(message, self._shell, self._by_seq.action(message))
+            case GetScreen():
+                self.pass_on(message, self._shell, msg.TakeScreen())
+            case FollowOutput():
+                self.pass_on(message, self._shell)
+            case DrawScreen():
+                self.pass_on(message, self._shell)
+            case control.ResizeTerminal():
+                self._check_serving()
+                self.context.start_soon(self._resizing.resize, message, self.defer(message))
+            case api.ReadRecords():
+                read = partial(self._history.answer, message, self.defer(message))
+                self._once_recovered(lambda: self.context.start_soon(read))
+            case out.ReadOutput():
+                self._read_output(message)
+            case out.WaitTerminal():
+                waiting = self.defer(message)
+                self._once_recovered(lambda: self._waits.add(message, waiting, self._last_record))
+            case out.FollowCommand():
+                self._following.add(message, self.defer(message))
+            case api.Subscribe():
+                self._wakes.subscribe(message, self.defer(message))
+            case api.Unsubscribe():
+                self._wakes.unsubscribe(message.from_handle or "human", self.defer(message))
+            case msg.Describe():
+                self.reply(message, self._info())
+            case msg.AwaitPrompt():
+                self._await_prompt(message)
+            case msg.EndTerminal():
+                self._end(message)
+            case msg.RecordAppended():
+                self._record_appended(message)
+            case msg.AppendFailed():
+                self._recorder.refused(message)
+                self._answer_early()
+                self._check_ended()
+            case msg.RetryAppends():
+                self._recorder.retry()
+            case msg.RunDeadline(call=call):
+                self._runs.deadline(call)
+            case msg.PromptDeadline(call=call):
+                self._prompt_waiters.answer(call, self._info)
+            case Down():
+                self._sibling_down(message)
+            case msg.Introduction():
+                await self._meet(message)
+            case _ if self._shell_life:
+                self._shell_news(message)
+                self._runs.advance()
+        self._following.changed()
+        self._telling.look()
+
+    def _shell_news(self, message: Any) -> None:
+        match message:
+            case msg.DirectoryChanged():
+                self._standing.moved(message)
+                if message.is_prompt:
+                    self._flight.moved(message.cwd)
+            case msg.TypingChanged(typing=typing):
+                self._standing.types(typing)
+            case msg.NeedsInputChanged(needs_input=needs):
+                self._runs.needs_input(needs)
+                self._waits.needs_input(needs)
+            case msg.IntegrationChanged(integration=integration):
+                self._standing.integration = integration
+            case msg.OutputSoFar():
+                self._runs.output_so_far(message)
+            case msg.ShellFailed(why=why):
+                self._shell_failed(why)
+            case msg.SubmissionRefused():
+                self._runs.refused(message)
+            case _:
+                self._HANDLERS[type(message)](self, message)
+
+    def _check_serving(self) -> None:
+        name = self._settings.name
+        if self._standing.ending is not None:
+            raise Unavailable(f"terminal {name!r} is being closed")
+        if self._standing.state == "failed":
+            raise Unavailable(f"terminal {name!r} has failed: {self._standing.failure}")
+        self._recorder.check(name)
+
+    # News of the shell.
+
+    async def _meet(self, news: msg.Introduction) -> None:
+        """A life of the shell's actor, or this front's own, has begun: take up what there is."""
+        if self._shell_life == news.life:
+            return
+        is_first = self._shell_life == 0
+        self._shell_life = news.life
+        lost = self._flight.lost_with(news.shells)
+        commands, end = [command for command, _ in lost], news.first_cursor
+        directory, disk = self._files.directory, self._flusher.disk
+        records = await recovered_records(disk, directory, commands, end)
+        for record, (_, call) in zip(records, lost, strict=True):
+            self._flight.recovered(record)
+            self._recorder.append(record, call)
+        if is_first:
+            self._flight.resume()
+            self._hear_again(news)
+        self._answer_early()
+        self._standing.introduced(news)
+        self._waits.needs_input(news.needs_input)
+        self._flight.shell, self._flight.cursor = news.shell, news.cursor
+        if self._standing.ending is not None and news.ending is None:
+            self._shell.tell(msg.EndShell(end=self._standing.ending))
+        elif self._standing.state != "starting":
+            self._prompt_waiters.answer_all(self._info)
+        self._runs.advance()
+
+    def _hear_again(self, news: msg.Introduction) -> None:
+        """What an earlier life of this front may not have heard, or not have finished with."""
+        known = heard_up_to(self._last_record)
+        for each in news.news:
+            if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
+                self._shell_news(each)
+        for command in self._flight.settle_found(news.submitted):
+            if command.began_at is None:
+                self._recorder.append_lost(command)
+            else:
+                log.error("no end was told", terminal=self._settings.name, seq=command.seq)
+
+    def _shell_started(self, news: msg.ShellStarted) -> None:
+        self._standing.started(news)
+        self._flight.shell, self._flight.cursor = news.shell, news.first_cursor
+
+    def _prompted(self, news: msg.Prompted) -> None:
+        self._standing.prompted(news)
+        self._flight.moved(news.cwd)
+        self._prompt_waiters.answer_all(self._info)
+
+    def _command_started(self, news: msg.CommandStarted) -> None:
+        self._standing.state = "running"
+        self._flight.begin(news)
+        self._runs.began()
+        if self._flight.command is not None:
+            self._waits.began(self._flight.command.seq)
+        self._telling.started(self._flight.command)
+
+    def _command_ended(self, news: msg.CommandEnded) -> None:
+        ended = self._flight.end(news.raw_start, news.typed)
+        if ended is None:
+            return
+        command, call = ended
+        if news.incomplete and call is not None:
+            became = f"what ran of it is recorded as seq {command.seq}"
+            call.refusal = incomplete(call.cmd, became)
+        self._finish(command, call, news, end=news.end, exit_code=news.exit)
+
+    def _nothing_ran(self, news: msg.NothingRan) -> None:
+        ended = self._flight.end_submitted(news.call)
+        if ended is not None:
+            self._finish(*ended, news, end="exited", exit_code=news.exit)
+
+    def _shell_ended(self, news: msg.ShellEnded) -> None:
+        self._standing.ended(news)
+        end: api.End = news.end or "shell_exit"
+        code = None if news.exit is None or end != "shell_exit" else shell_exit_code(news.exit)
+        self._runs.shell_ended(news.shell)
+        ended = self._flight.end_all(news.shell)
+        for command, call in ended:
+            if command is last_begun(each for each, _ in ended):
+                self._finish(command, call, news, end=end, exit_code=code)
+            else:
+                command = behind(command, self._flight.cursor)
+                self._finish(command, call, news.without_output(), end=end, exit_code=None)
+        if news.end is not None:
+            self._leftover = news.leftover
+            self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} was closed"))
+            self._recorder.end()
+            self._check_ended()
+
+    def _shell_failed(self, why: str) -> None:
+        self._standing.state, self._standing.failure = "failed", why
+        self._runs.fail_waiting(Unavailable(f"terminal {self._settings.name!r} has failed: {why}"))
+        self._waits.failed(why)
+        self._prompt_waiters.answer_all(self._info)
+
+    def _finish(
+        self,
+        command: InFlight,
+        call: Call | None,
+        news: msg.CommandEnded | msg.NothingRan | msg.ShellEnded,
+        *,
+        end: api.End,
+        exit_code: int | None,
+    ) -> None:
+        self._flight.cursor = news.raw_end
+        outcome = outcome_of(
+            command,
+            end=end,
+            exit_code=exit_code,
+            finished_at=news.finished_at,
+            moment_s=news.moment_s,
+            raw_end=news.raw_end,
+        )
+        self._flight.finished(command.seq, outcome)
+        untyped = news.untyped if isinstance(news, msg.CommandEnded) else None
+        self._recorder.append(final_record(command, news.output, outcome, untyped), call)
+
+    def _submission_failed(self, news: msg.SubmissionFailed) -> None:
+        """It did not run. No other command may have its number if that was shown."""
+        ended = self._flight.end_submitted(news.call) if self._runs.failed(news) else None
+        if ended is not None:
+            self._recorder.append_lost(ended[0])
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Terminal, Any], None]]] = {
+        msg.ShellStarted: _shell_started,
+        msg.Prompted: _prompted,
+        msg.SubmissionFailed: _submission_failed,
+        msg.CommandStarted: _command_started,
+        msg.CommandEnded: _command_ended,
+        msg.NothingRan: _nothing_ran,
+        msg.ShellEnded: _shell_ended,
+    }
+
+    # Records on their way to the ledger.
+
+    def _record_appended(self, news: msg.RecordAppended) -> None:
+        record = self._recorder.confirmed(news)
+        if record is not None:
+            self._last_record = record
+            self._flight.recorded(record.seq)
+            if record.raw_end is not None:
+                self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
+            self._history.end = news.end
+            self._wakes.finished(record)
+            announce(self.context.system, Ledger(self._settings.name))
+            self._telling.finished(record)
+            self._waits.recorded(record)
+            self._answer_early()
+            self._check_ended()
+
+    def _once_recovered(self, answer: Callable[[], None]) -> None:
+        """Who asks for records waits until what an earlier life left has its own."""
+        self._early.append(answer)
+        self._answer_early()
+
+    def _answer_early(self) -> None:
+        if self._shell_life and self._recovering and self._recorder.is_settled:
+            self._recovering = False
+        if self._recovering:
+            return
+        early, self._early = self._early, []
+        for answer in early:
+            answer()
+
+    def _read_output(self, request: out.ReadOutput) -> None:
+        if request.seq is None:
+            self.pass_on(request, self._shell, self._by_seq.newest(request, self._last_record))
+            return
+        reply = self.defer(request)
+        self._once_recovered(lambda: self._by_seq.read(request, reply))
+
+    def _retry_soon(self) -> None:
+        self.context.after(RETRY_APPEND_S, msg.RetryAppends())
+
+    def _sibling_down(self, down: Down) -> None:
+        """A writer that crashed lost what it had in hand; a new life of the shell says hello."""
+        if down.path == self._writer.path:
+            self._recorder.send_again()
+        elif down.crashed:
+            self._standing.state = "starting"
+
+    # The life of the terminal.
+
+    def _await_prompt(self, request: msg.AwaitPrompt) -> None:
+        if self._standing.state != "starting":
+            self.reply(request, self._info())
+            return
+        number = self._next_number()
+        self._prompt_waiters.add(number, self.defer(request))
+        self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
+
+    def _next_number(self) -> int:
+        """A number for a call, unique among all lives of this front."""
+        self._last_call += 1
+        return self._last_call
+
+    def _end(self, request: msg.EndTerminal) -> None:
+        self._ending_waiters.append(self.defer(request))
+        if self._standing.ending is None:
+            self._standing.ending = request.end
+            self._shell.tell(msg.EndShell(end=request.end))
+        self._check_ended()
+
+    def _check_ended(self) -> None:
+        """Once the shell is gone for good and the ledger has every record, say so."""
+        if self._standing.state == "closed" and self._recorder.is_settled:
+            self.context.start_soon(self._say_ended)
+
+    async def _say_ended(self) -> None:
+        self._telling.ended()
+        await self._waits.end()
+        await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
+        while self._ending_waiters:
+            self._ending_waiters.pop().send(msg.Ended(leftover=self._leftover))
+
+    def _info(self) -> api.TerminalInfo:
+        return self._standing.info(
+            self._last_record, self._wakes.subscribers, is_free=self._flight.is_free
+        )

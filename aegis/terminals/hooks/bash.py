@@ -1,0 +1,94 @@
+"""Bash as the shell of a terminal: its start-up files, how it is started, what was typed into it.
+
+The hook itself is ``bash.sh`` beside this file. Each start has a directory of its own for the
+hook's files (mode 0700): ``init.sh``, the secret until bash has read it, and the texts of typed
+commands until ``read_typed`` takes them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+from aegis.terminals.hooks.adapter import Rearmed, ShellAdapter
+from aegis.terminals.hooks.bash_history import typed_text
+from aegis.terminals.hooks.startup import (
+    MAX_TYPED_BYTES,
+    hook,
+    read_once,
+    remove_left,
+    write_private,
+    write_secret,
+)
+from aegis.terminals.hooks.submission import HEED_KEY
+from aegis.terminals.typed import NOT_IN_HISTORY, ONE_LINE, TypedLine, TypedText, Unknown
+
+INIT_FILE = "init.sh"
+
+
+class BashAdapter(ShellAdapter):
+    """A bash, 4.4 or newer, with the hook."""
+
+    uses_readline = True
+
+    @property
+    def redraw(self) -> re.Pattern[bytes]:
+        """Readline clears the line before ``bind -x`` and then draws the prompt's last line."""
+        mark = rb"\x1b\]133;%b;n=" + re.escape(self.secret) + rb";q=\d+%b\x07"
+        report, drawn = mark % (b"P;k=l", b";l=0"), mark % (b"B", b"")
+        return re.compile(rb"\r\x1b\[K\r?(?P<report>" + report + rb")\r?[^\n]*?" + drawn)
+
+    @property
+    def drops(self) -> tuple[bytes, ...]:
+        """Where Ctrl-C is ignored (``trap '' INT``) a key makes bash heed it once."""
+        return self.interrupt_line, HEED_KEY, self.interrupt_line
+
+    def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+        """Return the text of the typed command with this history number, once."""
+        return read_typed(self.directory, number, line)
+
+
+def prepare(program: str, directory: Path) -> BashAdapter:
+    """Write the start-up files for one start of ``program``. Raises ``OSError``."""
+    return BashAdapter(
+        secret=write_startup(directory),
+        argv=tuple(argv(program, directory)),
+        directory=directory,
+    )
+
+
+def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
+    """Write the start-up files for a bash that runs at its prompt. Raises ``OSError``.
+
+    ``words`` are those that it was started with.
+    """
+    adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
+    file = shlex.quote(str(directory.absolute() / INIT_FILE))
+    return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 builtin source {file} again\r"))
+
+
+def write_startup(directory: Path) -> bytes:
+    """Put the hook and a new secret into ``directory`` (it exists, mode 0700); gives the secret.
+
+    What an earlier shell left there is removed. Raises ``OSError``.
+    """
+    remove_left(directory, ["typed.*"])
+    write_private(directory / INIT_FILE, hook("bash.sh"))
+    return write_secret(directory)
+
+
+def argv(program: str, directory: Path) -> list[str]:
+    """The arguments that start ``program``, a bash, interactive and with the hook."""
+    return [program, "--rcfile", str(directory.absolute() / INIT_FILE), "-i"]
+
+
+def read_typed(directory: Path, history: int | None, line: TypedLine = ONE_LINE) -> TypedText:
+    """Return the text of the typed command with this history number, once."""
+    if history is None:
+        return Unknown(NOT_IN_HISTORY)
+    data = read_once(directory / f"typed.{history}", MAX_TYPED_BYTES)
+    if data is None:
+        return Unknown(NOT_IN_HISTORY)
+    return typed_text(data.decode(errors="replace"), line)

@@ -1,0 +1,181 @@
+"""Whose keys are on the shell's line: followed through the bytes that writers send to the PTY.
+
+Pure. What the shell makes of a key is not known, only what its marks say afterwards. So this is
+bookkeeping: a line end (Enter or Ctrl-C) waits for the mark that answers it, what comes after it
+is a line half typed, and what was sent while a command ran may be either that command's input or
+type-ahead. An Enter inside a bracketed paste ends no line.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from aegis.terminals.parse.line_keys import LineKeys
+
+MAX_LINE_ENDS = 64
+"""So many unanswered line ends are remembered with their writers; older ones are forgotten."""
+
+_REDRAW = b"\x0c"
+"""Ctrl-L, with which people clear the screen: it leaves an empty line empty, unless it was bound to
+something else. So alone it is no line half typed, but a reason to ask the shell."""
+
+_HALF_PASTE_MARK = re.compile(rb"\x1b(?:\[(?:2(?:0[01]?)?)?)?\Z")
+"""What may be the beginning of a sequence that begins or ends a paste, cut by a write."""
+
+_TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b")
+
+
+@attrs.frozen
+class _LineEnd:
+    writer: str
+    interrupt: bool
+    is_empty: bool
+
+
+class Keystrokes:
+    """The keys sent to one shell that no mark has answered yet."""
+
+    def __init__(self) -> None:
+        self._ends: list[_LineEnd] = []
+        self._tail: str | None = None
+        self._ahead: str | None = None
+        self._enters_ahead: list[str] = []
+        self._in_paste = False
+        self._half = b""
+        self._since_probe = False
+        self._line = LineKeys()
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether somebody is typing a line, it may be empty, and the editor may be asked."""
+        return self.typing is not None and self._line.may_be_empty
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether TAB is among the keys of the line."""
+        return self._line.has_completed
+
+    def fresh_line(self) -> None:
+        """A new prompt stands. Keys sent while a command ran count as read by that command."""
+        if self._tail is None:
+            self._line.reset()
+
+    @property
+    def typing(self) -> str | None:
+        """Who has a line half typed, or sent an Enter that is not answered."""
+        if self._tail is not None:
+            return self._tail
+        if self._ends and not self._ends[-1].interrupt:
+            return self._ends[-1].writer
+        return None
+
+    @property
+    def uncertain(self) -> str | None:
+        """Who sent keys that may lie on the line unseen, or a Ctrl-C that is not answered."""
+        if self._ahead is not None:
+            return self._ahead
+        if self._tail is None and self._ends and self._ends[-1].interrupt:
+            return self._ends[-1].writer
+        return None
+
+    def has_enter(self) -> bool:
+        """Whether somebody's Enter waits for its mark."""
+        return bool(self._enters_ahead) or any(not end.interrupt for end in self._ends)
+
+    def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
+        """``writer`` sends ``data``; ``at_prompt``: no command runs that would read it."""
+        self._since_probe = True
+        self._line.sent(data)
+        data = self._half + data
+        half = _HALF_PASTE_MARK.search(data)
+        self._half = b"" if half is None else half.group()
+        for token in _TOKEN.findall(data):
+            self._take(writer, token, at_prompt)
+
+    def _take(self, writer: str, token: bytes, at_prompt: bool) -> None:
+        if token in (b"\x1b[200~", b"\x1b[201~"):
+            self._in_paste = token == b"\x1b[200~"
+        is_enter = token in (b"\r", b"\n") and not self._in_paste
+        if not at_prompt:
+            self._ahead = writer
+            if is_enter:
+                self._enters_ahead = [*self._enters_ahead, writer][-MAX_LINE_ENDS:]
+        elif is_enter or token == b"\x03":
+            self._in_paste = False
+            end = _LineEnd(writer, interrupt=not is_enter, is_empty=self._tail is None)
+            self._ends = [*self._ends, end][-MAX_LINE_ENDS:]
+            self._tail = None
+        elif token.startswith(_REDRAW) and self._tail is None and not self._in_paste:
+            self._ahead = writer
+        else:
+            self._tail = writer
+
+    def take_enter(self) -> str | None:
+        """A typed line was read to its end: whose Enter that was, if it can be known.
+
+        One sent at the prompt comes before one sent to a program, and if there is none (a key
+        was bound to accept the line) it was whoever typed last.
+        """
+        while self._ends:
+            end = self._ends.pop(0)
+            if not end.interrupt:
+                return end.writer
+        if self._enters_ahead:
+            return self._enters_ahead.pop(0)
+        writer, self._tail = self._tail, None
+        return writer
+
+    def take_line(self) -> str | None:
+        """Whose line the shell reads next, if it was ended by an Enter and is not empty."""
+        if not self._ends or self._ends[0].interrupt or self._ends[0].is_empty:
+            return None
+        return self._ends.pop(0).writer
+
+    def take_line_end(self) -> None:
+        """A typed line was dropped, or ran nothing."""
+        if self._ends:
+            self._ends.pop(0)
+        elif self._enters_ahead:
+            self._enters_ahead.pop(0)
+
+    def take_interrupt(self) -> bool:
+        """Remove the oldest line end if it is a Ctrl-C. Return whether it was."""
+        if not self._ends or not self._ends[0].interrupt:
+            return False
+        self._ends.pop(0)
+        return True
+
+    def command_began(self) -> None:
+        """What is not answered yet may now go to the command."""
+        behind = self._tail or (self._ends[-1].writer if self._ends else None)
+        if behind is not None:
+            self._ahead = behind
+        self._enters_ahead += [end.writer for end in self._ends if not end.interrupt]
+        del self._enters_ahead[:-MAX_LINE_ENDS]
+        self._ends.clear()
+        self._tail = None
+
+    def line_goes_on(self, writer: str | None) -> None:
+        """A secondary prompt: the line of ``writer`` is still half typed."""
+        if self._tail is None:
+            self._tail = writer
+
+    def probed(self) -> None:
+        """The probe key is sent: its answer will cover everything sent before."""
+        self._since_probe = False
+
+    def line_reported(self, length: int) -> None:
+        """The line holds ``length`` characters now that all keys before the probe were read."""
+        writer = self.typing or self.uncertain
+        self._ahead = None
+        if self._since_probe:
+            return
+        if length:
+            self._line.is_not_empty()
+        else:
+            self._line.reset()
+        self._ends.clear()
+        self._enters_ahead.clear()
+        self._tail = (writer or "human") if length else None

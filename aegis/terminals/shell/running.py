@@ -1,0 +1,201 @@
+"""One shell that runs: its process, what follows it, and what is still to be sent to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import trio
+
+from aegis.errors import Busy, InvalidRequest
+from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
+from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
+from aegis.terminals.output.bell import Bell
+from aegis.terminals.sentences import line_too_long, not_read
+from aegis.terminals.shell.tracker import Tracker
+from aegis.terminals.shell.tty_watch import TtyWatch
+
+MAX_OUTGOING_BYTES = 1024 * 1024
+"""Bytes that may wait for a program to read them."""
+
+TURN_S = 0.00025
+"""How long one turn of the loop takes in what is printed; what was read by then still is."""
+
+TURNS_FOR_OTHERS = 2
+"""Turns that everybody else has between two of a flood. A command on another terminal takes a dozen
+of them, one behind the other, and would wait for the flood in each."""
+
+DRAIN_S = 0.2
+"""How long output is still read when the shell has ended but something holds the PTY open."""
+
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""What writing raises once the shell has gone: what was sent to it goes with it."""
+
+
+class RunningShell:
+    """A shell called ``name``. ``outgoing_size``: how many bytes wait for it to read them.
+
+    ``errors`` is the PTY of its commands' standard error, if that comes apart.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        process: ShellProcess,
+        cookie: str,
+        tracker: Tracker,
+        watch: TtyWatch,
+        errors: ErrorTerminal | None = None,
+    ) -> None:
+        self.errors = errors
+        self.name = name
+        self.process = process
+        self.cookie = cookie
+        self.tracker = tracker
+        self.watch = watch
+        self.outgoing_size = 0
+        self._line = LineInHand()
+        self._line_group: int | None = None
+        self._outgoing: list[bytes] = []
+        self._start_writing: Callable[[], object] | None = None
+        self._is_writing = False
+        self._is_at_end = False
+        self._at_end = Bell()
+
+    @property
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        return self.process.foreground_pgrp() in (None, self.process.pid)
+
+    def waits_for_keys(self, host: ProcessHost) -> bool:
+        """Whether it has read every key sent to it, and its line editor waits for more."""
+        process = self.process
+        tty = process.line_discipline()
+        if tty is None or tty.is_canonical or tty.echoes or not self.is_in_front:
+            return False
+        if self.outgoing_size or process.has_unread_keys():
+            return False
+        if not self.tracker.adapter.uses_readline:
+            return True  # it polls several descriptors: what it waits for cannot be seen
+        program = host.program_of(process.pid, tty.name)
+        return program is not None and program.reads is not False
+
+    def send(self, data: bytes) -> None:
+        """Send bytes to the PTY, after all that was sent before."""
+        if not self.outgoing_size:
+            with contextlib.suppress(*GONE):
+                data = data[self.process.write_now(data) :]
+        if data:
+            self._outgoing.append(data)
+            self.outgoing_size += len(data)
+            self._write_soon()
+
+    def _write_soon(self) -> None:
+        """What does not fit now is written by a task of its own, for as long as there is any."""
+        if self._outgoing and not self._is_writing and self._start_writing is not None:
+            self._is_writing = True
+            self._start_writing()
+
+    def check_keys(self, terminal: str, data: bytes) -> None:
+        """Raise ``Busy`` or ``InvalidRequest`` for keys that would not arrive whole.
+
+        Otherwise they count as sent.
+        """
+        waiting = self.outgoing_size + self.tracker.incoming.held_bytes
+        if waiting + len(data) > MAX_OUTGOING_BYTES:
+            raise Busy(not_read(terminal, waiting))
+        tty = self.process.line_discipline()
+        if tty is None:
+            return
+        group = self.process.foreground_pgrp()
+        if not tty.is_canonical or group != self._line_group:
+            self._line.reset()
+        self._line_group = group
+        if not tty.is_canonical:
+            return
+        longest = self._line.longest(data, tty.line_ends)
+        if longest > MAX_LINE_BYTES:
+            raise InvalidRequest(line_too_long(terminal, longest))
+        self._line.sent(data, tty.line_ends)
+
+    async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
+        """Read and write until the process has ended; gives its status.
+
+        ``on_output`` is called whenever the tracker was fed; ``start_soon`` starts helper tasks.
+        """
+        self._start_writing = lambda: start_soon(self._write)
+        self._write_soon()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, on_output)
+            if self.errors is not None:
+                nursery.start_soon(self._read_errors, self.errors, on_output)
+            status = await self.process.wait()
+            with trio.move_on_after(DRAIN_S):
+                while not self._is_at_end:
+                    await self._at_end.wait()
+            nursery.cancel_scope.cancel()
+        return status
+
+    def resize(self, rows: int, cols: int) -> None:
+        """The window has this size from now on."""
+        with contextlib.suppress(OSError, trio.ClosedResourceError):
+            self.process.resize(rows, cols)
+            if self.errors is not None:
+                self.errors.resize(rows, cols)
+
+    def finish(self) -> None:
+        """It has ended: take in what it has still said."""
+        if self.errors is not None:
+            with contextlib.suppress(OSError, trio.ClosedResourceError):
+                while data := self.errors.read_now():
+                    self.tracker.feed_errors(data)
+        self.tracker.close()
+
+    def close(self) -> None:
+        """Close its PTY, or both. Again is harmless."""
+        self.process.close()
+        if self.errors is not None:
+            self.errors.close()
+
+    async def reap(self, within_s: float) -> None:
+        """Its process was killed: leave no zombie, unless the kernel takes longer than that."""
+        with trio.move_on_after(within_s):
+            await self.process.wait()
+
+    async def _read(self, on_output: Callable[[], None]) -> None:
+        with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
+            while data := await self.process.read():
+                is_dry = self._take_in(data)
+                on_output()
+                for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
+                    await trio.lowlevel.checkpoint()
+        self._is_at_end = True
+        self._at_end.ring()
+
+    def _take_in(self, data: bytes) -> bool:
+        """``data`` and what lies ready behind it, for one turn; whether that was all there is."""
+        until = trio.current_time() + TURN_S
+        is_dry = False
+        while not is_dry:
+            self.tracker.feed(data)
+            if trio.current_time() >= until:
+                break
+            data = self.process.read_now()
+            is_dry = not data
+        self.watch.stirred()
+        return is_dry
+
+    async def _read_errors(self, errors: ErrorTerminal, on_output: Callable[[], None]) -> None:
+        with contextlib.suppress(trio.ClosedResourceError):
+            while data := await errors.read():
+                self.tracker.feed_errors(data)
+                self.watch.stirred()
+                on_output()
+
+    async def _write(self) -> None:
+        with contextlib.suppress(*GONE):
+            while self._outgoing:
+                data = self._outgoing.pop(0)
+                await self.process.write(data)
+                self.outgoing_size -= len(data)
+            self._is_writing = False

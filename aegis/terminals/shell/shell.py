@@ -1,0 +1,450 @@
+"""``Shell``: owns the PTY of one terminal and the processes on it.
+
+One helper task keeps a shell running: it starts one, waits for its end, sees to it that nothing of
+it is left, tells the front, and starts the next. A shell that ends is no crash of this actor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import Any
+
+import structlog
+import trio
+
+from actors import Actor
+from aegis.clock import utc_now
+from aegis.errors import AegisError, StorageError, Unavailable
+from aegis.journal.disk import Disk
+from aegis.journal.raw_log import RawLog
+from aegis.processes.process_groups import GroupScan
+from aegis.processes.process_host import ProcessHost, ShellProcess
+from aegis.processes.process_scan import ProcessScan
+from aegis.processes.whereabouts import REMOVED, first_directory
+from aegis.protocol.feeds import View
+from aegis.protocol.terminals import Done
+from aegis.terminals import messages as msg
+from aegis.terminals.front_port import Front
+from aegis.terminals.hooks.adapter import ShellAdapter
+from aegis.terminals.meta import saved_settings
+from aegis.terminals.output.audience import Audience
+from aegis.terminals.output.raw_bytes import open_raw_log
+from aegis.terminals.screen.live import LiveScreen
+from aegis.terminals.sentences import SPAWN_ANEW
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell import shell_timers as timers
+from aegis.terminals.shell.cleaning import Cleaner
+from aegis.terminals.shell.introducing import introduction, state_of
+from aegis.terminals.shell.news import MAX_KEPT, NewsLog
+from aegis.terminals.shell.rearming import Rearming
+from aegis.terminals.shell.responder import MAX_UNREAD_ANSWERS_BYTES, Responder
+from aegis.terminals.shell.running import RunningShell
+from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.signalling import signal_front
+from aegis.terminals.shell.starting import Starter
+from aegis.terminals.shell.tracker import Tracker
+from aegis.terminals.shell.tty_watch import TtyWatch
+
+log = structlog.get_logger("aegis.terminals")
+
+FLUSH_S = 0.1
+"""Raw bytes wait in memory at most so long."""
+
+REST_S = 1.0
+"""After so long without output the raw log's file is closed until there is more."""
+
+FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
+"""Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
+
+RETRY_START_S = 1.0
+"""Seconds before a shell that the disk or the system refused is tried again."""
+
+
+class Shell(Actor[ShellMessage]):
+    """The actor of a terminal's shell. ``file_limit``: how many files the shell may open."""
+
+    def __init__(
+        self,
+        *,
+        settings: TerminalSettings,
+        files: TerminalFiles,
+        disk: Disk,
+        file_limit: int,
+        raw_log_bytes: int,
+        host: ProcessHost,
+        scan: ProcessScan,
+        groups: GroupScan,
+    ) -> None:
+        self._settings = settings
+        self._files = files
+        self._disk = disk
+        self._raw_log_bytes = raw_log_bytes
+        self._cleaner = Cleaner(settings=settings, files=files, disk=disk, scan=scan)
+        cleaner = self._cleaner
+        self._starter = Starter(
+            settings=settings,
+            files=files,
+            disk=disk,
+            file_limit=file_limit,
+            cleaner=cleaner,
+            host=host,
+        )
+        self._host, self._groups = host, groups
+        self._rows, self._cols = settings.rows, settings.cols
+        self._running: RunningShell | None = None
+        self._cleaning: RunningShell | None = None
+        self._raw_log: RawLog | None = None
+        self._screen: LiveScreen | None = None
+        self._audience: Audience | None = None
+        self._cwd = settings.cwd
+        self._news = NewsLog()
+        self._shells: list[str] = []
+        self._first_cursor = self._promptless = 0
+        self._is_over = self._flush_is_due = False
+        self._failure = ""
+        self._ending: msg.WhyEnded | None = None
+
+    async def setup(self) -> None:
+        """See to it that nothing of an earlier shell is left; start one."""
+        disk = self._disk
+        self._front = self.context.sibling("terminal", Front)
+        if self.context.incarnation > 1:
+            self._settings = saved_settings(disk, self._files, self._settings)
+            self._rows, self._cols = self._settings.rows, self._settings.cols
+        await self._cleaner.end_earlier(self.context.incarnation)
+        self._raw_log = open_raw_log(disk, self._files, self._raw_log_bytes)
+        self._first_cursor = self._raw_log.position
+        self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
+        self._audience = self._new_audience(self._raw_log, self._screen)
+        self._running = await self._start()
+        self._running.tracker.greeting.send()
+        self._introduce()
+        self.context.start_soon(self._keep_running)
+
+    async def teardown(self) -> None:
+        """Whatever happens, no process stays."""
+        await self._leave_nothing()
+        if self._audience is not None:
+            self._audience.close()
+        if self._raw_log is not None:
+            self._flush()
+            with contextlib.suppress(StorageError):  # the log has just told of it
+                self._raw_log.close()
+
+    async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
+        """Handle what the front asks for."""
+        match message:
+            case msg.Introduce():
+                self._introduce()
+            case msg.Submit():
+                if self._running is None:
+                    self._tell(msg.SubmissionRefused(call=message.call, at_prompt=False))
+                else:
+                    self._running.tracker.submit(message)
+            case msg.TypeKeys():
+                self._type_keys(message)
+            case msg.SendSignal():
+                self._send_signal(message)
+            case msg.SetSize(rows=rows, cols=cols):
+                self._set_size(rows, cols)
+            case msg.ReportOutput(call=call):
+                if self._running is not None:
+                    self._running.tracker.report(call)
+            case msg.CommandRecorded(raw_end=raw_end):
+                self._news.recorded(raw_end)
+            case msg.EndShell(end=end):
+                self._end(end)
+            case (
+                timers.FlushRawLog() | timers.RestRawLog() | timers.LookAgain() | timers.LookAtTty()
+            ):
+                self._timer_rang(message)
+            case _:
+                assert self._audience is not None
+                self._audience.take(message, self.defer(message))
+
+    def _timer_rang(self, message: timers.ShellTimer) -> None:
+        assert self._raw_log is not None
+        match message:
+            case timers.FlushRawLog():
+                self._flush_is_due = False
+                self._flush()
+                self.context.after(REST_S, timers.RestRawLog(position=self._raw_log.position))
+            case timers.RestRawLog(position=position):
+                if position == self._raw_log.position:
+                    self._raw_log.rest()
+            case timers.LookAgain():
+                if self._running is not None:
+                    self._running.tracker.look_again()
+                    self._running.watch.looked_again()
+            case timers.LookAtTty(shell=name):
+                if self._running is not None and self._running.name == name:
+                    self._running.watch.rang()
+
+    # What is read as it comes.
+
+    def _new_audience(self, raw_log: RawLog, screen: LiveScreen) -> Audience:
+        return Audience(
+            self._settings.name,
+            self.context.path,
+            raw_log,
+            screen,
+            flush=self._flush_for_reader,
+            tracker=lambda: None if self._running is None else self._running.tracker,
+            view=self._view,
+            heard=self._news.heard_of,
+            start_soon=self.context.start_soon,
+        )
+
+    def _flush_for_reader(self) -> None:
+        """What a reader is given survives a kill; the file it opens is let go of again."""
+        self._flush()
+        self._flush_soon()
+
+    # What the tracker needs (``ShellSide``).
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the PTY, after all that was sent before."""
+        if self._running is not None:
+            self._running.send(data)
+
+    def look_again_after(self, seconds: float) -> None:
+        """Let the tracker look again then whether it still waits."""
+        self.context.after(seconds, timers.LookAgain())
+
+    def hook_answered(self) -> None:
+        """Remember which program it is that has the hook."""
+        if self._running is not None:
+            self._running.watch.rearming.answered()
+
+    def working_directory(self) -> str | None:
+        """Where the shell is now, or was when last seen; None if that directory was removed."""
+        running = self._running
+        found = None if running is None else self._host.directory_of(running.process.pid)
+        self._cwd = found or self._cwd
+        return None if found == REMOVED else self._cwd
+
+    def is_in_front(self) -> bool:
+        """Whether the shell itself would read what is typed, as far as can be known."""
+        return self._running is not None and self._running.is_in_front
+
+    def waits_for_keys(self) -> bool:
+        """Whether the shell has read all keys, and its line editor waits for more."""
+        return self._running is not None and self._running.waits_for_keys(self._host)
+
+    # Requests of the front.
+
+    def _introduce(self) -> None:
+        """Tell the front how things stand; one that knows this life already does not listen."""
+        assert self._raw_log is not None
+        self._front.tell(
+            introduction(
+                self._running,
+                life=self.context.incarnation,
+                first_cursor=self._first_cursor,
+                cursor=self._raw_log.position,
+                shells=self._shells,
+                failure=self._failure,
+                ending=self._ending,
+                news=self._news.all(),
+            )
+        )
+
+    def _tell(self, news: Any) -> None:
+        self._news.keep(news)
+        self._front.tell(news)
+        if self._audience is not None:
+            self._audience.told(news)
+
+    def _view(self) -> View:
+        """What watchers are told beside the output."""
+        state = state_of(self._running, self._failure, self._ending)
+        return View(cols=self._cols, rows=self._rows, state=state)
+
+    def _view_changed(self) -> None:
+        if self._audience is not None:
+            self._audience.view_changed()
+
+    def _type_keys(self, request: msg.TypeKeys) -> None:
+        running = self._running
+        if running is None:
+            raise Unavailable(
+                f"terminal {self._settings.name!r} has no shell right now; try again in a moment"
+            )
+        running.check_keys(self._settings.name, request.keys)
+        running.tracker.keys(request.writer, request.keys)
+        running.watch.stirred()
+        self.reply(request, Done())
+
+    def _send_signal(self, request: msg.SendSignal) -> None:
+        running, name = self._running, self._settings.name
+        if running is None:
+            raise Unavailable(f"terminal {name!r} has no shell right now; nothing was signalled")
+        reply = self.defer(request)
+        send = partial(signal_front, running.process, request, name, self._news.runs, reply)
+        running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
+
+    def _set_size(self, rows: int, cols: int) -> None:
+        self._rows, self._cols = rows, cols
+        if self._screen is not None:
+            self._screen.resize(rows, cols)
+        if self._running is not None:
+            self._running.resize(rows, cols)
+        self._view_changed()
+
+    def _end(self, end: msg.WhyEnded) -> None:
+        self._ending = end
+        if self._running is None and self._cleaning is None:
+            self._tell_ended(None, ())
+        elif self._running is not None:
+            self.context.start_soon(self._cleaner.end_processes, self._running)
+
+    # The life of one shell after the other.
+
+    async def _leave_nothing(self) -> None:
+        self._is_over = True
+        left, self._running, self._cleaning = self._running or self._cleaning, None, None
+        if left is not None:
+            await self._cleaner.end_in_haste(left)
+
+    async def _keep_running(self) -> None:
+        try:
+            await self._run_one_after_the_other()
+        finally:
+            # A shell may have come to life after the teardown: its start cannot be called off.
+            with trio.CancelScope(shield=True):
+                await self._leave_nothing()
+
+    async def _run_one_after_the_other(self) -> None:
+        while (running := self._running) is not None:
+            status = await running.run(self._flush_soon, self.context.start_soon)
+            if self._is_over:
+                return  # it was ended with this life: what was in flight counts as killed
+            ended, self._running = running, None
+            self._cleaning = ended
+            leftover = await self._cleaner.clean_up(ended)
+            self._cleaning = None
+            self._tell_ended(status, leftover, ended)
+            if self._ending is None:
+                self._running = await self._start_fresh(ended)
+                self._tell_started()
+                if self._running is not None:
+                    self._running.tracker.greeting.send()
+
+    async def _start(self) -> RunningShell:
+        """A shell. Raises ``AegisError``; then nothing of it is left."""
+        self._cwd = first_directory(self._cwd, self._settings.root)
+        running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
+        self._shells = [*self._shells, running.name][-MAX_KEPT:]
+        self._failure = ""
+        return running
+
+    def _follow(
+        self, name: str, process: ShellProcess, adapter: ShellAdapter
+    ) -> tuple[Tracker, TtyWatch]:
+        assert self._raw_log is not None
+        assert self._screen is not None
+        self._screen.begin_anew()
+        assert self._audience is not None
+        # The screen comes first: the responder asks it where the cursor was.
+        observers = (*self._audience.observers, self._responder())
+        tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        directory = self._host.startup_directory(self._files.directory)
+        rearming = Rearming(self._host, process, tracker, directory)
+        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
+
+    def _responder(self) -> Responder:
+        assert self._screen is not None
+        return Responder(
+            size=lambda: (self._rows, self._cols),
+            cursor_at=self._screen.cursor_position,
+            send=self._answer,
+            moved=self._moved,
+        )
+
+    def _answer(self, data: bytes) -> None:
+        running = self._running
+        if running is not None and running.outgoing_size < MAX_UNREAD_ANSWERS_BYTES:
+            running.send(data)
+
+    def _moved(self, directory: str) -> None:
+        if self._running is not None:
+            self._running.tracker.reports.newest = directory
+
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self.context.after(FLUSH_S, timers.FlushRawLog())
+
+    async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
+        """The next shell; None if too many ended before a first prompt, or none can be started.
+
+        What the disk or the system refuses now is tried again: a fault of theirs may pass.
+        """
+        self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
+        if self._promptless >= len(FRESH_SHELL_DELAYS_S):
+            last = ended.tracker.printed.so_far().text.strip()[-500:]
+            self._fail(
+                f"{self._promptless} shells in a row ended before a prompt: {last!r}; {SPAWN_ANEW}"
+            )
+            return None
+        delay_s = FRESH_SHELL_DELAYS_S[self._promptless]
+        while True:
+            await trio.sleep(delay_s)
+            if self._ending is not None:
+                return None
+            try:
+                return await self._start()
+            except (StorageError, Unavailable) as error:
+                self._fail(f"it has no shell now, and tries each second to start one: {error}")
+                delay_s = RETRY_START_S
+            except AegisError as error:
+                self._fail(f"{error}; {SPAWN_ANEW}")
+                return None
+
+    def _fail(self, why: str) -> None:
+        self._failure = why
+        self._front.tell(msg.ShellFailed(why=why))
+        self._view_changed()
+
+    # News for the front.
+
+    def _tell_started(self) -> None:
+        running = self._running
+        if running is not None:
+            assert self._raw_log is not None
+            self._tell(
+                msg.ShellStarted(
+                    shell=running.name,
+                    pid=running.process.pid,
+                    integration=running.tracker.adapter.integration,
+                    first_cursor=self._raw_log.position,
+                )
+            )
+
+    def _tell_ended(
+        self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
+    ) -> None:
+        assert self._raw_log is not None
+        assert self._audience is not None
+        if self._ending is not None:
+            self._audience.end()
+        self._tell(
+            msg.ShellEnded(
+                shell=self._shells[-1],
+                exit=status,
+                output=msg.NO_OUTPUT if ended is None else ended.tracker.printed.so_far(),
+                finished_at=utc_now(),
+                moment_s=trio.current_time(),
+                raw_end=self._raw_log.position,
+                leftover=leftover,
+                end=self._ending,
+            )
+        )
+
+    def _flush(self) -> None:
+        try:
+            if self._raw_log is not None:
+                self._raw_log.flush()
+        except StorageError as error:
+            log.warning("raw log not written", terminal=self._settings.name, error=str(error))

@@ -1,0 +1,53 @@
+"""A signal to who is in front of a terminal."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import trio
+
+from actors import Reply
+from aegis.errors import NotFound, Unavailable
+from aegis.processes.process_host import ShellProcess
+from aegis.protocol.terminals import Done
+from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import SendSignal
+
+
+def not_running(terminal: str) -> NotFound:
+    """The command that was to be signalled does not run."""
+    return NotFound(
+        f"that command does not run on terminal {terminal!r} (any more); nothing was signalled: "
+        "aegis_term_read tells how it ended"
+    )
+
+
+def signal_front(
+    process: ShellProcess,
+    request: SendSignal,
+    terminal: str,
+    runs: Callable[[CommandKey], bool],
+    reply: Reply[Done],
+) -> bool:
+    """Signal the process group in front, and say so; whether that was done.
+
+    Of a request for one command only: if that ``runs`` by now.
+    """
+    if request.command is not None and not runs(request.command):
+        reply.fail(not_running(terminal))
+        return False
+    try:
+        is_sent = process.signal_foreground(signal.Signals[f"SIG{request.signal}"])
+    except (PermissionError, trio.ClosedResourceError):
+        is_sent = False
+    if is_sent:
+        reply.send(Done())
+        return True
+    reply.fail(
+        Unavailable(
+            f"nobody whom the daemon may signal is in front of terminal {terminal!r}; nothing was "
+            "signalled: look with aegis_term_list, or send Ctrl-C with aegis_term_keys"
+        )
+    )
+    return False

@@ -1,0 +1,116 @@
+"""Starts one shell of a terminal; what goes wrong leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from aegis.journal.disk import Disk, storage_error
+from aegis.path_text import path_of_text
+from aegis.processes.environment import shell_environment
+from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
+from aegis.terminals import faults
+from aegis.terminals.hooks.adapter import ShellAdapter
+from aegis.terminals.hooks.choice import prepare_shell
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell.cleaning import Cleaner
+from aegis.terminals.shell.running import RunningShell
+from aegis.terminals.shell.shell_note import note_of, save_shell
+from aegis.terminals.shell.tracker import Tracker
+from aegis.terminals.shell.tty_watch import TtyWatch
+
+Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
+"""Makes what follows a shell of that name."""
+
+
+@attrs.frozen(kw_only=True)
+class Starter:
+    """Starts the shells of one terminal. ``file_limit``: how many files a shell may open."""
+
+    settings: TerminalSettings
+    files: TerminalFiles
+    disk: Disk
+    file_limit: int
+    cleaner: Cleaner
+    host: ProcessHost
+
+    async def start(
+        self,
+        cwd: str,
+        rows: int,
+        cols: int,
+        follow: Follow,
+    ) -> RunningShell:
+        """A shell in ``cwd`` on a window of that size, with a new name.
+
+        Raises ``AegisError``; then nothing of it is left.
+        """
+        name = secrets.token_hex(6)
+        cookie = self.settings.cookie(name)
+        errors = (
+            self.host.open_error_pty(rows, cols) if self.settings.stderr == "separate" else None
+        )
+        try:
+            return await self._start(name, cookie, cwd, rows, cols, follow, errors)
+        except BaseException:
+            if errors is not None:
+                errors.close()
+            raise
+
+    async def _start(
+        self,
+        name: str,
+        cookie: str,
+        cwd: str,
+        rows: int,
+        cols: int,
+        follow: Follow,
+        errors: ErrorTerminal | None,
+    ) -> RunningShell:
+        adapter = self._prepare(cookie, None if errors is None else errors.path)
+        await faults.SHELL_START_BEFORE.reach(self.settings.name)
+        environment = shell_environment(os.environ, self.settings.env, cookie)
+        process = await self.host.open_pty_process(
+            adapter.argv,
+            cwd=cwd,
+            env=adapter.environment(environment),
+            rows=rows,
+            cols=cols,
+            open_files=self.file_limit,
+        )
+        tracker, watch = follow(name, process, adapter)
+        running = RunningShell(name, process, cookie, tracker, watch, errors)
+        try:
+            await self._note(running)
+        except BaseException:
+            # Its actor may end meanwhile, even while the shell is discarded: nobody else knows it.
+            with trio.CancelScope(shield=True):
+                await self.cleaner.end_in_haste(running)
+            raise
+        return running
+
+    async def _note(self, running: RunningShell) -> None:
+        """Write down which process it is; where that fails the shell is ended again."""
+        try:
+            await faults.SHELL_START_AFTER.reach(self.settings.name)
+            note = note_of(self.host, running.process.pid, running.cookie)
+            save_shell(self.disk, self.files.shell, note)
+        except Exception as error:
+            await self.cleaner.discard(running)
+            if isinstance(error, OSError):
+                raise storage_error("write", self.files.shell, error) from error
+            raise
+
+    def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
+        """What the shell reads, and the note that it comes."""
+        directory = self.host.startup_directory(self.files.directory)
+        try:
+            adapter = prepare_shell(path_of_text(self.settings.shell), directory, error_tty)
+            save_shell(self.disk, self.files.shell, note_of(self.host, None, cookie))
+        except OSError as error:
+            raise storage_error("write", self.files.directory, error) from error
+        return adapter

@@ -1,0 +1,449 @@
+"""From the PTY's bytes to what the front is told: which command began, what it printed, its end.
+
+The way of a byte: parser, raw log, capture. The marks go through ``Boundaries``, which knows whose
+command is whose; here times, cursors and text are added. One tracker per shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from aegis.clock import utc_now
+from aegis.journal.raw_log import RawLog
+from aegis.processes.capture import CapturedOutput, without_first_line_feed, without_last_lines
+from aegis.processes.whereabouts import Reports
+from aegis.protocol import terminals as api
+from aegis.terminals import faults
+from aegis.terminals import messages as msg
+from aegis.terminals.hooks.adapter import PROBE_S, Rearmed, ShellAdapter
+from aegis.terminals.hooks.greeting import Greeting
+from aegis.terminals.output.observer import OutputObserver
+from aegis.terminals.output.printed import Printed
+from aegis.terminals.output.visible import Visible
+from aegis.terminals.parse import boundaries as bd
+from aegis.terminals.parse.apart import ErrorText
+from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
+from aegis.terminals.parse.streams import APART_S, Streams
+from aegis.terminals.shell.command_news import command_ended, command_started, nothing_ran
+from aegis.terminals.shell.incoming import Incoming
+from aegis.terminals.shell.keyed_line import KeyedLines
+from aegis.terminals.shell.line_drop import LineDrop
+from aegis.terminals.shell.line_question import LineQuestion
+from aegis.terminals.shell.shell_side import ShellSide
+
+log = structlog.get_logger("aegis.terminals")
+
+
+class Tracker:
+    """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
+
+    ``observers`` see every byte once it is in the raw log; one of them may put what programs say of
+    their directory into ``reports``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        adapter: ShellAdapter,
+        raw_log: RawLog,
+        shell: ShellSide,
+        tell: Callable[[Any], None],
+        observers: Sequence[OutputObserver] = (),
+    ) -> None:
+        self._name = name
+        self.adapter = adapter
+        self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
+        self._visible = Visible(raw_log, observers)
+        self._shell = shell
+        self._tell = tell
+        self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
+        self.printed = Printed()
+        self._sent: msg.Submit | None = None
+        self._command_start = 0
+        self._pending: msg.Submit | None = None
+        self.incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self._incomplete = self._has_echo = False
+        self._drop = LineDrop(shell)
+        self._keyed = KeyedLines()
+        self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
+        self.cwd: str | None = None
+        self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
+        self.typing: api.Typing | None = None
+        self.reports = Reports()
+        self.was_prompted = False
+        self.is_pasting = False
+        self.editor_answered: bool | None = None
+        self._rearmed: CapturedOutput | None = None
+
+    def feed(self, data: bytes) -> None:
+        """The PTY gave these bytes."""
+        self._take(self._streams.feed(self._question.without_redraw(data)))
+        self._was_fed()
+
+    def feed_errors(self, data: bytes) -> None:
+        """The PTY of standard error gave these bytes."""
+        self._take(self._streams.feed_errors(data))
+        self._was_fed()
+
+    def _take(self, events: Iterable[Event | ErrorText]) -> None:
+        try:
+            for event in events:
+                match event:
+                    case Text(data=text):
+                        self._print(text)
+                    case ErrorText(data=text):
+                        self._print_error(text)
+                    case PasteMode(on=on, data=sequence):
+                        self._visible.show(sequence)
+                        self.is_pasting = on
+                        self._happened(self._boundaries.paste_mode(on))
+                    case Mark():
+                        self._follow_mark(event)
+        finally:
+            self._visible.pass_on()  # a reader has what was printed before a crash
+
+    def _was_fed(self) -> None:
+        self.incoming.release()
+        if self._streams.begins_to_wait(trio.current_time()):
+            self._shell.look_again_after(APART_S)
+        self._tell_typing()
+        self._tell_directory()
+
+    # A shell whose marks are missed (``Rearming``).
+
+    @property
+    def phase(self) -> bd.Phase:
+        """Where the shell stands, by its marks."""
+        return self._boundaries.phase
+
+    @property
+    def is_holding_back(self) -> bool:
+        """Whether something of one PTY waits for the other: perhaps the end of the command."""
+        return self._streams.is_waiting
+
+    @property
+    def integration(self) -> api.Integration:
+        """How its commands are followed."""
+        return self.adapter.integration
+
+    def probe_editor(self) -> None:
+        """Ask a line editor that should not be there whether it is the shell's.
+
+        ``editor_answered`` is False until it answers, and None before this and with each command.
+        """
+        self.editor_answered = False
+        self._shell.write(self.adapter.probe_key)
+
+    def prompt_unseen(self) -> None:
+        """The prompt stands though nothing told so."""
+        self._happened(self._boundaries.prompt_unseen())
+
+    def rearm(self, rearmed: Rearmed) -> None:
+        """Make the shell at the prompt read its hook, and go by the marks of that one.
+
+        The command that was open ends, as lost, with the first of them, its output before the line
+        that the prompt is on.
+        """
+        self.close()
+        self._rearmed = without_last_lines(self.printed.so_far())
+        self.adapter = rearmed.adapter
+        self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
+        self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
+        self._shell.write(rearmed.keys)
+
+    def fell_back(self) -> None:
+        """The shell has not read the hook that it was given."""
+        self.adapter = attrs.evolve(self.adapter, integration="fallback")
+        self._tell(msg.IntegrationChanged(integration="fallback"))
+
+    def _answers_anew(self) -> None:
+        """The first mark of a hook that was read again: a new life of the boundaries."""
+        lost = self._boundaries.replaced()
+        self.printed.drop()
+        self._happened(lost)
+        self._rearmed, self._sent, self._incomplete = None, None, False
+        self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
+        self.was_prompted = False
+        self._tell(msg.IntegrationChanged(integration=self.adapter.integration))
+
+    def submit(self, submission: msg.Submit) -> None:
+        """Type a command, now or once it is sure that the line is empty; or refuse it."""
+        if self._boundaries.can_submit():
+            self._send(submission)
+        elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
+            self._pending = submission
+            if self.adapter.probe_delay_s:
+                self._shell.look_again_after(self.adapter.probe_delay_s)
+            else:
+                self._probe()
+        else:
+            self._refuse(submission)
+
+    def keys(self, writer: str, data: bytes) -> None:
+        """Somebody sends keys."""
+        self.incoming.keys(writer, data)
+        self._tell_typing()
+
+    def _typed(self, writer: str, data: bytes) -> None:
+        self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
+        self._happened(self._boundaries.keys(writer, data))
+        self._question.typed()
+
+    def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
+        """Somebody signals who is in front."""
+        self.incoming.signal(writer, send, is_interrupt=is_interrupt)
+        self._tell_typing()
+
+    def look_again(self) -> None:
+        """Time has passed: keys that were held back go out, and a probe is sent once more."""
+        self.incoming.release()
+        self._take(self._streams.feed(self._question.overdue()))
+        self._question.look()
+        self._tell_typing()
+        self._take(self._streams.overdue(trio.current_time()))
+        if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
+            self._probe()
+        if self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._drop.again()
+        if not self.was_prompted and self.greeting.is_due():
+            self.greeting.send()
+
+    def _probe(self) -> None:
+        if not self.adapter.types_probe or self._shell.is_in_front():
+            self._boundaries.probed()
+            self._streams.probed(self.adapter.probe_key)
+            self._shell.write(self.adapter.probe_key)
+        self._shell.look_again_after(PROBE_S)
+
+    def _is_being_read(self) -> bool:
+        """Whether the shell has the text of a submission, and has not said what became of it."""
+        return self._boundaries.phase is bd.Phase.SUBMITTED or self._incomplete
+
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the shell stands at its prompt, with nothing submitted."""
+        return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a command or a start-up file runs, or a prompt is still to come."""
+        return self.phase in (bd.Phase.STARTING, bd.Phase.RUNNING, bd.Phase.RETURNING)
+
+    @property
+    def submitted(self) -> int | None:
+        """The call whose text is here, or with the shell, and did not begin yet."""
+        if self._pending is not None:
+            return self._pending.call
+        is_unread = self._boundaries.is_submitting or self._incomplete
+        return self._sent.call if self._sent is not None and is_unread else None
+
+    def report(self, call: int) -> None:
+        """Say what the command in flight printed so far; one not typed yet is refused instead."""
+        if self._pending is not None and self._pending.call == call:
+            self._refuse(self._pending)
+            return
+        self._visible.flush()
+        self._tell(
+            msg.OutputSoFar(call=call, output=self.printed.so_far(), raw_end=self._visible.position)
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs, or was submitted and is about to."""
+        return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
+
+    def newest_line(self) -> str:
+        """What the command in flight printed last; empty if it printed nothing, or none runs."""
+        return self.printed.newest_line() if self.is_running else ""
+
+    def close(self) -> None:
+        """The shell is gone, or its hook: what the parsers still held is output."""
+        self._take(self._streams.feed(self._question.release()))
+        self._take(self._streams.close())
+        self._visible.flush()
+
+    def _print(self, text: bytes) -> None:
+        self._visible.show(text)
+        self.printed.feed(text)
+        self._question.printed(text)
+
+    def _print_error(self, text: bytes) -> None:
+        self._visible.show(text)
+        self.printed.feed_errors(text)
+
+    def _send(self, submission: msg.Submit) -> None:
+        self._sent, self._incomplete, self._pending = submission, False, None
+        self._visible.pass_on()  # answers to what was asked before go before the submission
+        try:
+            data = self.adapter.encode(submission.cmd)
+        except OSError as error:
+            log.warning("submission not written", error=str(error))
+            self._failed("unwritten")
+            return
+        self._boundaries.submitted()
+        self._streams.submitted()
+        self.incoming.submitting(len(data))
+        self._shell.write(data)
+
+    def _refuse(self, submission: msg.Submit) -> None:
+        self._pending = None
+        self._tell_typing()
+        is_prompt = self._boundaries.phase is bd.Phase.PROMPT
+        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
+
+    def _follow_mark(self, mark: Mark) -> None:
+        if self._rearmed is not None:
+            self._answers_anew()
+        if mark.kind == "D":
+            self._keyed.ended()
+        before = self._visible.show(mark.visible)
+        if mark.kind == "B":
+            self._question.drawn()
+        self._happened(self._boundaries.mark(mark), mark_begins=before)
+
+    def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
+        for happening in happenings:
+            match happening:
+                case bd.Started():
+                    self._started(happening)
+                case bd.Ended():
+                    self._ended(happening, self.printed.ended_at or self._at(mark_begins))
+                case bd.NothingRan(submitted=True):
+                    self._nothing_ran(happening, self._at(mark_begins))
+                case bd.SubmissionLost():
+                    self._failed("swallowed")
+                case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputGoesOn():
+                    self._output_turns(happening, self._at(mark_begins))
+                case bd.Secondary():
+                    self._line_goes_on(happening)
+                case bd.Prompted():
+                    self._prompted()
+                case bd.LineReport():
+                    self._line_reported(happening)
+
+    def _output_turns(self, happening: bd.Happening, cursor: int) -> None:
+        if isinstance(happening, bd.OutputEnded):
+            self.printed.set_aside(cursor)
+        else:
+            self.printed.go_on()
+
+    def _at(self, mark_begins: int | None) -> int:
+        return self._visible.position if mark_begins is None else mark_begins
+
+    def _started(self, begun: bd.Started) -> None:
+        faults.START_MARK_AFTER.hit()
+        self.editor_answered = None
+        self._keyed.began()
+        self._has_echo = not (begun.submitted or self.adapter.tells_starts)
+        if not self._has_echo:
+            self.printed.begin()
+        self._command_start = self._visible.position
+        sent = self._sent if begun.submitted else None
+        self._tell(
+            command_started(self._name, begun, sent, cwd=self.cwd, raw_start=self._command_start)
+        )
+
+    def _ended(self, ended: bd.Ended, raw_end: int) -> None:
+        faults.END_MARK_AFTER.hit()
+        output = self._take_output() if self._rearmed is None else self._rearmed
+        output = without_last_lines(output, ended.behind_prompt)
+        if self._has_echo:
+            typed, output = self.adapter.split_echo(output)
+        else:
+            typed = self._keyed.text_of(ended, self.adapter)
+            self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
+        self._tell(
+            command_ended(
+                ended,
+                output,
+                typed=typed,
+                incomplete=self._incomplete,
+                raw_start=self._command_start,
+                raw_end=raw_end,
+            )
+        )
+        self._incomplete = False
+
+    def _nothing_ran(self, nothing: bd.NothingRan, raw_end: int) -> None:
+        output = without_first_line_feed(self._take_output())
+        if self._incomplete:
+            self._failed("incomplete")
+            return
+        assert self._sent is not None
+        self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
+
+    def _line_goes_on(self, secondary: bd.Secondary) -> None:
+        if self._has_echo:
+            return
+        self.printed.set_aside(self._visible.position)  # a line before may be an open command
+        if secondary.submitted and not self._incomplete:
+            self._incomplete = True
+            self._drop.begin(self.adapter.drops)
+
+    def _failed(self, why: msg.WhyNotRun) -> None:
+        self._incomplete = False
+        if self._sent is not None:
+            self._tell(msg.SubmissionFailed(call=self._sent.call, why=why))
+
+    def _prompted(self) -> None:
+        if not self.was_prompted:
+            self._shell.hook_answered()
+        self.was_prompted = True
+        self._question.prompted()
+        self.printed.drop()
+        if not self.adapter.tells_starts:
+            self.printed.begin()
+        self.cwd = self._shell.working_directory()
+        self._visible.pass_on()
+        self.reports.forget()
+        self._tell(msg.Prompted(cwd=self.cwd))
+        if self._pending is not None and self._boundaries.can_submit():
+            # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
+            self._send(self._pending)
+        elif self._pending is not None:
+            # Not another probe at once: the first may be answered, before what was typed behind it.
+            self._shell.look_again_after(PROBE_S)
+
+    def _line_reported(self, report: bd.LineReport) -> None:
+        self._question.answered()
+        if not report.at_prompt:
+            self._editor_reported(report)
+        elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
+            self._drop.again()
+        pending = self._pending
+        if pending is None:
+            return
+        if self._boundaries.can_submit():
+            self._send(pending)
+        else:
+            self._refuse(pending)
+
+    def _editor_reported(self, report: bd.LineReport) -> None:
+        self.editor_answered = True
+        if report.rearmed and not report.length:
+            # An empty line brings the prompt again, now with its marks.
+            self._shell.write(b"\r")
+
+    def _take_output(self) -> CapturedOutput:
+        self._visible.flush()
+        return self.printed.take()
+
+    def _tell_directory(self) -> None:
+        """Tell what a program has reported; of the shell at its prompt the system knows better."""
+        reported = self.reports.take()
+        is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
+        if reported is not None and is_prompt:
+            reported = self.cwd = self._shell.working_directory()
+        if reported is not None:  # a removed directory is none, whatever the prompt reports
+            self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
+
+    def _tell_typing(self) -> None:
+        writer = self._boundaries.typing
+        if writer != (self.typing and self.typing.writer):
+            self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
+            self._tell(msg.TypingChanged(typing=self.typing))

@@ -1,0 +1,128 @@
+"""The message that wakes a subscriber of a terminal when a command has finished on it.
+
+Its header line (sender and time) is rendered by the inbox. No line holds control characters, line
+separators or bidirectional overrides: a command's output must not rewrite the message around it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from aegis.protocol.inboxes import Deliver
+from aegis.protocol.naming import name_key
+from aegis.protocol.terminals import CommandRecord
+from aegis.protocol.wakes import wake_id as wake_id
+from aegis.terminals.output.patterns import MAX_TEXT_CHARS
+from aegis.terminals.record import handle_of
+
+STDOUT_LINES = 8
+STDERR_LINES = 4
+MAX_LINE_CHARS = 200
+MAX_COMMAND_CHARS = 200
+
+_TAB_STOP = 8
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+@attrs.frozen(kw_only=True)
+class Wake:
+    """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it.
+
+    ``cmd`` and ``failed`` decide who wants it. ``cmd`` is None if it is not known, or longer than
+    patterns are searched for in.
+    """
+
+    seq: int
+    writer: str
+    body: str
+    timestamp: str
+    cmd: str | None
+    failed: bool
+
+    def is_for(self, handle: str) -> bool:
+        """Whether ``handle`` is told: nobody is woken by what it did itself."""
+        return name_key(handle) != name_key(self.writer)
+
+
+def wake_of(record: CommandRecord) -> Wake:
+    """What is told of a finished command."""
+    return Wake(
+        seq=record.seq,
+        writer=handle_of(record.writer),
+        body=wake_body(record),
+        timestamp=record.finished_at or record.started_at,
+        cmd=None if len(record.cmd or "") > MAX_TEXT_CHARS else record.cmd,
+        failed=record.exit != 0,
+    )
+
+
+def wake_delivery(
+    wake: Wake,
+    terminal: str,
+    life: str,
+    handle: str,
+    after: int | None = None,
+    *,
+    defer_sync: bool = False,
+) -> Deliver:
+    """The delivery of ``wake`` to the inbox of ``handle``; the same message at each try.
+
+    ``after`` is the number of the wake that was sent just before, and is not confirmed yet.
+    """
+    return Deliver(
+        handle=handle,
+        id=wake_id(terminal, life, wake.seq, handle),
+        sender=wake_sender(terminal),
+        body=wake.body,
+        timestamp=wake.timestamp,
+        after=None if after is None else wake_id(terminal, life, after, handle),
+        defer_sync=defer_sync,
+    )
+
+
+def wake_sender(terminal: str) -> str:
+    """The sender of a terminal's messages: ``term:<name>``."""
+    return f"term:{terminal}"
+
+
+def wake_body(record: CommandRecord) -> str:
+    """The message below its header: command, outcome, the last lines of the output."""
+    lines = [f"$ {_command(record)} · run by {record.writer}", _outcome(record)]
+    if record.stdout.strip():
+        lines += ["──", *_last_lines(record.stdout, STDOUT_LINES)]
+    if record.stderr.strip():
+        lines += ["── stderr ──", *_last_lines(record.stderr, STDERR_LINES)]
+    return "\n".join(lines)
+
+
+def _outcome(record: CommandRecord) -> str:
+    parts = [f"exit {'?' if record.exit is None else record.exit}"]
+    if record.duration_s is not None:
+        parts.append(f"{record.duration_s:.2f}s")
+    if record.killed_by_restart:
+        parts.append("killed by restart")
+    if record.timed_out:
+        parts.append("timed out")
+    return " · ".join(parts)
+
+
+def _command(record: CommandRecord) -> str:
+    """The command on one line; its further lines are counted."""
+    if record.cmd is None:
+        return "?" if record.cmd_reason is None else f"? ({record.cmd_reason})"
+    first, *others = record.cmd.strip("\r\n").split("\n")
+    more = f" …(+{len(others)} line{'s' if len(others) > 1 else ''})" if others else ""
+    return _shown(first, MAX_COMMAND_CHARS - len(more)) + more
+
+
+def _last_lines(text: str, count: int) -> list[str]:
+    lines = text.removesuffix("\n").rsplit("\n", count)[-count:]
+    return [_shown(line, MAX_LINE_CHARS) for line in lines]
+
+
+def _shown(line: str, limit: int) -> str:
+    """``line`` as plain characters, cut to ``limit`` of them with ``…`` as the last."""
+    line = _UNSAFE.sub(" ", line.expandtabs(_TAB_STOP))
+    return line if len(line) <= limit else line[: limit - 1] + "…"

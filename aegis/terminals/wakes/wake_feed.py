@@ -1,0 +1,86 @@
+"""The records of a terminal as its subscribers get them: the newest from memory, older from disk.
+
+The ledger is what counts; the few newest wakes are kept so that the usual case reads no file.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.history import History
+from aegis.terminals.wakes.notification import Wake, wake_of
+
+MAX_RECENT = 64
+"""Wakes that are kept in memory: at most three thousand characters each, and their commands."""
+
+MAX_RECENT_CHARS = 262_144
+"""Characters of commands that are kept in memory with them."""
+
+PAGE_BYTES = 128 * 1024
+"""How much of the ledger one subscriber that lags behind has in memory."""
+
+
+@attrs.frozen(kw_only=True)
+class Page:
+    """Some wakes in a row, the oldest first. With them told, all up to ``reached`` is told.
+
+    ``next_start`` is where the ledger is read on, None where there is no need.
+    """
+
+    wakes: tuple[Wake, ...]
+    reached: int
+    next_start: int | None = None
+
+
+class WakeFeed:
+    """What is finished on one terminal. ``last`` is the number of the newest record."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._recent: list[Wake] = []
+        self._chars = 0
+        self._floor = -1  # every later record is among the recent
+        self.last = -1
+
+    def begin(self, last_seq: int) -> None:
+        """A life begins: everything up to ``last_seq`` is in the ledger."""
+        self.last = self._floor = last_seq
+
+    def add(self, record: CommandRecord, *, is_wanted: bool) -> Wake | None:
+        """One more is in the ledger, synced. ``is_wanted``: somebody subscribes.
+
+        Returns its wake where it follows the record before it and is wanted.
+        """
+        wake = wake_of(record) if is_wanted and record.seq == self.last + 1 else None
+        if wake is not None:
+            self._keep(wake)
+        else:  # the ledger may hold what was not heard of here
+            self._recent.clear()
+            self._chars = 0
+            self._floor = max(self.last, record.seq)
+        self.last = max(self.last, record.seq)
+        return wake
+
+    def _keep(self, wake: Wake) -> None:
+        self._recent.append(wake)
+        self._chars += len(wake.cmd or "")
+        while len(self._recent) > MAX_RECENT or self._chars > MAX_RECENT_CHARS:
+            oldest = self._recent.pop(0)
+            self._chars -= len(oldest.cmd or "")
+            self._floor = oldest.seq
+
+    async def page_after(self, seq: int, start: int | None) -> Page:
+        """The wakes that follow ``seq``; ``start`` is the ``next_start`` of the page before.
+
+        Raises ``StorageError``.
+        """
+        last = self.last
+        if seq >= self._floor:
+            return Page(wakes=tuple(wake for wake in self._recent if wake.seq > seq), reached=last)
+        stretch = await self._history.stretch(seq, start, PAGE_BYTES)
+        wakes = tuple(wake_of(record) for record in stretch.records if record.seq <= last)
+        if not stretch.more or len(wakes) < len(stretch.records):
+            return Page(wakes=wakes, reached=last)
+        reached = wakes[-1].seq if wakes else seq
+        return Page(wakes=wakes, reached=reached, next_start=stretch.end)

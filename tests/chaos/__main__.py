@@ -1,0 +1,128 @@
+"""The command behind ``just chaos``: histories on a simulated machine, or real daemons killed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import Protocol
+
+import click
+
+from aegis.cli.grammar.commands import DecimalRange, WholeRange
+from aegis.cli.printing.show import duration, escaped_line, print_lines
+
+DEFAULT_MINUTES = 1.0
+MOST_JOBS = 256
+FAILED, INTERRUPTED = 1, 130
+
+_COUNT = WholeRange(min=1)
+
+
+class Ring(Protocol):
+    """A run, of either kind."""
+
+    is_interrupted: bool
+
+    @property
+    def seconds(self) -> float:
+        """How long it took so far."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a promise was broken."""
+
+    def run(self) -> None:
+        """All of it, until a limit, a broken promise or Ctrl-C."""
+
+    def failure(self) -> Iterable[str]:
+        """What is told of a broken promise."""
+
+    def table(self, columns: int) -> str:
+        """What was tried, and what held."""
+
+
+@click.command()
+@click.option("--seed", type=WholeRange(min=0), help="The first seed; default: any.")
+@click.option("--seeds", type=_COUNT, metavar="COUNT", help="Play so many seeds.")
+@click.option(
+    "--minutes",
+    type=DecimalRange(min=0, min_open=True),
+    help="Begin nothing later than so many minutes; default: 1, if no number is given.",
+)
+@click.option("--jobs", type=WholeRange(1, MOST_JOBS), help="Processes; default: one a processor.")
+@click.option("--real", is_flag=True, help="Kill real daemons in a temporary directory instead.")
+@click.option("--lives", type=_COUNT, metavar="COUNT", help="With --real: so many lives.")
+def chaos(
+    seed: int | None,
+    seeds: int | None,
+    minutes: float | None,
+    jobs: int | None,
+    real: bool,
+    lives: int | None,
+) -> None:
+    """Try whether every promise holds while things go wrong.
+
+    Plays random histories of a simulated daemon, one a seed: several clients, and faults such as
+    kills, losses of power, disks that fail, crashes of actors. It touches no daemon and no file of
+    yours. Ends at the first promise that was broken, with the shortest script that breaks it. Exit
+    code: 0 if all held, else 1.
+
+    With --real: a daemon of its own, in a temporary directory, is killed under load at every fault
+    point and, where strace may trace it, at every call of the disk; its next life goes on from
+    there. What it has in the end is compared with what its clients were told.
+    """
+    if real and (seeds is not None or jobs is not None):
+        raise click.UsageError("--seeds and --jobs are for simulated histories, not for --real")
+    if lives is not None and not real:
+        raise click.UsageError("--lives is for --real")
+    first = secrets.randbelow(2**31) if seed is None else seed
+    if minutes is None and seeds is None and lives is None:
+        minutes = DEFAULT_MINUTES
+    ring = (
+        _killed_daemons(first, lives, minutes) if real else _histories(first, seeds, minutes, jobs)
+    )
+    print_lines(f"seed {first}" if real else f"seeds from {first}")
+    sys.stdout.flush()
+    ring.run()
+    for line in ring.failure():
+        print_lines(escaped_line(line))
+    click.get_current_context().exit(_close(ring))
+
+
+def _histories(first: int, seeds: int | None, minutes: float | None, jobs: int | None) -> Ring:
+    from tests.chaos.running.progress import Progress
+    from tests.chaos.running.ring2 import Limits, Ring2
+
+    seconds = None if minutes is None else minutes * 60
+    limits = Limits(first=first, seeds=seeds, seconds=seconds)
+    return Ring2(limits, jobs or processors(), Progress(sys.stderr))
+
+
+def _killed_daemons(seed: int, lives: int | None, minutes: float | None) -> Ring:
+    from tests.chaos.running.progress import Progress
+    from tests.chaos.running.ring2 import Limits
+    from tests.chaos.running.ring3 import Ring3
+
+    limits = Limits(first=seed, seeds=lives, seconds=None if minutes is None else minutes * 60)
+    return Ring3(limits, Progress(sys.stderr))
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    return min(MOST_JOBS, len(os.sched_getaffinity(0)))
+
+
+def _close(ring: Ring) -> int:
+    how = ", interrupted" if ring.is_interrupted else ""
+    print_lines(f"\nafter {duration(ring.seconds)}{how}:\n\n")
+    print_lines(ring.table(shutil.get_terminal_size().columns))
+    if ring.is_broken:
+        return FAILED
+    return INTERRUPTED if ring.is_interrupted else 0
+
+
+if __name__ == "__main__":
+    chaos(prog_name="just chaos")

@@ -1,0 +1,134 @@
+"""What was promised of how a command ended: truly, whoever disturbed it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.checking.case import Case
+from tests.chaos.checking.evidence import Command
+from tests.chaos.checking.happenings import Disturbance, Record, Span
+from tests.chaos.checking.rule import Rule
+
+PROMPT = "$ "
+"""Of the shells under load."""
+
+SIGINT, SIGKILL = 2, 9
+
+INTO_OUTPUT = ("keys", "interrupt", "signal", "shell killed")
+"""Harm that may stand in the output, or take lines from its end or middle."""
+
+End = tuple[str, int | None]
+
+
+def _outcomes(case: Case) -> Iterator[str]:
+    """What ended by itself has its end, exit and output; what was killed a beginning of it.
+
+    What was disturbed on purpose may have ended by that.
+    """
+    ended = set(case.evidence.ended)
+    for _, record, command in case.matched:
+        if command is None:
+            continue
+        harms = case.harms_to(command, record)
+        if record["end"] == "killed_by_restart":
+            yield from _killed(case, command, record)
+        else:
+            yield from _by_itself(case, command, record, harms)
+            explained = harms or record["end"] == "closed" or command.is_silent
+            explained = explained or _ended_with_the_shell(case, command, record)
+            if not explained and command.token not in ended:
+                yield f"{command.token} is {record['end']} and did not come to its end"
+        yield from _output(case, command, record, harms)
+
+
+def _by_itself(
+    case: Case, command: Command, record: Record, harms: list[Disturbance]
+) -> Iterator[str]:
+    got = (record["end"], record["exit"])
+    allowed: set[End] = {(command.end, command.exit)}
+    allowed.update(end for harm in harms for end in _ends_by(harm))
+    if _may_be_closed(case, command, record):
+        allowed.add(("closed", None))
+    if _ended_with_the_shell(case, command, record):
+        allowed.add(("shell_exit", None))
+    if got not in allowed:
+        yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
+    if record["killed_by_restart"]:
+        yield f"{command.token} is {got} and said to be killed by a restart"
+
+
+def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
+    """What a dead daemon had in flight is found by the next, which knows no duration."""
+    if record["exit"] is not None or not record["killed_by_restart"]:
+        yield f"{command.token} was killed and is recorded with {record}"
+    stopped = command.life in case.stopping_lives or case.may_be_crashed(command, record)
+    if not stopped and record["duration_s"] is not None:
+        yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
+
+
+def _ends_by(harm: Disturbance) -> Iterator[End]:
+    """How a command may end that met this."""
+    if harm.kind == "interrupt":
+        yield "exited", 128 + SIGINT
+    elif harm.kind == "signal" and harm.number is not None:
+        yield "exited", 128 + harm.number
+    elif harm.kind == "shell killed":
+        yield "shell_exit", 128 + SIGKILL
+
+
+def _ended_with_the_shell(case: Case, command: Command, record: Record) -> bool:
+    """Whether it waited behind a line that was typed ahead and ended the shell.
+
+    Its caller was told that it runs next, so it is recorded though it did not begin.
+    """
+    if record["end"] != "shell_exit" or command.typed or command.token in case.evidence.begun:
+        return False
+    return any(
+        each["seq"] == record["seq"] - 1 and each["end"] == "shell_exit"
+        for each in case.evidence.ledgers[command.terminal]
+    )
+
+
+def _may_be_closed(case: Case, command: Command, record: Record) -> bool:
+    finished = case.finished[command.terminal, record["seq"]].answered
+    return False in case.may_be_open(command.terminal, Span(command.span.asked, finished))
+
+
+def _output(
+    case: Case, command: Command, record: Record, harms: list[Disturbance]
+) -> Iterator[str]:
+    if case.is_rebuilt_from_less(command.terminal, record, command.span):
+        return
+    printed, token = record["stdout"], command.token
+    if _ended_with_the_shell(case, command, record):
+        is_right = not printed
+    elif record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
+        is_right = _is_some_of(_without_echo(printed, harms), command)
+    elif record["end"] == "killed_by_restart":
+        # Killed after its end, and before that was written: the prompt is in the log as well.
+        is_right = f"{command.stdout}{PROMPT}".startswith(printed)
+    else:
+        is_right = printed == command.stdout
+    if not is_right:
+        yield f"{token} prints {command.stdout!r}, recorded is {printed!r} ({record['end']})"
+
+
+def _without_echo(printed: str, harms: list[Disturbance]) -> str:
+    """The output without lines that were typed ahead: their echo may end inside a line of it."""
+    typed = [line for harm in harms for line in harm.text.splitlines() if line]
+    for line in sorted(typed, key=len, reverse=True):
+        printed = printed.replace(line, "")
+    return printed
+
+
+def _is_some_of(printed: str, command: Command) -> bool:
+    """Whether the lines that name the command are lines of it, or beginnings, in their order."""
+    lines = iter(command.stdout.splitlines())
+    return all(
+        any(line.startswith(shown.replace("^C", "").rstrip()) for line in lines)
+        for shown in printed.splitlines()
+        if command.token in shown
+    )
+
+
+OUTCOME_RULES: dict[str, Rule] = {"outcome": Rule("G2", _outcomes)}

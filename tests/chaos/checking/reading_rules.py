@@ -1,0 +1,158 @@
+"""What was promised to who reads records and output, waits, or asks many at once. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+
+from tests.chaos.checking.case import Case
+from tests.chaos.checking.happenings import OutputRead, Waited
+from tests.chaos.checking.rule import TERMINALS, Rule
+
+ROUNDING_S = 1e-6
+"""Of sums of times."""
+
+SEQUENCE_BYTES = 64
+"""Plain text goes on to the end of a sequence that begins before its limit: of those under load."""
+
+
+def _catch_up(case: Case) -> Iterator[str]:
+    """Records read since a number are exactly the finished ones above it, none left out."""
+    for read in case.evidence.reads:
+        found = [record["seq"] for record in read.records]
+        first = read.since_seq + 1
+        where = f"{read.terminal} since {read.since_seq}"
+        # What is known of damaged lines is of the present ledger, and not of one that was purged.
+        whole = list(range(first, first + len(found)))
+        if found not in (whole, case.numbers_from(first, len(found), read.terminal)):
+            yield f"who read {where} got {found}"
+        if any(record["end"] is None for record in read.records):
+            yield f"who read {where} got one that has not ended"
+        known = [
+            told.record["seq"]
+            for told in case.told
+            if told.terminal == read.terminal
+            and told.record["end"] is not None
+            and told.span.is_before(read.span)
+            and not case.may_be_purged(told.terminal, told.span)
+        ]
+        last = max(known, default=-1)
+        if not read.more and last > max([read.since_seq, *found]):
+            yield f"who read {where} got {found}, and {last} had been told before"
+
+
+def _output(case: Case) -> Iterator[str]:
+    """Output begins where it was asked for, but for what is said to be gone, and is bounded."""
+    for read in case.evidence.outputs:
+        where = f"output of {read.terminal} from {read.from_cursor}"
+        size = read.next_cursor - read.cursor
+        if read.from_cursor is not None and read.cursor - read.from_cursor != read.dropped:
+            yield f"{where} begins at {read.cursor}, {read.dropped} bytes dropped"
+        most = read.max_bytes + (SEQUENCE_BYTES if read.plain else 0)
+        if not 0 <= size <= most or (size == 0 and read.text):
+            yield f"{where} has {size} bytes of {read.max_bytes}: {read.text[:80]!r}"
+
+
+def _output_changed(case: Case) -> Iterator[str]:
+    """A byte that was read is the same for whoever reads it, in steps of any size.
+
+    Until a loss of power, which may change what was not synced; or a purge.
+    """
+    for reads in _comparable(case).values():
+        texts: dict[tuple[int, int], str] = {}
+        for read in reads:
+            before = texts.setdefault((read.cursor, read.next_cursor), read.text)
+            if before != read.text:
+                yield f"{_named(read)} was {before[:80]!r} and is {read.text[:80]!r}"
+        for (begin, middle), text in texts.items():
+            for (other, end), rest in texts.items():
+                whole = texts.get((begin, end))
+                if other == middle and whole is not None and text + rest != whole:
+                    yield f"output {begin} to {end} is another in two steps at {middle}"
+        yield from _overlapping(reads)
+
+
+def _overlapping(reads: list[OutputRead]) -> Iterator[str]:
+    """Of raw text a character is a byte if all are ASCII: parts can be compared."""
+    exact = [
+        read
+        for read in reads
+        if not read.plain
+        and read.text.isascii()
+        and len(read.text) == read.next_cursor - read.cursor
+    ]
+    for one, other in combinations(exact, 2):
+        begin = max(one.cursor, other.cursor)
+        end = min(one.next_cursor, other.next_cursor)
+        if begin < end and _part(one, begin, end) != _part(other, begin, end):
+            yield f"{_named(one)} and {_named(other)} differ between {begin} and {end}"
+
+
+def _part(read: OutputRead, begin: int, end: int) -> str:
+    return read.text[begin - read.cursor : end - read.cursor]
+
+
+def _named(read: OutputRead) -> str:
+    return f"output of {read.terminal}, {read.cursor} to {read.next_cursor}"
+
+
+def _comparable(case: Case) -> dict[tuple[str, int, int, bool], list[OutputRead]]:
+    """What was read of one terminal between two losses of power, and between two purges."""
+    found: dict[tuple[str, int, int, bool], list[OutputRead]] = {}
+    losses = [death.moment for death in case.evidence.deaths if death.kind == "power loss"]
+    for read in case.evidence.outputs:
+        purges = case.purges(read.terminal)
+        if any(purge.span.overlaps(read.span) or purge.done is None for purge in purges):
+            continue
+        before = sum(purge.span.is_before(read.span) for purge in purges)
+        lost = sum(moment < read.span.asked for moment in losses)
+        found.setdefault((read.terminal, before, lost, read.plain), []).append(read)
+    return found
+
+
+def _waits(case: Case) -> Iterator[str]:
+    """A wait ends for a reason that was asked for and has come about."""
+    for waited in case.evidence.waits:
+        if not _is_explained(case, waited):
+            yield f"a wait at {waited.terminal} ended as {waited.reason}: {waited}"
+
+
+def _is_explained(case: Case, waited: Waited) -> bool:
+    match waited.reason:
+        case "ended":
+            known = waited.record is None or waited.record["end"] is not None
+            right = waited.seq is None or (waited.record or {}).get("seq") == waited.seq
+            return known and right
+        case "matched":
+            asked = waited.pattern is not None and waited.match is not None
+            return asked and bool(re.search(waited.pattern or "", waited.match or "", re.MULTILINE))
+        case "idle":
+            return waited.idle_s is not None and waited.seconds > waited.idle_s - ROUNDING_S
+        case "timeout":
+            return waited.seconds > waited.timeout_s - ROUNDING_S
+        case "closed":
+            crashed = any(each.kind == "crash" for each in case.harms(waited.terminal, waited.span))
+            return crashed or False in case.may_be_open(waited.terminal, waited.span)
+        case "needs_input":
+            return waited.record is not None and waited.record["end"] is None
+    return False
+
+
+def _broadcasts(case: Case) -> Iterator[str]:
+    """Every terminal that a broadcast named has one entry: its record, or why there is none."""
+    for cast in case.evidence.broadcasts:
+        if cast.answered != cast.named:
+            yield f"a broadcast to {cast.named} was answered for {cast.answered}"
+        for terminal, record, error in zip(cast.answered, cast.records, cast.errors, strict=True):
+            if (record is None) == (error is None):
+                yield f"a broadcast has for {terminal} {record} and {error!r}"
+
+
+READING_RULES: dict[str, Rule] = {
+    "catch up": Rule("G11", _catch_up),
+    "output gap": Rule("G10", _output),
+    "output changed": Rule(TERMINALS, _output_changed),
+    "wait": Rule(TERMINALS, _waits),
+    "broadcast": Rule(TERMINALS, _broadcasts),
+}

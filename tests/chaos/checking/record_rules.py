@@ -1,0 +1,198 @@
+"""What was promised of records: one for each command, whole, true, kept. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from tests.chaos.checking.case import CRASHING, Case
+from tests.chaos.checking.evidence import Command, Told
+from tests.chaos.checking.happenings import UNKNOWN, Record
+from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.rule import Rule
+
+KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_out")
+"""Fields of an unfinished record that its final one must share."""
+
+
+def _told_and_gone(case: Case) -> Iterator[str]:
+    """A record that a client was told is in the ledger, equal in every field that was told."""
+    records = case.evidence.records()
+    kept_by_seq = {(terminal, record["seq"]): record for terminal, record in records}
+    for told in case.told:
+        if case.may_be_purged(told.terminal, told.span):
+            continue
+        kept = kept_by_seq.get((told.terminal, told.record["seq"]))
+        if kept is None:
+            yield f"seq {told.record['seq']} of {told.terminal} was told and is in no ledger"
+        elif told.record["end"] is not None:
+            yield from _differences(told, kept, tuple(told.record))
+        else:
+            yield from _differences(told, kept, KNOWN_EARLY)
+            less = case.is_rebuilt_from_less(told.terminal, kept, told.span)
+            if not less and not kept["stdout"].startswith(told.record["stdout"]):
+                yield f"seq {kept['seq']} of {told.terminal} lost output that was told: {kept}"
+
+
+def _differences(told: Told, kept: Record, fields: tuple[str, ...]) -> Iterator[str]:
+    for field in fields:
+        if told.record[field] != kept[field]:
+            yield (
+                f"{field} of seq {kept['seq']} of {told.terminal} was told as "
+                f"{told.record[field]!r} and is {kept[field]!r}"
+            )
+
+
+def _numbers(case: Case) -> Iterator[str]:
+    """``seq`` is 0, 1, 2, … without gap or repeat, but for those of damaged lines."""
+    for terminal, records in case.evidence.ledgers.items():
+        found = [record["seq"] for record in records]
+        right = case.numbers_from(0, len(found), terminal)
+        if found != right:
+            wrong = next(index for index, seq in enumerate(found) if right[index] != seq)
+            yield f"seq of {terminal} goes {found[max(0, wrong - 2) : wrong + 2]} at {wrong}"
+
+
+def _unrecorded(case: Case) -> Iterator[str]:
+    """A command that began has a record.
+
+    Except a typed one that was killed before its start mark was read: nobody knew of it yet. It is
+    the last that began on its terminal in a life that was killed, or its shell's actor crashed; of
+    lines that were typed ahead the shell may still have begun several. And, after a loss of power
+    then or in the life that recovered it, except those that nobody was told of: notes are not
+    synced.
+    """
+    recorded, commands = set(case.matching.tokens), case.evidence.by_token
+    told = {case.matching.token_of(each.terminal, each.record) for each in case.told}
+    begun = case.evidence.begun
+    unread_typed = _typed_in_the_end(begun, commands, recorded)
+    for token in dict.fromkeys(begun):
+        command = commands[token]
+        unread = command.typed and (
+            (token in unread_typed and command.life in case.killed_lives)
+            or any(each.kind in CRASHING for each in case.harms_to(command))
+        )
+        never_told = case.lost_power_by_recovery(command.life) and token not in told
+        gone = case.may_be_purged(command.terminal, command.span)
+        if token not in recorded and not (unread or never_told or gone):
+            yield f"{token} began and has no record"
+
+
+def _typed_in_the_end(
+    begun: Iterable[str], commands: Mapping[str, Command], recorded: Container[str]
+) -> frozenset[str]:
+    """Those that began last on their terminal in a life: typed, and without a record."""
+    last: dict[tuple[str, int], list[str]] = {}
+    for token in begun:
+        command = commands[token]
+        row = last.setdefault((command.terminal, command.life), [])
+        if not command.typed or token in recorded:
+            row.clear()
+        else:
+            row.append(token)
+    return frozenset(token for row in last.values() for token in row)
+
+
+def _repeated(case: Case) -> Iterator[str]:
+    """A command runs once and is recorded once."""
+    for token, times in Counter(case.matching.tokens).items():
+        if times > 1:
+            yield f"{token} has {times} records"
+    for token, times in Counter(case.evidence.begun).items():
+        if times > 1:
+            yield f"{token} ran {times} times"
+
+
+def _strangers(case: Case) -> Iterator[str]:
+    """Every record is that of a command that somebody sent, by who sent it, as it was sent."""
+    for terminal, record, command in case.matched:
+        if command is None:
+            yield f"nobody sent what seq {record['seq']} of {terminal} tells of: {dict(record)}"
+            continue
+        if record["writer"] != command.writer:
+            yield f"{command.token} was written by {command.writer}, not by {record['writer']}"
+        if record["cmd"] != command.text and not _may_be_nameless(case, command, record):
+            yield f"the text of {command.token} was recorded as {record['cmd']!r}"
+
+
+def _may_be_nameless(case: Case, command: Command, record: Record) -> bool:
+    """A typed text is known from the history, which is told of with the mark of a command's end."""
+    if not command.typed or record["cmd"] is not None:
+        return False
+    return record["end"] != "exited" or bool(case.harms_to(command, record))
+
+
+def _mixed(case: Case) -> Iterator[str]:
+    """No record holds anything of another command, but what was typed and echoed meanwhile."""
+    for terminal, record, command in case.matched:
+        since = UNKNOWN if command is None else command.span
+        if case.is_rebuilt_from_less(terminal, record, since):
+            continue
+        own = [] if command is None else [command.token]
+        strange = [token for token in tokens_in(record["stdout"]) if token not in own]
+        if strange and command is not None:
+            typed = [tokens_in(each.text) for each in case.harms_to(command, record)]
+            strange = [token for token in strange if not any(token in each for each in typed)]
+        if strange:
+            yield f"the output of seq {record['seq']} of {terminal} ({own}) holds {strange}"
+
+
+def _killed_too_early(case: Case) -> Iterator[str]:
+    """Only what was in flight when a life ended is killed: the last of its life.
+
+    Except where the actors of the terminal crashed.
+    """
+    for terminal, commands in case.matching.of.items():
+        rows = list(zip(case.evidence.ledgers[terminal], commands, strict=True))
+        for (record, command), (later, next_one) in pairwise(rows):
+            if command is None or next_one is None or command.life != next_one.life:
+                continue
+            crashed = case.may_be_crashed(command, record)
+            if record["killed_by_restart"] and not later["killed_by_restart"] and not crashed:
+                yield f"seq {record['seq']} of {terminal} was killed, and {later['seq']} was not"
+
+
+def _refused(case: Case) -> Iterator[str]:
+    """A command that its caller was told was never typed did not run."""
+    known = {*case.evidence.begun, *case.matching.tokens}
+    for token in case.evidence.refused:
+        if token in known:
+            yield f"{token} was refused and ran, or is recorded"
+
+
+def _order_of_lives(case: Case) -> Iterator[str]:
+    """Records follow one another as the lives did in which their commands were sent."""
+    for terminal, commands in case.matching.of.items():
+        lives = [command.life for command in commands if command is not None]
+        if lives != sorted(lives):
+            yield f"the records of {terminal} are not in the order of their lives: {lives}"
+
+
+def _out_of_turn(case: Case) -> Iterator[str]:
+    """What was sent after another command was answered has a higher number.
+
+    Keys are answered before their command began: they go before what the same client sends later.
+    """
+    for terminal, commands in case.matching.of.items():
+        rows = list(zip(case.evidence.ledgers[terminal], commands, strict=True))
+        known = [(record["seq"], command) for record, command in rows if command is not None]
+        for index, (seq, command) in enumerate(known):
+            for later_seq, later in known[index + 1 :]:
+                comparable = not later.typed or later.writer == command.writer
+                if comparable and later.span.is_before(command.span):
+                    yield f"{later.token} ({later_seq}) came before {command.token} ({seq})"
+
+
+RECORD_RULES: dict[str, Rule] = {
+    "told and gone": Rule("G1", _told_and_gone),
+    "numbers": Rule("G3", _numbers),
+    "unrecorded": Rule("G2", _unrecorded),
+    "repeated": Rule("G2", _repeated),
+    "stranger": Rule("G2", _strangers),
+    "mixed output": Rule("G2", _mixed),
+    "killed too early": Rule("G8", _killed_too_early),
+    "refused and run": Rule("G5", _refused),
+    "order of lives": Rule("G4", _order_of_lives),
+    "out of turn": Rule("G7", _out_of_turn),
+}

@@ -1,0 +1,141 @@
+"""One process of a simulated daemon: its tree, and its death at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from actors import AskError, System
+from actors.simulate import Simulation
+from aegis.inboxes.router import EndWaits
+from aegis.terminals.asking import ask_again
+from aegis.terminals.directory.directory import EndAllTerminals
+from tests.chaos.checking.happenings import Death, DeathKind
+from tests.chaos.histories.notebook import Notebook
+from tests.chaos.histories.tree import ROOT, daemon_tree
+from tests.chaos.machine.disk_model import DiskModel
+from tests.chaos.machine.simulated_disk import DiskPlan, ProcessDied, SimulatedDisk
+from tests.chaos.machine.simulated_flusher import SimulatedFlusher
+from tests.chaos.machine.simulated_host import SimulatedHost
+from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
+
+END_TERMINALS_S = 1.4
+"""How long the terminals may take to end, as in a real daemon."""
+
+
+class _MortalDisk(SimulatedDisk):
+    """``on_death`` hears of it when the process dies at a call."""
+
+    def __init__(self, model: DiskModel, plan: DiskPlan, on_death: Callable[[], None]) -> None:
+        super().__init__(plan=plan)
+        self.model = model
+        self._on_death = on_death
+
+    def die(self) -> ProcessDied:
+        """See ``SimulatedDisk``."""
+        self._on_death()
+        return super().die()
+
+
+class SimulatedDaemon:
+    """The daemon of life number ``book.life``, on ``machine`` and on the disk ``model``."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        machine: Machine,
+        model: DiskModel,
+        plan: DiskPlan,
+        book: Notebook,
+        scratch: Path,
+    ) -> None:
+        self.machine = machine
+        self.disk = _MortalDisk(model, plan, partial(self.die, "kill"))
+        self.death: DeathKind | None = None
+        self.draw = 0
+        self._host = SimulatedHost(machine, scratch)
+        self._simulation = simulation
+        self._book = book
+        self._scope = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is dead, or has stopped."""
+        return self.death is not None
+
+    def start_soon(self, work: Callable[..., Any], *args: object) -> None:
+        """Do this beside it, until it ends or begins to stop; not at all behind that."""
+        if self._nursery is not None and not self.is_over:
+            self._nursery.start_soon(work, *args)
+
+    def shell_of(self, terminal: str) -> SimulatedProcess | None:
+        """The shell of a terminal, if one lives."""
+        beginning = f"{ROOT}/{terminal}/"
+        for each in self.machine.alive:
+            leads = each.pid == each.session and each.tty is not None
+            if leads and each.cookie is not None and each.cookie.startswith(beginning):
+                return each
+        return None
+
+    def die(self, kind: DeathKind, *, draw: int = 0) -> None:
+        """End at once, by a kill or a loss of power. Again is harmless."""
+        if self.is_over:
+            return
+        self._over(kind)
+        self.draw = draw
+        self._host.kill(lingers=kind == "kill")
+        self.disk.is_dead = True
+        self._scope.cancel()
+
+    def _over(self, kind: DeathKind) -> None:
+        self.death = kind
+        self._book.deaths.append(Death(life=self._book.life, kind=kind, moment=self._book.moment()))
+
+    async def live(self, body: Callable[[System], Awaitable[None]]) -> None:
+        """Start, run ``body`` beside the tree, and stop in order behind it; or die meanwhile.
+
+        Raises what ends the tree beside a death.
+        """
+        try:
+            with self._scope:
+                await self._live(body)
+        except BaseException as error:
+            if self.is_over and not _is_of_others(error):
+                return
+            raise
+
+    async def _live(self, body: Callable[[System], Awaitable[None]]) -> None:
+        tree = daemon_tree(SimulatedFlusher(self.disk), self._host)
+        async with self._simulation.open_system(tree) as system:
+            async with trio.open_nursery() as self._nursery:
+                await body(system)
+                self._nursery.cancel_scope.cancel()
+            self._nursery = None
+            await self._stop(system)
+
+    async def _stop(self, system: System) -> None:
+        self._book.lives[-1] = attrs.evolve(self._book.lives[-1], stopping=True)
+        directory = system.registry.find("service", "terminals")
+        if directory is not None:
+            try:
+                await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
+            except AskError as error:
+                self._simulation.note("late", "terminals", str(error))
+        system.ref("root/inbox-router").tell(EndWaits())
+
+    def stopped(self) -> None:
+        """It has stopped in order."""
+        self._over("stop")
+
+
+def _is_of_others(error: BaseException) -> bool:
+    """Whether it is no consequence of a death: the user's Ctrl-C, say."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_of_others, error.exceptions))
+    return not isinstance(error, Exception | ProcessDied)

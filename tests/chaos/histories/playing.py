@@ -1,0 +1,346 @@
+"""Plays a script: all lives of a daemon on a simulated machine, from the first to a quiet last one.
+
+All that a run does comes from the script. The actors are the real ones; processes, PTYs, shells,
+the disk and the clock are simulated, and no thread runs. When the clients have done their steps the
+daemon is stopped or killed once more. A last life, in which nothing goes wrong, must bring
+everything back, work, let all be read, and stop without leaving anything behind.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from bisect import bisect
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+import trio
+from structlog.testing import capture_logs
+
+from actors import System, describe
+from actors.faults import RUNTIME, armed
+from actors.simulate import Simulation, Trace, simulate
+from aegis.inboxes.faults import INBOXES
+from aegis.inboxes.router import HandleSeen
+from aegis.journal.disk import read_file
+from aegis.journal.faults import JOURNAL
+from aegis.journal.ledger import scan
+from aegis.protocol import inboxes as box
+from aegis.protocol import terminals as api
+from aegis.protocol.wire import to_plain
+from aegis.terminals.faults import TERMINALS as TERMINAL_POINTS
+from aegis.terminals.meta import load_settings
+from aegis.terminals.settings import TerminalFiles
+from tests.chaos.checking.checker import Violation, violations
+from tests.chaos.checking.evidence import Evidence, Life
+from tests.chaos.checking.happenings import Disturbance, Listing, Remains, RemainsKind, Span
+from tests.chaos.histories import script as s
+from tests.chaos.histories.asking import Asker
+from tests.chaos.histories.client import Client
+from tests.chaos.histories.daemon import SimulatedDaemon
+from tests.chaos.histories.notebook import Notebook
+from tests.chaos.histories.tree import IMAGE, ROOT, TERMINALS
+from tests.chaos.histories.trouble import Trouble
+from tests.chaos.histories.turn import Turn
+from tests.chaos.machine.disk_images import drawn_image
+from tests.chaos.machine.disk_model import DiskModel
+from tests.chaos.machine.simulated_disk import SimulatedDisk
+from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.reproducible import reproducible
+
+TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES)
+NAMES = (s.SHARED, s.DESK, s.SPARE)
+MOST_LIVES = 40
+"""Far more than a script has deaths: a daemon that cannot start is no reason to go on for ever."""
+
+RESTART_S = 0.2
+"""How long it takes at most until a dead daemon is started again."""
+
+MAX_LEDGER_BYTES = 2**24
+"""Far more than a script records."""
+
+SETTLE_S = 2.0
+"""Quiet for so long, an inbox has got everything that was on its way."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What came of a script: which promises were broken, and how much was in it.
+
+    ``hits`` counts the faults that struck, by what they were; ``operations`` the requests of
+    clients that were answered, refusals included; ``records`` those in the ledgers in the end,
+    ``wakes`` the different messages of terminals that were shown.
+    """
+
+    violations: tuple[Violation, ...]
+    hits: Mapping[str, int]
+    operations: int
+    records: int
+    wakes: int
+    lives: int
+    evidence: Evidence
+    happenings: Trace
+
+    @property
+    def trace(self) -> list[str]:
+        """What happened, a line each."""
+        return str(self.happenings).splitlines()
+
+
+def play(script: s.Script) -> Outcome:
+    """Play ``script`` to its end, and judge it. The same script gives the same outcome."""
+    with tempfile.TemporaryDirectory(prefix="aegis-history-") as scratch, capture_logs():
+        history: list[History] = []
+
+        async def run(simulation: Simulation) -> None:
+            history.append(History(script, simulation, Path(scratch)))
+            await history[0].play()
+
+        traced = simulate(run, seed=script.seed)
+    return history[0].outcome(traced.trace)
+
+
+class History:
+    """One script being played; ``scratch`` is a real directory for what shells read."""
+
+    def __init__(self, script: s.Script, simulation: Simulation, scratch: Path) -> None:
+        self._script = script
+        self._simulation = simulation
+        self._scratch = scratch
+        self._chance = simulation.chance
+        self._book = Notebook()
+        self._trouble = Trouble(script, self._book)
+        self._clients = [
+            Client(number, script.of(number), self._book, self._trouble, self._find_id)
+            for number in range(script.clients)
+        ]
+        self._model = DiskModel.of(IMAGE)
+        self._witnessed: list[tuple[str, ...]] = []
+        self._failed: dict[str, int] = {}
+
+    async def play(self) -> None:
+        """All lives."""
+        with reproducible(self._chance), armed(self._trouble.plan, *TABLES):
+            async with trio.open_nursery() as self._machines:
+                await self._switch_on()
+                while not self._is_done and self._book.life < MOST_LIVES:
+                    await self._live(self._work)
+                self._trouble.end()
+                await self._live(self._end_quietly)
+                self._machines.cancel_scope.cancel()
+
+    @property
+    def _is_done(self) -> bool:
+        return self._book.life > 0 and all(client.is_finished for client in self._clients)
+
+    def outcome(self, trace: Trace) -> Outcome:
+        """What came of it."""
+        evidence = self._book.evidence(self._witnessed)
+        shown = {
+            message["id"]
+            for answers in evidence.answers.values()
+            for answer in answers
+            for message in answer.messages
+        }
+        return Outcome(
+            violations=tuple(violations(evidence)),
+            hits=dict(self._trouble.hits),
+            operations=sum(bool(ask.outcomes) for ask in evidence.asks),
+            records=sum(len(records) for records in evidence.ledgers.values()),
+            wakes=sum(each.startswith("term:") for each in shown),
+            lives=len(evidence.lives),
+            evidence=evidence,
+            happenings=trace,
+        )
+
+    # The machine.
+
+    async def _switch_on(self) -> None:
+        self._machine = await self._machines.start(self._run_machine)
+
+    async def _run_machine(self, task_status: trio.TaskStatus[Machine]) -> None:
+        async with trio.open_nursery() as nursery:
+            self._power = nursery.cancel_scope
+            machine = Machine(nursery, self._chance)
+            machine.witnessed = self._witnessed
+            task_status.started(machine)
+            await trio.sleep_forever()
+
+    async def _after(self, daemon: SimulatedDaemon) -> None:
+        """What is left of a dead daemon: its machine and the cache of its disk, or neither."""
+        if daemon.death == "power loss":
+            self._power.cancel()
+            choose = Random(f"{self._script.seed}/{daemon.draw}").randrange
+            self._model = DiskModel.of(drawn_image(self._model, choose))
+            await self._switch_on()
+        self._model.close_all()
+        await trio.sleep(self._chance.uniform(0, RESTART_S))
+
+    # Lives.
+
+    async def _live(self, body: Any) -> None:
+        """One daemon, from its start to its end."""
+        book, hits = self._book, self._trouble.count
+        book.life += 1
+        earlier = {each.pid for each in self._machine.alive}
+        daemon = SimulatedDaemon(
+            self._simulation,
+            self._machine,
+            self._model,
+            self._trouble.disk_plan,
+            book,
+            self._scratch,
+        )
+        self._trouble.meet(daemon)
+        book.lives.append(Life(number=book.life, killed=True))
+        tasks = trio.lowlevel.current_statistics().tasks_living
+        try:
+            await daemon.live(partial(self._live_up, daemon, body, earlier, hits))
+        except Exception as error:
+            if self._trouble.count == hits:
+                book.errors.append(f"the daemon of life {book.life} ended: {describe(error)}")
+            daemon.die("kill")
+        if not daemon.is_over:
+            daemon.stopped()
+        self._trouble.end_life()
+        self._write_down_failed()
+        if daemon.death != "stop":
+            await self._after(daemon)
+        else:
+            book.lives[-1] = attrs.evolve(book.lives[-1], killed=False)
+            self._look_for_remains(tasks)
+
+    async def _live_up(
+        self, daemon: SimulatedDaemon, body: Any, earlier: set[int], hits: int, system: System
+    ) -> None:
+        router = system.ref("root/inbox-router")
+        for name in NAMES:
+            self._find_id(name)
+        for client in self._clients:
+            router.tell(HandleSeen(handle=client.handle))
+        if self._book.life == 1:
+            await self._begin(daemon, system)
+        await self._look_around(daemon, system, earlier, hits)
+        self._trouble.begin()
+        await body(daemon, system)
+
+    def _asker(self, client: Client, daemon: SimulatedDaemon, system: System) -> Asker:
+        return Asker(client.handle, system, self._book, lambda: daemon.is_over)
+
+    def _turn(self, client: Client, daemon: SimulatedDaemon, system: System) -> Turn:
+        return Turn(client, self._asker(client, daemon, system), self._book)
+
+    async def _begin(self, daemon: SimulatedDaemon, system: System) -> None:
+        """The first life: there are terminals."""
+        turn = self._turn(self._clients[s.KEEPER], daemon, system)
+        for name in NAMES:
+            await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
+
+    async def _look_around(
+        self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
+    ) -> None:
+        """What is there of earlier lives that should not be, and what is not that should."""
+        book = self._book
+        asker = self._asker(self._clients[s.KEEPER], daemon, system)
+        answered = await asker.ask(api.ListTerminals())
+        missing: list[str] = []
+        if answered.value is not None:
+            there = tuple(each.name for each in answered.value.result)
+            failed = [each.name for each in answered.value.result if each.state == "failed"]
+            self._failed.update(dict.fromkeys(failed, answered.span.asked))
+            book.listings.append(Listing(span=answered.span, terminals=there))
+            if self._trouble.count == hits:
+                missing = [name for name in (s.SHARED, s.DESK) if name not in {*there} - {*failed}]
+        left = [str(each.info) for each in self._machine.alive if each.pid in earlier]
+        book.lives[-1] = attrs.evolve(
+            book.lives[-1], ready=book.moment(), missing=tuple(missing), left=tuple(left)
+        )
+
+    async def _work(self, daemon: SimulatedDaemon, system: System) -> None:
+        """All clients work; behind their last step the daemon is killed, or may stop."""
+        async with trio.open_nursery() as nursery:
+            for client in self._clients:
+                nursery.start_soon(client.work, self._turn(client, daemon, system))
+        if not self._script.stops or not self._trouble.count:
+            self._trouble.hits["kill"] += 1
+            daemon.die("kill")
+
+    # The end.
+
+    async def _end_quietly(self, daemon: SimulatedDaemon, system: System) -> None:
+        """Every terminal works; then everything is read."""
+        for name in (s.SHARED, s.DESK):
+            turn = self._turn(self._clients[s.TYPIST], daemon, system)
+            await turn.check(name)
+        async with trio.open_nursery() as nursery:
+            for client in self._clients:
+                nursery.start_soon(self._empty, client, daemon, system)
+        for name in NAMES:
+            await self._read_ledger(name, daemon, system)
+
+    async def _read_ledger(self, name: str, daemon: SimulatedDaemon, system: System) -> None:
+        asker = self._asker(self._clients[s.KEEPER], daemon, system)
+        answered = await asker.ask(api.ReadRecords(name=name, since_seq=-1))
+        is_known = self._find_id(name) is not None
+        if answered.value is not None and (is_known or answered.value.result):
+            document: Any = to_plain(answered.value)
+            self._book.ledgers[name] = tuple(document["result"])
+            self._book.damaged[name] = self._damaged_lines(name)
+
+    def _damaged_lines(self, terminal: str) -> dict[int, int]:
+        """How many stand in its ledger before which record."""
+        ledger = TerminalFiles(TERMINALS / terminal).ledger
+        data = read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES)
+        found = scan(data or b"")
+        starts = [line.start for line in found.lines]
+        return dict(Counter(bisect(starts, each.start) for each in found.damaged))
+
+    async def _empty(self, client: Client, daemon: SimulatedDaemon, system: System) -> None:
+        """Read and acknowledge what its inbox holds, then all that it ever held."""
+        turn = self._turn(client, daemon, system)
+        while True:
+            answered = await turn.read_inbox(client.places.inbox, SETTLE_S)
+            if answered.value is None or not answered.value.messages:
+                break
+        asker = self._asker(client, daemon, system)
+        everything = box.ReadInbox(unread=False, limit=1000, from_handle=client.handle)
+        answered = await asker.ask(everything)
+        if answered.value is not None:
+            document: Any = to_plain(answered.value)
+            self._book.kept[client.handle] = tuple(document["messages"])
+
+    def _sound_disk(self) -> SimulatedDisk:
+        """The disk as it is now, for whoever looks at it from outside: no call of it fails."""
+        disk = SimulatedDisk()
+        disk.model = self._model
+        return disk
+
+    def _find_id(self, terminal: str) -> str | None:
+        """The life id of a terminal, as its settings on the disk have it."""
+        settings = load_settings(self._sound_disk(), TerminalFiles(TERMINALS / terminal), ROOT)
+        if settings is None:
+            return None
+        self._book.saw_id(terminal, settings.life)
+        return settings.life
+
+    def _write_down_failed(self) -> None:
+        """A terminal that could not be started was out of order for the whole life."""
+        for name, since in self._failed.items():
+            span = Span(since, self._book.moment())
+            self._book.disturbances.append(Disturbance(kind="crash", terminal=name, span=span))
+        self._failed.clear()
+
+    def _look_for_remains(self, tasks: int) -> None:
+        """A daemon that has stopped in order leaves no task, process or descriptor."""
+        found: list[tuple[RemainsKind, str]] = [
+            ("process", str(each.info)) for each in self._machine.alive
+        ]
+        found += [("descriptor", path) for path in self._model.open_paths()]
+        now = trio.lowlevel.current_statistics().tasks_living
+        found += [("task", f"{now - tasks} tasks")] if now > tasks else []
+        life = self._book.life
+        self._book.remains += [Remains(life=life, kind=kind, what=what) for kind, what in found]

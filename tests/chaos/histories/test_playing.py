@@ -1,0 +1,203 @@
+"""Histories, played and judged: a slice of the seeds, and that a broken promise is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from aegis.inboxes.state import InboxState
+from aegis.journal.appender import Appender
+from aegis.journal.note import Note
+from aegis.terminals import record
+from aegis.terminals.front import terminal
+from tests.chaos.histories import script as s
+from tests.chaos.histories.drawing import make_script
+from tests.chaos.histories.playing import play
+from tests.chaos.machine.simulated_flusher import SYNC_S, SimulatedFlusher
+from tests.chaos.machine.simulated_host import SimulatedHost
+
+OPERATIONS = 50
+
+DIGEST = """
+from tests.chaos.histories.drawing import make_script
+from tests.chaos.histories.playing import play
+print(play(make_script(3)).happenings.digest)
+"""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_promise_holds(seed: int) -> None:
+    outcome = play(make_script(seed))
+    assert outcome.violations == ()
+    assert outcome.operations >= OPERATIONS
+    assert sum(outcome.hits.values()) > 0
+    assert not outcome.evidence.lives[-1].killed
+    assert {s.SHARED, s.DESK} <= set(outcome.evidence.ledgers)
+
+
+def test_one_script_gives_one_trace() -> None:
+    first, again = play(make_script(3)), play(make_script(3))
+    assert first.happenings.count > 500
+    assert first.trace == again.trace
+    assert first == again
+
+
+def test_another_script_gives_another_trace() -> None:
+    assert play(make_script(3)).happenings != play(make_script(4)).happenings
+
+
+@pytest.mark.one_python
+def test_a_trace_hangs_on_nothing_of_its_process() -> None:
+    digests = set()
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 5], ids=lambda keep: f"every {keep}th")
+def test_any_part_of_a_script_is_one(keep: int) -> None:
+    """As shrinking needs it."""
+    script = make_script(5)
+    steps = script.steps[1::keep] if keep else ()
+    faults = script.faults[1::keep] if keep else script.faults
+    outcome = play(attrs.evolve(script, steps=steps, faults=faults))
+    assert outcome.violations == ()
+    assert sum(outcome.hits.values()) > 0
+
+
+@pytest.mark.one_python
+def test_everything_that_can_be_asked_is_asked_and_everything_that_can_go_wrong_does() -> None:
+    asked: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
+    seeds = iter(range(200))
+    while set(asked) < ASKED or set(hits) < HITS:
+        outcome = play(make_script(next(seeds)))
+        asked.update(ask.what for ask in outcome.evidence.asks if ask.outcomes)
+        hits.update(outcome.hits)
+    assert set(asked) == ASKED
+    assert set(hits) == HITS
+
+
+ASKED = {
+    "Broadcast",
+    "CloseTerminal",
+    "GetScreen",
+    "Handoff",
+    "ListTerminals",
+    "ReadInbox",
+    "ReadOutput",
+    "ReadRecords",
+    "ResizeTerminal",
+    "RunCommand",
+    "SendKeys",
+    "SignalTerminal",
+    "SpawnTerminal",
+    "Subscribe",
+    "Unsubscribe",
+    "WaitInbox",
+    "WaitTerminal",
+}
+
+HITS = {
+    "disk: EIO",
+    "disk: EIO, pages kept as clean",
+    "disk: EIO, pages kept as dirty",
+    "disk: ENOSPC",
+    "disk: death",
+    "disk: short write",
+    "disk: stall",
+    "fault point: EIO",
+    "fault point: ENOSPC",
+    "fault point: crash",
+    "fault point: death",
+    "fault point: stall",
+    "kill",
+    "never reads",
+    "power loss",
+    "shell killed",
+    "shell stopped",
+}
+
+
+# Promises that are broken on purpose.
+
+
+def is_found(rule: str) -> bool:
+    """Whether this rule names something in one of a few histories."""
+    outcomes = (play(make_script(seed)) for seed in range(12))
+    return any(rule in {each.rule for each in outcome.violations} for outcome in outcomes)
+
+
+def forgets_what_was_in_flight(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Note, "load", lambda self: None)
+
+
+def ends_no_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimulatedHost, "aim", lambda self, process: None)
+
+
+def syncs_nothing(patch: pytest.MonkeyPatch) -> None:
+    async def pretend(self: SimulatedFlusher, fd: int) -> None:
+        await trio.sleep(SYNC_S)
+
+    patch.setattr(SimulatedFlusher, "fdatasync", pretend)
+
+
+def delivers_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InboxState, "knows", lambda self, message_id: False)
+
+
+def credits_an_exit_to_the_next(patch: pytest.MonkeyPatch) -> None:
+    made, exits = record.outcome_of, [0]
+
+    def credited(command: Any, *, exit_code: int | None, **known: Any) -> Any:
+        exits.append(exit_code or 0)
+        return made(command, exit_code=exits[-2], **known)
+
+    patch.setattr(terminal, "outcome_of", credited)
+
+
+def drops_a_record(patch: pytest.MonkeyPatch) -> None:
+    """It says that it has written every tenth, and has not."""
+    append, records = Appender.append, [0]
+
+    def appended(self: Appender, line: bytes) -> Any:
+        records[0] += b'"stdout"' in line
+        is_dropped = records[0] % 10 == 0 and b'"stdout"' in line
+        return append(self, (b" " * (len(line) - 1) + b"\n") if is_dropped else line)
+
+    patch.setattr(Appender, "append", appended)
+
+
+@pytest.mark.one_python
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (forgets_what_was_in_flight, "unrecorded"),
+        (ends_no_process, "process left"),
+        (syncs_nothing, "told and gone"),
+        (delivers_twice, "kept twice"),
+        (credits_an_exit_to_the_next, "outcome"),
+        (drops_a_record, "numbers"),
+    ],
+)
+def test_a_broken_promise_is_found(
+    broken: Callable[[pytest.MonkeyPatch], None], rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    assert is_found(rule)

@@ -1,0 +1,272 @@
+"""What goes wrong in a history: the faults of its script at work, and which of them hit."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from actors import InjectedCrash
+from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
+from tests.chaos.checking.happenings import Disturbance, Harm, Span
+from tests.chaos.histories import script as s
+from tests.chaos.histories.notebook import Notebook
+from tests.chaos.machine.disk_faults import disk_fault
+from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan
+from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.strikes import STALL_S, Kind
+
+if TYPE_CHECKING:
+    from tests.chaos.histories.daemon import SimulatedDaemon
+
+DISORDER_S = 1.0
+"""Seconds until what crashed is there again, and what a disk refused was tried again."""
+
+TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
+
+
+@attrs.frozen
+class _Armed:
+    """What strikes, and what to call it when it has."""
+
+    fault: Fault
+    kind: Kind
+
+
+class TroubledDiskPlan(DiskPlan):
+    """Faults of the disk by call and number; ``on_hit`` hears of each that strikes."""
+
+    def __init__(self, on_hit: Callable[[Kind], None]) -> None:
+        super().__init__()
+        self._on_hit = on_hit
+        self._due: dict[tuple[str, int], tuple[DiskFault, Kind]] = {}
+
+    def arm(self, call: str, ahead: int, kind: Kind) -> None:
+        """Let ``kind`` strike the call of this name that is so many ahead, the next being 1."""
+        self._due[call, self.hits[call] + ahead] = (disk_fault(kind), kind)
+
+    def disarm(self) -> None:
+        """Nothing strikes any more."""
+        self._due.clear()
+
+    def strike(self, call: str) -> DiskFault | None:
+        """Count a call; what is due at it."""
+        number = self.hits[call] = self.hits[call] + 1
+        due = self._due.pop((call, number), None)
+        if due is None:
+            return None
+        fault, kind = due
+        self._on_hit(kind)
+        return fault
+
+
+class TroubledPlan(Plan):
+    """Faults of fault points, likewise."""
+
+    def __init__(self, on_hit: Callable[[Kind], None]) -> None:
+        super().__init__()
+        self._on_hit = on_hit
+        self._due: dict[tuple[str, int], tuple[Fault, Kind]] = {}
+
+    def arm(self, place: str, ahead: int, fault: Fault, kind: Kind) -> None:
+        """Let ``fault`` strike the pass of this place that is so many ahead, the next being 1."""
+        self._due[place, self.hits[place] + ahead] = (fault, kind)
+
+    def disarm(self) -> None:
+        """Nothing strikes any more."""
+        self._due.clear()
+
+    def strike(self, point: FaultPoint, subject: str = "") -> float:
+        """Count a pass; raise what is due, or give the seconds to wait."""
+        delay_s = self._pass(point.name)
+        return delay_s + (self._pass(f"{point.name}[{subject}]") if subject else 0.0)
+
+    def _pass(self, name: str) -> float:
+        number = self.hits[name] = self.hits[name] + 1
+        due = self._due.pop((name, number), None)
+        if due is None:
+            return 0.0
+        fault, kind = due
+        self._on_hit(kind)
+        match fault:
+            case Delay(seconds):
+                return seconds
+            case Raise(make):
+                raise make()
+            case _:
+                raise InjectedCrash(f"at {name}, pass {number}")
+
+
+class Trouble:
+    """The faults of ``script``. ``hits`` counts those that struck, by what they were."""
+
+    def __init__(self, script: s.Script, book: Notebook) -> None:
+        self.hits: Counter[str] = Counter()
+        self.disk_plan = TroubledDiskPlan(self._disk_hit)
+        self.plan = TroubledPlan(self._point_hit)
+        self._deaf: set[int] = set()
+        self._coming = list(script.faults)
+        self._timed: list[TIMED] = []
+        self._lasting: list[Disturbance] = []
+        self._book = book
+        self._daemon: SimulatedDaemon | None = None
+
+    @property
+    def count(self) -> int:
+        """How many have struck."""
+        return self.hits.total()
+
+    def meet(self, daemon: SimulatedDaemon) -> None:
+        """A daemon is being started: what strikes from now on strikes this one."""
+        self._daemon = daemon
+
+    def begin(self) -> None:
+        """It is up: what is due goes wrong with it."""
+        for fault in self._timed:
+            self._start(fault)
+
+    def end_life(self) -> None:
+        """The daemon is gone, and with it what was still out of order."""
+        for harm in list(self._lasting):
+            self._is_over(harm)
+
+    def step(self, number: int) -> None:
+        """A step with this number begins."""
+        while self._coming and self._coming[0].step <= number:
+            self._let_go_wrong(self._coming.pop(0))
+
+    def keeps_from_reading(self, client: int) -> bool:
+        """Whether this client does not read its inbox."""
+        is_deaf = client in self._deaf
+        if is_deaf:
+            self.hits["never reads"] += 1
+        return is_deaf
+
+    def end(self) -> None:
+        """Nothing goes wrong any more."""
+        self._coming.clear()
+        self._timed.clear()
+        self.disk_plan.disarm()
+        self.plan.disarm()
+
+    def _let_go_wrong(self, fault: s.ScriptFault) -> None:
+        match fault:
+            case s.KillFault() | s.PowerLossFault() | s.ShellKilledFault():
+                self._timed.append(fault)
+                self._start(fault)
+            case s.DiskFault(call=call, number=number, kind=kind):
+                self.disk_plan.arm(call, number, kind)
+            case s.PointFault(place=place, number=number, kind=kind):
+                self.plan.arm(place, number, self._point_fault(kind), kind)
+            case s.ShellStoppedFault():
+                self._in_life(self._stop_shell, fault)
+            case s.NeverReadsFault(client=client):
+                self._deaf.add(client)
+
+    def _in_life(self, work: Callable[..., object], *args: object) -> None:
+        if self._daemon is not None:
+            self._daemon.start_soon(work, *args)
+
+    def _start(self, fault: TIMED) -> None:
+        self._in_life(self._strike_later, fault)
+
+    async def _strike_later(self, fault: TIMED) -> None:
+        await trio.sleep(fault.after_s)
+        daemon = self._daemon
+        assert daemon is not None
+        self._timed.remove(fault)
+        match fault:
+            case s.KillFault():
+                self.hits["kill"] += 1
+                daemon.die("kill")
+            case s.PowerLossFault(draw=draw):
+                self.hits["power loss"] += 1
+                daemon.die("power loss", draw=draw)
+            case s.ShellKilledFault(terminal=terminal):
+                self._kill_shell(daemon, terminal)
+
+    # Shells.
+
+    def _kill_shell(self, daemon: SimulatedDaemon, terminal: str) -> None:
+        shell = daemon.shell_of(terminal)
+        if shell is not None:
+            self._harmed("shell killed", terminal, signal.SIGKILL)
+            shell.take(signal.SIGKILL)
+
+    async def _stop_shell(self, fault: s.ShellStoppedFault) -> None:
+        assert self._daemon is not None
+        shell = self._daemon.shell_of(fault.terminal)
+        if shell is None:
+            return
+        self._harmed("shell stopped", fault.terminal, signal.SIGSTOP)
+        shell.take(signal.SIGSTOP)
+        await self._go_on_later(shell, fault.seconds)
+
+    async def _go_on_later(self, shell: SimulatedProcess, seconds: float) -> None:
+        try:
+            await trio.sleep(seconds)
+        finally:
+            shell.take(signal.SIGCONT)
+
+    def _harmed(self, harm: Harm, terminal: str, number: int) -> None:
+        self.hits[harm] += 1
+        span = self._book.point()
+        self._book.disturbances.append(
+            Disturbance(kind=harm, terminal=terminal, span=span, number=number)
+        )
+
+    # The disk, and fault points.
+
+    def _disk_hit(self, kind: Kind) -> None:
+        self.hits[f"disk: {kind.value}"] += 1
+        if kind is not Kind.DIE:
+            self._disorder("disk fault")
+
+    def _point_hit(self, kind: Kind) -> None:
+        self.hits[f"fault point: {kind.value}"] += 1
+        if kind is Kind.CRASH:
+            self._disorder("crash")
+        elif kind is not Kind.DIE:
+            self._disorder("disk fault")
+
+    def _disorder(self, harm: Harm) -> None:
+        """Something is out of order for a while, nobody knows where."""
+        lasting = Disturbance(kind=harm, terminal=None, span=Span(self._book.moment()))
+        self._lasting.append(lasting)
+        self._in_life(self._is_over_soon, lasting)
+
+    async def _is_over_soon(self, lasting: Disturbance) -> None:
+        await trio.sleep(DISORDER_S)
+        self._is_over(lasting)
+
+    def _is_over(self, lasting: Disturbance) -> None:
+        self._lasting.remove(lasting)
+        span = Span(lasting.span.asked, self._book.moment())
+        self._book.disturbances.append(attrs.evolve(lasting, span=span))
+
+    def _point_fault(self, kind: Kind) -> Fault:
+        match kind:
+            case Kind.DIE:
+                return Raise(self._death)
+            case Kind.STALL:
+                return Delay(STALL_S)
+            case Kind.ENOSPC | Kind.EIO:
+                return Raise(partial(_os_error, kind))
+            case _:
+                return Raise(partial(InjectedCrash, "a fault of the script"))
+
+    def _death(self) -> BaseException:
+        assert self._daemon is not None
+        return self._daemon.disk.die()
+
+
+def _os_error(kind: Kind) -> OSError:
+    code = errno.ENOSPC if kind is Kind.ENOSPC else errno.EIO
+    return OSError(code, os.strerror(code))

@@ -1,0 +1,345 @@
+"""One step of a client: what it asks, and what of the answer is written down."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+
+from aegis.errors import IncompleteInput
+from aegis.protocol import control
+from aegis.protocol import output as out
+from aegis.protocol import terminals as api
+from aegis.protocol.broadcast import Broadcast
+from aegis.protocol.wire import to_plain
+from tests.chaos.checking.evidence import Command, Told
+from tests.chaos.checking.happenings import (
+    Broadcasted,
+    Change,
+    ChangeKind,
+    Disturbance,
+    Harm,
+    Listing,
+    Subscribing,
+)
+from tests.chaos.histories import script as s
+from tests.chaos.histories.asking import Answered
+from tests.chaos.histories.commands import (
+    HERE,
+    KINDS,
+    LONG,
+    OPEN,
+    TYPED,
+    Kind,
+    make_command,
+)
+from tests.chaos.histories.reading import Reading
+
+PATIENCE_S = 30.0
+"""How long is waited for what should come at once."""
+
+INTERRUPTS = 3
+"""How often an interrupt is sent, at most: a stopped shell may lose one."""
+
+
+ENTERS = 10
+"""How often an Enter is tried, at most: for a moment there may be no shell."""
+
+
+class Turn(Reading):
+    """One step of a client."""
+
+    async def do(self, step: s.Step) -> None:
+        """Do it."""
+        await _DOERS[type(step)](self, step)
+
+    # Commands.
+
+    async def run(self, step: s.RunStep) -> None:
+        """Run a command; answer it if it asks."""
+        kind = KINDS[step.kind]
+        told = (await self._run(kind, step.terminal, str(step.number), step.gone_after_s)).value
+        if kind.answer and told is not None and told.needs_input is not None:
+            await self._answer(step, kind, told.seq)
+
+    async def check(self, terminal: str) -> None:
+        """Run a command that shows that the terminal works."""
+        await self._run(KINDS["quick"], terminal, "end")
+
+    async def _run(
+        self, kind: Kind, terminal: str, number: str, gone_after_s: float | None = None
+    ) -> Answered:
+        command = self._command(kind, terminal, number)
+        request = api.RunCommand(
+            name=terminal, cmd=command.text, timeout=kind.timeout_s, from_handle=self._who
+        )
+        note = partial(self._sent, command)
+        return await self._ask(request, note, gone_after_s=gone_after_s)
+
+    def _command(
+        self, kind: Kind, terminal: str, number: str, *, typed: bool = False, where: str = ""
+    ) -> Command:
+        return make_command(
+            kind,
+            token=f"@{where or terminal}.{number}@",
+            terminal=terminal,
+            writer=self._who,
+            life=self._book.life,
+            typed=typed,
+        )
+
+    def _sent(self, command: Command, answered: Answered) -> None:
+        self._book.commands.append(attrs.evolve(command, span=answered.span))
+        if answered.was_never_typed or isinstance(answered.error, IncompleteInput):
+            self._book.refused.append(command.token)
+        if isinstance(answered.value, api.CommandRecord):
+            record: Any = to_plain(answered.value)
+            self._book.told.append(Told(command.terminal, record, answered.span))
+
+    async def _answer(self, step: s.RunStep | s.TypeAheadStep, kind: Kind, seq: int) -> None:
+        """The command waits for a line: a comment, should a shell read it after all."""
+        line = kind.answer.replace("%", f"@{step.terminal}.{step.number}@")
+        await self._keys(step.terminal, f"{line}\r", "keys", text=line)
+        await self._wait(step.terminal, PATIENCE_S, seq=seq)
+
+    async def open_quote(self, step: s.OpenQuoteStep) -> None:
+        """Run what the shell cannot finish reading."""
+        command = self._command(Kind(text=OPEN), step.terminal, str(step.number))
+        request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+
+    async def nothing(self, step: s.NothingStep) -> None:
+        """Run a comment."""
+        command = self._command(Kind(text="", stdout=""), step.terminal, str(step.number))
+        command = attrs.evolve(command, text=f"# {command.token}", is_silent=True)
+        request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+
+    async def type(self, step: s.TypeStep) -> None:
+        """Type a command, where nothing runs, and see its end: another command runs behind it."""
+        if not await self._is_quiet(step.terminal):
+            return
+        command = self._command(TYPED[step.kind], step.terminal, str(step.number), typed=True)
+        request = api.SendKeys(name=step.terminal, keys=f"{command.text}\r", from_handle=self._who)
+        await self._ask(request, partial(self._sent, command))
+        await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def erase(self, step: s.EraseStep) -> None:
+        """Type half a line and erase it, where nothing runs; then run a command."""
+        if await self._is_quiet(step.terminal):
+            await self._keys(step.terminal, step.keys, "keys")
+            await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+
+    async def type_ahead(self, step: s.TypeAheadStep) -> None:
+        """Type lines while a command runs and another waits, and see the end of all of them."""
+        if not await self._is_quiet(step.terminal):
+            return
+        number, behind = str(step.number), KINDS[step.behind]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run, KINDS["slow output"], step.terminal, f"{number}.now")
+            await self._wait(step.terminal, 1, pattern=f"^@{step.terminal}[.]{number}[.]now@$")
+            if step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+            await self._type_lines(step)
+            if not step.is_first:
+                nursery.start_soon(self._run_behind, step, behind)
+        await self._run(KINDS["quick"], step.terminal, f"{number}.then")
+
+    async def _run_behind(self, step: s.TypeAheadStep, kind: Kind) -> None:
+        told = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
+        if kind.answer and told is not None and told.needs_input is not None:
+            await self._answer(step, kind, told.seq)
+
+    async def _type_lines(self, step: s.TypeAheadStep) -> None:
+        commands = [
+            self._command(TYPED[kind], step.terminal, f"{step.number}.{index}", typed=True)
+            for index, kind in enumerate(step.kinds)
+        ]
+        text = "\r".join(command.text for command in commands)
+        is_half = step.enter_after_s is not None
+        keys = text if is_half else f"{text}\r"
+        request = api.SendKeys(name=step.terminal, keys=keys, from_handle=self._who)
+        await self._ask(request, partial(self._typed_ahead, step.terminal, commands, text))
+        if step.enter_after_s is not None:
+            await trio.sleep(step.enter_after_s)
+            await self._press_enter(step.terminal)
+
+    def _typed_ahead(
+        self, terminal: str, commands: Sequence[Command], text: str, answered: Answered
+    ) -> None:
+        for command in commands:
+            self._sent(command, answered)
+        self._disturbed("keys", terminal, text, answered)
+
+    async def _press_enter(self, terminal: str) -> None:
+        """End a line that was typed in part: whoever runs commands here waits for that."""
+        request = api.SendKeys(name=terminal, keys="\r", from_handle=self._who)
+        for _ in range(ENTERS):
+            if (await self._ask(request)).value is not None:
+                return
+            await trio.sleep(PATIENCE_S / ENTERS)
+
+    async def _is_quiet(self, terminal: str) -> bool:
+        waited = await self._ask(out.WaitTerminal(name=terminal, timeout=PATIENCE_S))
+        return waited.value is not None and waited.value.reason == "ended"
+
+    async def interrupt(self, step: s.InterruptStep) -> None:
+        """Run a long command, and end it by Ctrl-C once it runs."""
+        kind = LONG if step.by_keys else attrs.evolve(LONG, stdout="%\n\n")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._interrupt, step, nursery.cancel_scope)
+            await self._run(kind, step.terminal, str(step.number))
+            nursery.cancel_scope.cancel()
+
+    async def _interrupt(self, step: s.InterruptStep, scope: trio.CancelScope) -> None:
+        token = f"^@{step.terminal}[.]{step.number}@$"
+        for _ in range(INTERRUPTS):
+            seen = await self._wait(step.terminal, PATIENCE_S / INTERRUPTS, pattern=token)
+            if seen.value is None or seen.value.reason != "matched":
+                continue
+            if step.by_keys:
+                await self._keys(step.terminal, "\x03", "interrupt")
+            else:
+                await self._signal(step.terminal)
+            await trio.sleep(PATIENCE_S / INTERRUPTS)
+
+    async def _keys(self, terminal: str, keys: str, harm: Harm, text: str = "") -> None:
+        request = api.SendKeys(name=terminal, keys=keys, from_handle=self._who)
+        await self._ask(request, partial(self._disturbed, harm, terminal, text))
+
+    async def _signal(self, terminal: str) -> None:
+        request = control.SignalTerminal(name=terminal, signal="INT", from_handle=self._who)
+        await self._ask(request, partial(self._disturbed, "signal", terminal, ""))
+
+    def _disturbed(self, harm: Harm, terminal: str, text: str, answered: Answered) -> None:
+        if answered.error is not None and answered.is_certain:
+            return
+        number = None if harm == "keys" else signal.SIGINT
+        self._book.disturbances.append(
+            Disturbance(kind=harm, terminal=terminal, span=answered.span, number=number, text=text)
+        )
+
+    async def broadcast(self, step: s.BroadcastStep) -> None:
+        """Run one command on several terminals: each prints its own token."""
+        kind = KINDS[step.kind]
+        commands = [self._command(kind, name, str(step.number)) for name in step.terminals]
+        text = self._command(kind, s.SHARED, str(step.number), where=f"${HERE}").text
+        request = Broadcast(
+            names=list(step.terminals), cmd=text, timeout=kind.timeout_s, from_handle=self._who
+        )
+        await self._ask(request, partial(self._cast, step, commands, text))
+
+    def _cast(
+        self, step: s.BroadcastStep, commands: Sequence[Command], text: str, answered: Answered
+    ) -> None:
+        book = self._book
+        book.commands += [attrs.evolve(each, text=text, span=answered.span) for each in commands]
+        if answered.value is None:
+            return
+        document: Any = to_plain(answered.value)
+        outcomes = document["result"]
+        book.broadcasts.append(
+            Broadcasted(
+                span=answered.span,
+                named=step.terminals,
+                answered=tuple(each["name"] for each in outcomes),
+                records=tuple(each["record"] for each in outcomes),
+                errors=tuple(each["error"] for each in outcomes),
+            )
+        )
+
+    # Subscriptions, and which terminals there are.
+
+    async def subscribe(self, step: s.SubscribeStep) -> None:
+        """Subscribe."""
+        request = api.Subscribe(
+            name=step.terminal,
+            pattern=step.pattern,
+            only_failures=step.only_failures,
+            from_handle=self._who,
+        )
+        await self._ask(request, partial(self._subscribed, step))
+
+    async def unsubscribe(self, step: s.UnsubscribeStep) -> None:
+        """Be woken no more."""
+        request = api.Unsubscribe(name=step.terminal, from_handle=self._who)
+        await self._ask(request, partial(self._subscribed, step))
+
+    def _subscribed(self, step: s.SubscribeStep | s.UnsubscribeStep, answered: Answered) -> None:
+        on = isinstance(step, s.SubscribeStep)
+        self._book.subscriptions.append(
+            Subscribing(
+                handle=self._who,
+                terminal=step.terminal,
+                span=answered.span,
+                done=answered.is_done,
+                on=on,
+                pattern=step.pattern if isinstance(step, s.SubscribeStep) else None,
+                only_failures=isinstance(step, s.SubscribeStep) and step.only_failures,
+            )
+        )
+
+    async def spawn(self, step: s.SpawnStep) -> None:
+        """Spawn the terminal."""
+        request = api.SpawnTerminal(
+            name=step.terminal,
+            shell=s.BASH,
+            env={HERE: step.terminal},
+            from_handle=self._who,
+        )
+        await self._ask(request, partial(self._changed, "spawn", step.terminal))
+
+    async def close(self, step: s.CloseStep) -> None:
+        """Close it."""
+        request = api.CloseTerminal(name=step.terminal, purge=step.purge, from_handle=self._who)
+        kind: ChangeKind = "purge" if step.purge else "close"
+        self._find_id(step.terminal)
+        await self._ask(request, partial(self._changed, kind, step.terminal))
+
+    def _changed(self, kind: ChangeKind, terminal: str, answered: Answered) -> None:
+        done = answered.is_done
+        known = self._find_id(terminal) if kind == "spawn" else None
+        self._book.changes.append(
+            Change(
+                kind=kind,
+                terminal=terminal,
+                span=answered.span,
+                done=done,
+                id=known if done else None,
+            )
+        )
+
+    async def list(self, step: s.ListStep) -> None:
+        """List the terminals."""
+        answered = await self._ask(api.ListTerminals(from_handle=self._who))
+        if answered.value is not None:
+            names = tuple(info.name for info in answered.value.result)
+            self._book.listings.append(Listing(span=answered.span, terminals=names))
+
+
+_DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
+    s.RunStep: Turn.run,
+    s.OpenQuoteStep: Turn.open_quote,
+    s.NothingStep: Turn.nothing,
+    s.TypeStep: Turn.type,
+    s.EraseStep: Turn.erase,
+    s.TypeAheadStep: Turn.type_ahead,
+    s.InterruptStep: Turn.interrupt,
+    s.BroadcastStep: Turn.broadcast,
+    s.SubscribeStep: Turn.subscribe,
+    s.UnsubscribeStep: Turn.unsubscribe,
+    s.SpawnStep: Turn.spawn,
+    s.CloseStep: Turn.close,
+    s.ListStep: Turn.list,
+    s.ReadRecordsStep: Turn.read_records,
+    s.ReadOutputStep: Turn.read_output,
+    s.WaitStep: Turn.wait,
+    s.ScreenStep: Turn.screen,
+    s.ResizeStep: Turn.resize,
+    s.HandoffStep: Turn.hand_off,
+    s.InboxStep: Turn.inbox,
+}

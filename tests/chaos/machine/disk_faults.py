@@ -1,0 +1,23 @@
+"""What each kind of strike does to a call of a simulated disk."""
+
+from __future__ import annotations
+
+import errno
+
+from tests.chaos.machine.simulated_disk import Die, DiskFault, Fail, FallShort, Stall
+from tests.chaos.strikes import STALL_S, Kind
+
+
+def disk_fault(kind: Kind) -> DiskFault:
+    """What ``kind`` does to a call of the disk."""
+    match kind:
+        case Kind.DIE | Kind.CRASH:
+            return Die()
+        case Kind.SHORT:
+            return FallShort()
+        case Kind.STALL:
+            return Stall(STALL_S)
+        case Kind.ENOSPC:
+            return Fail(errno.ENOSPC, kind.fate)
+        case _:
+            return Fail(errno.EIO, kind.fate)

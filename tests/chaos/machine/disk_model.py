@@ -1,0 +1,419 @@
+"""A simulated disk: directories, files, descriptors, and what a loss of power may leave. Pure.
+
+Every operation does to the cache what Linux does, errors included, and is remembered until it is
+synced. ``docs/explanation/disk-model.md`` tells the rules and where each comes from; the images
+that a crash may leave are made in ``disk_images.py``.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+import attrs
+
+from tests.chaos.machine.file_content import FailedSync, FileContent, Resize, Write
+
+ROOT = 0
+"""The number of the root directory."""
+
+Entries = dict[str, int]
+"""The names in a directory, and the number of what each leads to."""
+
+Image = Mapping[str, bytes | None]
+"""A disk at rest: absolute paths, with the content of a file or None for a directory."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenMode:
+    """How a file is opened: the flags of POSIX by their meaning."""
+
+    read: bool = True
+    write: bool = False
+    append: bool = False
+    create: bool = False
+    exclusive: bool = False
+    truncate: bool = False
+    directory: bool = False
+
+
+@attrs.define(eq=False)
+class OpenFile:
+    """What descriptors refer to: those made by ``dup`` share it, and its position."""
+
+    number: int
+    mode: OpenMode
+    position: int = 0
+
+
+@attrs.frozen
+class EntryChange:
+    """Names that were set to what they lead to, or removed (None): all of them or none.
+
+    Durable as soon as one of the directories is synced.
+    """
+
+    sets: tuple[tuple[int, str, int | None], ...]
+
+    def touches(self, directory: int) -> bool:
+        """Whether it changes names of this directory."""
+        return any(each == directory for each, _, _ in self.sets)
+
+    def follows(self, other: EntryChange) -> bool:
+        """Whether a name is changed by both."""
+        mine = {(directory, name) for directory, name, _ in self.sets}
+        return any((directory, name) in mine for directory, name, _ in other.sets)
+
+    def apply(self, directories: Mapping[int, Entries]) -> None:
+        """Carry it out."""
+        for directory, name, number in self.sets:
+            if number is None:
+                directories[directory].pop(name, None)
+            else:
+                directories[directory][name] = number
+
+
+@attrs.frozen
+class SyncTicket:
+    """A sync of a file under way: what was changed up to ``mark`` is what it promises."""
+
+    number: int
+    mark: int
+
+
+class DiskModel:
+    """Paths are absolute, with ``/`` between names. Each operation may raise ``OSError``."""
+
+    def __init__(self) -> None:
+        self.files: dict[int, FileContent] = {}
+        self.directories: dict[int, Entries] = {ROOT: {}}
+        """The names that everybody sees, by the number of the directory."""
+        self.medium: dict[int, Entries] = {ROOT: {}}
+        """The names that are on the medium for certain."""
+        self.changes: list[EntryChange] = []
+        """Changes of names that may be on the medium or not, in their order."""
+        self._open: dict[int, OpenFile] = {}
+        self._next_number = ROOT
+        self._next_fd = 2
+
+    @classmethod
+    def of(cls, image: Image) -> DiskModel:
+        """A disk that holds ``image``, all of it on the medium."""
+        model = cls()
+        for path in sorted(image):
+            content = image[path]
+            if path == "/":
+                continue
+            if content is None:
+                model.mkdir(path)
+            else:
+                directory, name = model._parent(path)
+                model._enter(directory, name, model._new_file(content))
+        model.sync_all()
+        return model
+
+    # Descriptors.
+
+    @property
+    def open_count(self) -> int:
+        """How many descriptors are open."""
+        return len(self._open)
+
+    def open_paths(self) -> list[str]:
+        """A path of whatever each descriptor refers to; empty where no name leads to it."""
+        paths = {number: path for path, number in _paths(self.directories)}
+        return [paths.get(file.number, "") for file in self._open.values()]
+
+    def open(self, path: str, mode: OpenMode) -> int:
+        """A new descriptor; see ``OpenMode``."""
+        directory, name = self._parent(path)
+        number = directory if name == "" else self.directories[directory].get(name)
+        if number is None:
+            number = self._create(directory, name, mode)
+        elif mode.create and mode.exclusive:
+            _fail(errno.EEXIST)
+        elif number in self.directories:
+            if mode.write or mode.create:
+                _fail(errno.EISDIR)
+        elif mode.directory:
+            _fail(errno.ENOTDIR)
+        elif mode.truncate:
+            self._resize(number, 0)
+        return self._descriptor(OpenFile(number, mode))
+
+    def close(self, fd: int) -> None:
+        """Give the descriptor back."""
+        self._file(fd)
+        del self._open[fd]
+
+    def close_all(self) -> None:
+        """The process has ended."""
+        self._open.clear()
+
+    def dup(self, fd: int) -> int:
+        """A second descriptor of the same open file."""
+        return self._descriptor(self._file(fd))
+
+    def size(self, fd: int) -> int:
+        """The length of the file; 0 for a directory."""
+        content = self.files.get(self._file(fd).number)
+        return 0 if content is None else len(content.cached)
+
+    def is_removed(self, fd: int) -> bool:
+        """Whether no name leads to what is open."""
+        number = self._file(fd).number
+        return number != ROOT and not any(
+            number in entries.values() for entries in self.directories.values()
+        )
+
+    # Data.
+
+    def pread(self, fd: int, size: int, offset: int) -> bytes:
+        """Up to ``size`` bytes from ``offset`` on."""
+        file = self._file(fd)
+        if not file.mode.read:
+            _fail(errno.EBADF)
+        return bytes(self._content(file).cached[offset : offset + size])
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Write at the position of the open file, or at the end where it was opened to append."""
+        file = self._writable(fd)
+        content = self._content(file)
+        offset = len(content.cached) if file.mode.append else file.position
+        content.change(Write(offset, data))
+        file.position = offset + len(data)
+        return len(data)
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write at ``offset``; as Linux does, at the end where the file was opened to append."""
+        file = self._writable(fd)
+        content = self._content(file)
+        content.change(Write(len(content.cached) if file.mode.append else offset, data))
+        return len(data)
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        """Set the length."""
+        file = self._file(fd)
+        if not file.mode.write:
+            _fail(errno.EINVAL)
+        self._resize(file.number, length)
+
+    # Names.
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory."""
+        directory, name = self._parent(path)
+        if name == "" or name in self.directories[directory]:
+            _fail(errno.EEXIST)
+        number = self._new_number()
+        self.directories[number], self.medium[number] = {}, {}
+        self._enter(directory, name, number)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        directory, name = self._parent(path)
+        number = self._entry(directory, name)
+        if number not in self.directories:
+            _fail(errno.ENOTDIR)
+        if self.directories[number]:
+            _fail(errno.ENOTEMPTY)
+        self._enter(directory, name, None)
+
+    def unlink(self, path: str) -> None:
+        """Remove the name of a file."""
+        directory, name = self._parent(path)
+        if self._entry(directory, name) in self.directories:
+            _fail(errno.EISDIR)
+        self._enter(directory, name, None)
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name."""
+        directory, name = self._parent(old)
+        number = self._entry(directory, name)
+        to_directory, to_name = self._parent(new)
+        if to_name == "" or to_name in self.directories[to_directory]:
+            _fail(errno.EEXIST)
+        if number in self.directories:
+            _fail(errno.EPERM)
+        self._enter(to_directory, to_name, number)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give what is at ``old`` the name ``new``, in place of whatever had it."""
+        directory, name = self._parent(old)
+        to_directory, to_name = self._parent(new)
+        number = self._entry(directory, name)
+        if number in self.directories and number in self._line_of(to_directory):
+            _fail(errno.EINVAL)
+        if to_name == "":
+            _fail(errno.EBUSY)
+        replaced = self.directories[to_directory].get(to_name)
+        if replaced == number:
+            return
+        self._check_replaceable(number, replaced, directory)
+        self._change(EntryChange(((directory, name, None), (to_directory, to_name, number))))
+
+    def list_directory(self, path: str) -> list[str]:
+        """The names in a directory, in no order."""
+        directory, name = self._parent(path)
+        number = directory if name == "" else self._entry(directory, name)
+        if number not in self.directories:
+            _fail(errno.ENOTDIR)
+        return list(self.directories[number])
+
+    def is_directory(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        try:
+            directory, name = self._parent(path)
+        except OSError:
+            return False
+        return name == "" or self.directories[directory].get(name) in self.directories
+
+    # Syncs.
+
+    def begin_sync(self, fd: int) -> SyncTicket:
+        """A sync begins: what is changed after this it may leave out."""
+        number = self._file(fd).number
+        content = self.files.get(number)
+        return SyncTicket(number, 0 if content is None else content.mark)
+
+    def end_sync(self, ticket: SyncTicket) -> None:
+        """The sync has ended well. Of a directory it settles all its names."""
+        if ticket.number in self.directories:
+            self._sync_entries(ticket.number)
+        else:
+            self.files[ticket.number].settle(ticket.mark)
+
+    def fail_sync(self, ticket: SyncTicket, fate: FailedSync) -> None:
+        """The sync has failed; ``fate`` is what became of the pages of a file."""
+        if ticket.number in self.files:
+            self.files[ticket.number].fail(fate)
+
+    def sync_all(self) -> None:
+        """Everything is on the medium."""
+        for content in self.files.values():
+            content.settle(content.mark)
+        for change in self.changes:
+            change.apply(self.medium)
+        self.changes.clear()
+
+    def _sync_entries(self, directory: int) -> None:
+        for change in self.changes:
+            if change.touches(directory):
+                change.apply(self.medium)
+        self.changes = [change for change in self.changes if not change.touches(directory)]
+
+    # Inside.
+
+    def _parent(self, path: str) -> tuple[int, str]:
+        """The directory that has the last name of the path, and that name; "" for the root."""
+        *above, name = path.strip("/").split("/")
+        number = ROOT
+        for each in above:
+            number = self._entry(number, each)
+            if number not in self.directories:
+                _fail(errno.ENOTDIR)
+        return number, name
+
+    def _entry(self, directory: int, name: str) -> int:
+        number = self.directories[directory].get(name)
+        if number is None:
+            _fail(errno.EBUSY if name == "" else errno.ENOENT)
+        return number
+
+    def _line_of(self, directory: int) -> set[int]:
+        """The directory and all that it lies in."""
+        found = {directory}
+        while directory != ROOT:
+            directory = next(
+                above for above, names in self.directories.items() if directory in names.values()
+            )
+            found.add(directory)
+        return found
+
+    def _check_replaceable(self, number: int, replaced: int | None, directory: int) -> None:
+        if replaced is None:
+            return
+        if replaced in self.directories and replaced in self._line_of(directory):
+            _fail(errno.ENOTEMPTY)
+        if number in self.directories and replaced not in self.directories:
+            _fail(errno.ENOTDIR)
+        if number not in self.directories and replaced in self.directories:
+            _fail(errno.EISDIR)
+        if self.directories.get(replaced):
+            _fail(errno.ENOTEMPTY)
+
+    def _create(self, directory: int, name: str, mode: OpenMode) -> int:
+        if not mode.create:
+            _fail(errno.ENOENT)
+        number = self._new_file(b"")
+        self._enter(directory, name, number)
+        return number
+
+    def _new_file(self, content: bytes) -> int:
+        number = self._new_number()
+        self.files[number] = FileContent(content)
+        return number
+
+    def _new_number(self) -> int:
+        self._next_number += 1
+        return self._next_number
+
+    def _descriptor(self, file: OpenFile) -> int:
+        # Never one that was used before: a descriptor that is used after its close is noticed.
+        self._next_fd += 1
+        self._open[self._next_fd] = file
+        return self._next_fd
+
+    def _file(self, fd: int) -> OpenFile:
+        file = self._open.get(fd)
+        return _fail(errno.EBADF) if file is None else file
+
+    def _writable(self, fd: int) -> OpenFile:
+        file = self._file(fd)
+        return file if file.mode.write else _fail(errno.EBADF)
+
+    def _content(self, file: OpenFile) -> FileContent:
+        content = self.files.get(file.number)
+        return _fail(errno.EISDIR) if content is None else content
+
+    def _resize(self, number: int, length: int) -> None:
+        content = self.files[number]
+        if len(content.cached) != length:
+            content.change(Resize(length))
+
+    def _enter(self, directory: int, name: str, number: int | None) -> None:
+        self._change(EntryChange(((directory, name, number),)))
+
+    def _change(self, change: EntryChange) -> None:
+        change.apply(self.directories)
+        self.changes.append(change)
+
+
+def _paths(directories: Mapping[int, Entries]) -> Iterator[tuple[str, int]]:
+    """Every path with what it leads to, the root first."""
+    waiting = [("", ROOT)]
+    while waiting:
+        path, number = waiting.pop()
+        yield path or "/", number
+        entries = directories.get(number, {})
+        waiting += [(f"{path}/{name}", each) for name, each in entries.items()]
+
+
+def image_of(
+    directories: Mapping[int, Entries], content: Callable[[int], bytes]
+) -> dict[str, bytes | None]:
+    """The image of a tree of names; ``content`` gives that of a file by its number."""
+    return {
+        path: None if number in directories else content(number)
+        for path, number in _paths(directories)
+    }
+
+
+def cached_image(model: DiskModel) -> dict[str, bytes | None]:
+    """What everybody sees: it survives the end of a process, not that of the system."""
+    return image_of(model.directories, lambda number: bytes(model.files[number].cached))
+
+
+def _fail(code: int) -> NoReturn:
+    raise OSError(code, errno.errorcode[code])

@@ -1,0 +1,406 @@
+"""The processes of a simulated machine: sessions, groups, signals, ends, on Trio's clock.
+
+What is modelled, as signal(7), credentials(7) and setsid(2) have it:
+
+- A process has a pid, a start time, a parent, a session, a group, and the cookie of its first
+  environment. Pids rise, and are given again once the highest was reached.
+- Each signal is ignored, handled, or does what it does by default. What is stopped takes a signal
+  once it goes on; KILL ends it at once.
+- Who has ended is a zombie until its parent takes its status. The children of one that has ended
+  go to init, which takes theirs.
+- When the leader of a session ends, the group in front of its terminal gets HUP. What is stopped
+  in that session gets HUP and CONT.
+
+A process lives in a task of the machine, which ends with no daemon. Not modelled: threads, other
+users, limits, and time that a processor takes.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Literal, TypeAlias
+
+import trio
+
+from aegis.processes.process_table import OwnedProcess, ProcessInfo
+from tests.chaos.machine.simulated_tty import Bell, SimulatedTty
+
+TICKS_PER_SECOND = 100
+FIRST_PID = 300
+PIDS = 32_768
+"""Pids from ``FIRST_PID`` up to this one are given; those below are the machine's own."""
+
+INIT = 1
+
+_KEYS = 4096
+
+Main: TypeAlias = Callable[["SimulatedProcess"], Awaitable[int]]
+"""What a process runs; gives its exit code."""
+
+Disposition: TypeAlias = Literal["ignore"] | Callable[[], None]
+
+_HARMLESS = frozenset({signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT})
+_STOPPING = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+_UNSTOPPABLE = frozenset({signal.SIGKILL, signal.SIGSTOP})
+
+
+class SimulatedProcess:
+    """One process. ``status`` is None while it lives: then its exit code, or minus a signal.
+
+    ``tty`` is the terminal that its standard streams are, if they are one.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        pid: int,
+        start_time: int,
+        words: Sequence[str],
+        *,
+        parent: int,
+        session: int,
+        group: int,
+        cookie: str | None,
+        cwd: str,
+        tty: SimulatedTty | None,
+    ) -> None:
+        self.machine = machine
+        self.pid = pid
+        self.start_time = start_time
+        self.words = tuple(words)
+        self.parent = parent
+        self.session = session
+        self.group = group
+        self.cookie = cookie
+        self.cwd = cwd
+        self.tty = tty
+        self.status: int | None = None
+        self.ended = trio.Event()
+        self.changed = Bell()
+        self.stopped_by: signal.Signals | None = None
+        self.reads_tty = False
+        self._dispositions: dict[signal.Signals, Disposition] = {}
+        self._pending: list[signal.Signals] = []
+        self._killed_by: signal.Signals | None = None
+        self._scope = trio.CancelScope()
+
+    @property
+    def name(self) -> str:
+        """The last part of the program's path."""
+        return self.words[0].rpartition("/")[2]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self.status is None
+
+    @property
+    def info(self) -> ProcessInfo:
+        """What ``/proc`` would tell."""
+        state = "S" if self.stopped_by is None else "T"
+        return ProcessInfo(
+            pid=self.pid,
+            name=self.name,
+            state=state if self.is_alive else "Z",
+            session=self.session,
+            threads=1,
+            start_time=self.start_time,
+            parent=self.parent,
+        )
+
+    # Signals.
+
+    def ignore(self, *signums: signal.Signals) -> None:
+        """These do nothing from now on."""
+        self._dispositions.update(dict.fromkeys(signums, "ignore"))
+
+    def handle(self, signum: signal.Signals, handler: Callable[[], None]) -> None:
+        """This one calls ``handler`` from now on."""
+        self._dispositions[signum] = handler
+
+    @property
+    def ignored(self) -> tuple[signal.Signals, ...]:
+        """What it ignores: its children do, too."""
+        return tuple(each for each, how in self._dispositions.items() if how == "ignore")
+
+    def take(self, signum: signal.Signals) -> None:
+        """Somebody signals it."""
+        if not self.is_alive:
+            return
+        if signum == signal.SIGCONT:
+            self._go_on()
+        how = None if signum in _UNSTOPPABLE else self._dispositions.get(signum)
+        if how == "ignore" or (how is None and signum in _HARMLESS):
+            return
+        if how is None and signum in _STOPPING:
+            self._stop(signum)
+        elif self.stopped_by is not None and signum != signal.SIGKILL:
+            self._pending.append(signum)
+        elif how is None:
+            self.die(signum)
+        else:
+            how()
+
+    def die(self, signum: signal.Signals) -> None:
+        """It ends by this signal."""
+        self._killed_by = self._killed_by or signum
+        self._scope.cancel()
+
+    def _stop(self, signum: signal.Signals) -> None:
+        self.stopped_by = signum
+        self.changed.ring()
+
+    def _go_on(self) -> None:
+        if self.stopped_by is None:
+            return
+        self.stopped_by = None
+        self.changed.ring()
+        pending, self._pending = self._pending, []
+        for signum in pending:
+            self.take(signum)
+
+    # What its program does.
+
+    async def pause(self) -> None:
+        """Let others run; while it is stopped, wait until it goes on."""
+        await trio.lowlevel.checkpoint()
+        while self.stopped_by is not None:
+            await self.changed.wait()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep; time passes while it is stopped, too."""
+        await trio.sleep(seconds)
+        await self.pause()
+
+    async def write(self, data: bytes) -> None:
+        """Print on its terminal. Raises ``trio.BrokenResourceError`` once that is hung up."""
+        await self.pause()
+        if self.tty is not None:
+            await self.tty.write(data)
+            await self.pause()
+
+    async def read(self, size: int) -> bytes:
+        """Read from its terminal; ``b""`` at the end of the file."""
+        await self.pause()
+        if self.tty is None:
+            return b""
+        self.reads_tty = True
+        try:
+            data = await self.tty.read(size)
+        finally:
+            self.reads_tty = False
+        await self.pause()
+        return data
+
+    async def read_unless(self, interrupted: Callable[[], bool]) -> bytes | None:
+        """Read keys, all there are; None once ``interrupted`` says so."""
+        assert self.tty is not None
+        await self.pause()
+        self.reads_tty = True
+        try:
+            while not self.tty.has_input and not interrupted():
+                await self.tty.stirs()
+        finally:
+            self.reads_tty = False
+        await self.pause()
+        return None if interrupted() else await self.tty.read(_KEYS)
+
+    async def wait_for(self, child: SimulatedProcess) -> int | None:
+        """Wait until a child has ended, and take its status; None: it was stopped."""
+        while child.is_alive and child.stopped_by is None:
+            await child.changed.wait()
+        await self.pause()
+        if child.is_alive:
+            return None
+        return self.machine.reap(child)
+
+    async def live(self, main: Main) -> int:
+        """Run to the end; gives the status."""
+        code = 1
+        with self._scope:
+            await self.pause()
+            try:
+                code = await main(self)
+            except trio.BrokenResourceError:
+                code = 1  # what it writes to is hung up
+        return code if self._killed_by is None else -self._killed_by
+
+
+class Machine:
+    """All processes of one machine, run by the tasks of ``nursery``.
+
+    ``chance`` is where all that the machine leaves to chance is drawn from. ``witnessed`` is what
+    its programs wrote down: the proof, apart from any daemon, of what ran.
+    """
+
+    def __init__(self, nursery: trio.Nursery, chance: Random, *, pids: int = PIDS) -> None:
+        self.chance = chance
+        self.witnessed: list[tuple[str, ...]] = []
+        self.boot = f"{chance.getrandbits(64):016x}"
+        self._nursery = nursery
+        self._pids = pids
+        self._last_pid = FIRST_PID - 1
+        self._last_start = 0
+        self._last_tty = -1
+        self._processes: dict[int, SimulatedProcess] = {}
+
+    def start(
+        self,
+        main: Main,
+        words: Sequence[str],
+        *,
+        cwd: str,
+        cookie: str | None = None,
+        parent: SimulatedProcess | None = None,
+        session: int | None = None,
+        group: int | None = None,
+        tty: SimulatedTty | None = None,
+        ignored: Iterable[signal.Signals] = (),
+    ) -> SimulatedProcess:
+        """A new process. Without a session it leads a new one, without a group a new one of those.
+
+        ``parent`` None is a daemon, which is no process here.
+        """
+        pid = self._new_pid()
+        process = SimulatedProcess(
+            self,
+            pid,
+            self._new_start(),
+            words,
+            parent=0 if parent is None else parent.pid,
+            session=pid if session is None else session,
+            group=pid if group is None else group,
+            cookie=cookie,
+            cwd=cwd,
+            tty=tty,
+        )
+        process.ignore(*ignored)
+        self._processes[pid] = process
+        if tty is not None:
+            tty.hold(pid)
+        self._nursery.start_soon(self._live, process, main)
+        return process
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Let the machine do this in so many seconds."""
+        self._nursery.start_soon(self._act_after, seconds, act)
+
+    async def _act_after(self, seconds: float, act: Callable[[], None]) -> None:
+        await trio.sleep(seconds)
+        act()
+
+    def fork(
+        self,
+        parent: SimulatedProcess,
+        main: Main,
+        words: Sequence[str],
+        *,
+        in_new_group: bool = False,
+        in_new_session: bool = False,
+        keeps_tty: bool = True,
+        ignored: Iterable[signal.Signals] | None = None,
+    ) -> SimulatedProcess:
+        """A child of ``parent``, with what it inherits; ``ignored`` None are the parent's."""
+        return self.start(
+            main,
+            words,
+            cwd=parent.cwd,
+            cookie=parent.cookie,
+            parent=parent,
+            session=None if in_new_session else parent.session,
+            group=None if in_new_group or in_new_session else parent.group,
+            tty=parent.tty if keeps_tty else None,
+            ignored=parent.ignored if ignored is None else ignored,
+        )
+
+    def new_tty(self) -> SimulatedTty:
+        """A PTY."""
+        self._last_tty += 1
+        return SimulatedTty(f"/dev/pts/{self._last_tty}", self.signal_group, self.chance)
+
+    # Looks.
+
+    @property
+    def alive(self) -> list[SimulatedProcess]:
+        """All that have not ended."""
+        return [each for each in self._processes.values() if each.is_alive]
+
+    def owned(self) -> list[OwnedProcess]:
+        """The live processes and their cookies."""
+        return [OwnedProcess(each.info, each.cookie) for each in self.alive]
+
+    def find(self, pid: int) -> SimulatedProcess | None:
+        """The process with this pid, a zombie too."""
+        return self._processes.get(pid)
+
+    def groups(self) -> Mapping[int, Sequence[int]]:
+        """The pids of each group."""
+        groups: dict[int, list[int]] = {}
+        for each in self._processes.values():
+            groups.setdefault(each.group, []).append(each.pid)
+        return groups
+
+    # Signals and ends.
+
+    def signal_group(self, group: int, signum: signal.Signals) -> bool:
+        """Signal a group; False if nobody is in it."""
+        members = [each for each in self.alive if each.group == group]
+        for member in members:
+            member.take(signum)
+        return bool(members)
+
+    def reap(self, ended: SimulatedProcess) -> int:
+        """Its parent takes the status of one that has ended: it is gone."""
+        assert ended.status is not None
+        if self._processes.get(ended.pid) is ended:
+            del self._processes[ended.pid]
+        return ended.status
+
+    def orphan(self, pids: Iterable[int]) -> None:
+        """The parent of these is gone: init has them now."""
+        for pid in pids:
+            child = self._processes.get(pid)
+            if child is not None:
+                child.parent = INIT
+                if not child.is_alive:
+                    self.reap(child)
+
+    async def _live(self, process: SimulatedProcess, main: Main) -> None:
+        self._ended(process, await process.live(main))
+
+    def _ended(self, process: SimulatedProcess, status: int) -> None:
+        process.status, process.stopped_by = status, None
+        self.orphan([each.pid for each in self._processes.values() if each.parent == process.pid])
+        if process.pid == process.session:
+            self._session_ended(process)
+        if process.tty is not None:
+            process.tty.release(process.pid)
+        if process.parent == INIT:
+            self.reap(process)
+        process.ended.set()
+        process.changed.ring()
+
+    def _session_ended(self, leader: SimulatedProcess) -> None:
+        if leader.tty is not None and leader.tty.foreground is not None:
+            self.signal_group(leader.tty.foreground, signal.SIGHUP)
+            self.signal_group(leader.tty.foreground, signal.SIGCONT)
+        for each in self.alive:
+            if each.session == leader.pid and each.stopped_by is not None:
+                each.take(signal.SIGHUP)
+                each.take(signal.SIGCONT)
+
+    def _new_pid(self) -> int:
+        taken = set(self._processes)
+        for each in self._processes.values():
+            taken |= {each.session, each.group}
+        for _ in range(self._pids):
+            self._last_pid = self._last_pid + 1 if self._last_pid < self._pids else FIRST_PID
+            if self._last_pid not in taken:
+                return self._last_pid
+        raise AssertionError("a simulated machine has no pid left")
+
+    def _new_start(self) -> int:
+        self._last_start = max(self._last_start + 1, int(trio.current_time() * TICKS_PER_SECOND))
+        return self._last_start

@@ -1,0 +1,130 @@
+"""A client that opens terminals of its own and closes them again, through all lives."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal
+
+import attrs
+
+from aegis.client.line import ClientError, CommandFailed, LineClient
+from tests.chaos.checking.happenings import Record
+from tests.chaos.real.load import pause
+from tests.chaos.real.scratch import ScratchDaemon
+
+Standing = Literal["in doubt", "open", "closed", "purged"]
+
+MOST_OPEN = 2
+PURGE_RATE = 0.4
+LEAVE_RATE = 0.3
+
+
+@attrs.define
+class Opened:
+    """A terminal: how it stands as far as its client was told, and the record it was told."""
+
+    standing: Standing = "in doubt"
+    record: Record | None = None
+
+
+class Opener:
+    """Each terminal has a name of its own, so that what became of it is never in doubt for long.
+
+    They are opened on ``node``; None: wherever the daemon puts them. ``is_over`` ends the work.
+    """
+
+    def __init__(
+        self,
+        new_name: Callable[[], str],
+        chance: random.Random,
+        *,
+        node: str | None = None,
+        is_over: threading.Event | None = None,
+    ) -> None:
+        self._new_name = new_name
+        self._chance = chance
+        self._where = {} if node is None else {"node": node}
+        self._is_over = threading.Event() if is_over is None else is_over
+        self._terminals: dict[str, Opened] = {}
+
+    def work(self, daemon: ScratchDaemon) -> None:
+        """Go on until the daemon is gone. Each command has a connection of its own."""
+        try:
+            while not self._is_over.is_set():
+                self._step(daemon)
+        except ClientError:
+            return
+
+    def _step(self, daemon: ScratchDaemon) -> None:
+        are_open = [name for name, each in self._terminals.items() if each.standing == "open"]
+        if len(are_open) < MOST_OPEN:
+            are_open.append(self._open(daemon))
+        if len(are_open) == MOST_OPEN or self._chance.random() > LEAVE_RATE:
+            self._close(daemon, are_open[0], purge=self._chance.random() < PURGE_RATE)
+
+    def _open(self, daemon: ScratchDaemon) -> str:
+        name = self._new_name()
+        opened = self._terminals[name] = Opened()
+        try:
+            daemon.call("term_spawn", name=name, **self._where)
+            opened.standing = "open"
+            opened.record = daemon.call("term_run", name=name, cmd=f"sleep 0.1; echo {name}")
+        except CommandFailed:
+            pause()  # it is as far as it came
+        return name
+
+    def _close(self, daemon: ScratchDaemon, name: str, *, purge: bool) -> None:
+        opened = self._terminals[name]
+        opened.standing = "in doubt"
+        try:
+            daemon.call("term_close", name=name, purge=purge)
+            opened.standing = "purged" if purge else "closed"
+        except CommandFailed:
+            pause()  # nobody knows, until somebody looks
+
+    def settle(self, there: Collection[str]) -> Iterator[str]:
+        """Take what a new life shows as open for the truth where it was in doubt.
+
+        Gives a sentence for each terminal that was told to be otherwise.
+        """
+        for name, opened in self._terminals.items():
+            if opened.standing in ("closed", "purged") and name in there:
+                yield f"{name} was {opened.standing} and is open again"
+            elif opened.standing == "open" and name not in there:
+                yield f"{name} was open and is not any longer"
+        doubtful = [n for n, each in self._terminals.items() if each.standing == "in doubt"]
+        for name in doubtful:
+            if name in there:
+                self._terminals[name].standing = "open"
+            else:
+                del self._terminals[name]
+
+    def differences(self, client: LineClient) -> Iterator[str]:
+        """What is not kept, or not gone, of the terminals that were told to be closed."""
+        for name, opened in self._terminals.items():
+            found = _newest_record(client, name)
+            if opened.standing == "purged" and found is not None:
+                yield f"{name} was purged and still has {found}"
+            elif opened.standing != "purged" and opened.record not in (None, found):
+                yield f"of {name} was told {_apart(opened.record, found)}"
+
+
+def _newest_record(client: LineClient, name: str) -> Record | None:
+    try:
+        records = client.call("term_read", {"name": name, "last_n": 1})["result"]
+    except CommandFailed:
+        return None
+    return records[0] if records else None
+
+
+def _apart(told: Record | None, found: Record | None) -> str:
+    """What of the one is not so in the other."""
+    if told is None or found is None:
+        return f"{told}, and there is {found}"
+    return ", ".join(
+        f"{name} {told[name]!r}, and it is {found.get(name)!r}"
+        for name in told
+        if told[name] != found.get(name)
+    )

@@ -1,0 +1,210 @@
+"""A real daemon in a process and a directory of its own, to be killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aegis.client.line import LineClient, connect
+from aegis.faults import VARIABLE
+from aegis.state.registry import Registry
+from aegis.state.root import Endpoint, State, read_endpoint
+from tests.chaos.checking.outcome_rules import PROMPT
+
+GUARD_S = 60.0
+"""A guard against hanging, far above what anything here takes."""
+
+PROGRAM = (sys.executable, "-P", "-c", "from aegis.cli.main import main; main()")
+"""``aegis-actors`` as one process from its first instruction on: nothing on PATH decides which."""
+
+QUIET_PORTS = range(20_000, 30_000)
+MOST_PORTS = 100
+
+READY = b"aegis-actors down"
+"""The last words of what a daemon prints when it is ready."""
+
+
+class ScratchError(Exception):
+    """A scratch daemon could not be used as it must be; the sentence says what it did."""
+
+
+class ScratchDaemon:
+    """``aegis-actors up`` for the root ``directory / "root"``, in an environment of its own.
+
+    Its processes see nothing of the user's home: ``startup`` is what its shells read there.
+    ``variables`` are in the environment from the next start on. ``log`` is what it wrote to
+    standard error, ``banner`` what it printed when it was ready.
+    """
+
+    startup_files: tuple[str, ...] = (".bashrc",)
+    is_reached_by_port = True
+    """Whether who is here reaches its port; its socket is reached in any case."""
+
+    last_words = READY
+    """Of what it prints when it is ready."""
+
+    def __init__(self, directory: Path, startup: str = f"PS1='{PROMPT}'\n") -> None:
+        self.root = directory / "root"
+        self.home = directory / "home"
+        for made in (self.root, self.home):
+            made.mkdir()
+        for name in self.startup_files:
+            (self.home / name).write_text(startup)
+        self.state = State(self.root)
+        self.banner = ""
+        self.variables: dict[str, str] = {}
+        self._log = directory / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The newest process; raises ``ScratchError`` before the first start."""
+        if self._process is None:
+            raise ScratchError("the daemon was never started")
+        return self._process
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the newest process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it is reached; raises ``ScratchError`` if it does not say."""
+        endpoint = read_endpoint(self.state)
+        if endpoint is None:
+            raise ScratchError(f"the daemon of {self.root} has no endpoint file")
+        return endpoint
+
+    @property
+    def log(self) -> str:
+        """All that its processes wrote to standard error."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def program(self) -> list[str]:
+        """The words that are ``aegis-actors``."""
+        return list(PROGRAM)
+
+    @property
+    def verb(self) -> list[str]:
+        """The words behind it that have this process serve a root."""
+        return ["up"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the daemon is started with."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/bash",
+            # Its registry is that of this process, which is a client of it.
+            "XDG_STATE_HOME": os.path.dirname(Registry.of_user().directory),
+            **self.variables,
+        }
+
+    def start(self, *options: str, faults: str = "") -> None:
+        """Start it and wait until it says that it is ready.
+
+        Raises ``ScratchError``; nothing of it is left then.
+        """
+        self.launch(*options, faults=faults)
+        is_ready = False
+        try:
+            is_ready = self.wait_ready()
+        finally:
+            if not is_ready:
+                self.kill()
+        if not is_ready:
+            raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
+
+    def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
+        """Start it and do not wait; ``faults`` are armed, as AEGIS_FAULT has them.
+
+        ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
+        """
+        words = [*tracer, *self.program, *self.verb, "--root", str(self.root)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*words, *options],
+                env=self.environment | ({VARIABLE: faults} if faults else {}),
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                process_group=0,  # Ctrl-C is for who started it
+            )
+
+    def wait_ready(self) -> bool:
+        """Wait until it says that it is ready; False if it ended before."""
+        stdout = self.process.stdout
+        if stdout is None:
+            raise ScratchError("nobody reads what the daemon prints")
+        output = b""
+        while self.last_words not in output:
+            wait_readable(stdout.fileno())
+            data = os.read(stdout.fileno(), 65_536)
+            if not data:
+                return False
+            output += data
+        self.banner = output.decode()
+        return True
+
+    def wait_dead(self, seconds: float) -> bool:
+        """Wait until its process has ended, at most so long; whether it has."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return not self.is_running
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self.process.kill()
+        self.wait_stopped()
+
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        """Let it stop in order, by a signal; gives its exit code."""
+        self.process.send_signal(signum)
+        return self.wait_stopped()
+
+    def wait_stopped(self) -> int:
+        """Wait until its process has ended; gives its exit code."""
+        code = self.process.wait(GUARD_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+    def connect(self) -> LineClient:
+        """A connection of the line protocol. Raises ``ClientError``."""
+        return connect(self.root)
+
+    def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        """One command over a connection of its own. Raises ``ClientError``."""
+        with self.connect() as client:
+            return client.call(command, arguments)
+
+
+def wait_readable(descriptor: int) -> None:
+    """Wait until there is something to read. Raises ``ScratchError`` if nothing comes."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    if not waiting.poll(GUARD_S * 1000):
+        raise ScratchError(f"nothing came for {GUARD_S:.0f} s")
+
+
+def free_port(chance: random.Random) -> int:
+    """A port that is free, and that no kernel gives to a connection of its own accord."""
+    for port in chance.sample(QUIET_PORTS, MOST_PORTS):
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise ScratchError(f"none of {MOST_PORTS} ports is free")

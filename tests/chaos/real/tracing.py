@@ -1,0 +1,111 @@
+"""A daemon under ``strace``, which lets it die at a call, or lets the call fail.
+
+``-f`` is needed for the threads of the flusher; ``-b execve`` lets go of every child at its first
+instruction, so that only the daemon itself is struck; ``-D`` leaves the daemon the process that was
+started. A signal is sent when a call begins. SIGKILL ends the process before the kernel carries the
+call out; any other one waits until it has been, and a signal that nobody handles ends the process
+then, before its next instruction: as ``kill -9`` at that moment would.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from shutil import which
+
+import attrs
+
+from aegis.state.root import State
+from tests.chaos.real.deaths import AtCall, Failing
+
+STRACE = ("strace", "-D", "-f", "-b", "execve", "-qqq", "-o", "/dev/null", "-e", "signal=none")
+
+INSTEAD, AFTERWARDS = "SIGKILL", "SIGUSR2"
+"""Ends a process before its call, and after it: nothing in a daemon handles the second."""
+
+LOOK_S = 30.0
+
+LEDGERS = ("terminals/{terminal}/ledger.jsonl", "inboxes/{handle}.jsonl")
+RAW_LOGS = ("terminals/{terminal}/raw.log",)
+NOTES = (
+    "terminals/{terminal}/in_flight.json",
+    "terminals/{terminal}/in_flight.json.next",
+    "terminals/{terminal}/subscribers.json",
+)
+WHOLE_FILES = (
+    "terminals/{terminal}/in_flight.json.new",
+    "terminals/{terminal}/in_flight.json.next.new",
+    "terminals/{terminal}/subscribers.json.new",
+    "terminals/{terminal}/meta.json.new",
+    "terminals/{terminal}/raw.base.new",
+    "terminals/{terminal}/shell.json.new",
+    "workspace.json.new",
+    "port.new",
+    "keys.json.new",
+    "endpoint.json.new",
+)
+
+
+@attrs.frozen
+class Calls:
+    """System calls as strace names them, and the files to which they are confined, if to any.
+
+    ``?`` before a name: not every processor architecture has it.
+    """
+
+    names: str
+    files: tuple[str, ...] = ()
+
+
+BY_KIND: Mapping[str, Calls] = {
+    "write of a ledger": Calls("write", LEDGERS),
+    "write of a raw log": Calls("write", RAW_LOGS),
+    "write of a whole file": Calls("write", WHOLE_FILES),
+    "pwrite64 of a note": Calls("pwrite64", NOTES),
+    "fdatasync": Calls("fdatasync"),
+    "fsync": Calls("fsync"),
+    "rename": Calls("?rename,?renameat,renameat2"),
+    "ftruncate": Calls("ftruncate"),
+    "unlink": Calls("?unlink,unlinkat"),
+    "mkdir": Calls("?mkdir,mkdirat"),
+}
+"""What each kind of call is. Writes to terminals, sockets and pipes are none of them."""
+
+
+def tracer_of(
+    death: AtCall | Failing, state: State, terminals: Sequence[str], handles: Sequence[str]
+) -> tuple[str, ...]:
+    """The words that run a daemon so that it dies like this, or its disk fails like this."""
+    calls = BY_KIND[death.call]
+    if isinstance(death, AtCall):
+        what = f"signal={AFTERWARDS if death.after else INSTEAD}:when={death.number}"
+    else:
+        what = f"error={death.error}:when={death.first}+{death.every}"
+    confined = [
+        word
+        for path in _paths(calls, terminals, handles)
+        for word in ("-P", str(state.directory / path))
+    ]
+    strike = ("-e", f"trace={calls.names}", "-e", f"inject={calls.names}:{what}")
+    return (*STRACE, *strike, *confined)
+
+
+def _paths(calls: Calls, terminals: Sequence[str], handles: Sequence[str]) -> Iterator[str]:
+    for form in calls.files:
+        if "{terminal}" in form:
+            yield from (form.format(terminal=name) for name in terminals)
+        elif "{handle}" in form:
+            yield from (form.format(handle=name) for name in handles)
+        else:
+            yield form
+
+
+def reason_not_to_trace() -> str | None:
+    """Why nothing here can be traced, in a few words; None if it can. Runs strace once."""
+    if which(STRACE[0]) is None:
+        return "strace is not installed"
+    strike = ("-e", "trace=getpid", "-e", f"inject=getpid:signal={AFTERWARDS}:when=65535")
+    done = subprocess.run(
+        [*STRACE, *strike, "true"], capture_output=True, timeout=LOOK_S, check=False, text=True
+    )
+    return None if done.returncode == 0 else f"strace may not trace: {done.stderr.strip()[:200]}"

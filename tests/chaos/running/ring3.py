@@ -1,0 +1,111 @@
+"""Ring 3 for a user: real daemons in a scratch directory, killed until the time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.chaos.checking.checker import Violation
+from tests.chaos.real.deaths import Death
+from tests.chaos.real.run import RealRun
+from tests.chaos.real.table import by_kind
+from tests.chaos.running.closing import NARROWEST, WIDEST, rows
+from tests.chaos.running.failure import violation_lines
+from tests.chaos.running.figures import BROKE_OFF
+from tests.chaos.running.progress import Progress
+from tests.chaos.running.ring2 import Limits
+
+REGISTRY = "XDG_STATE_HOME"
+"""Where a daemon and its clients look for the registry of states."""
+
+
+@contextlib.contextmanager
+def _registry_in(directory: Path) -> Iterator[None]:
+    """Let no scratch root get into the registry of the user's own states."""
+    before = os.environ.get(REGISTRY)
+    os.environ[REGISTRY] = str(directory / "registry")
+    try:
+        yield
+    finally:
+        del os.environ[REGISTRY]
+        if before is not None:
+            os.environ[REGISTRY] = before
+
+
+class Ring3:
+    """One run; ``limits.seeds`` are lives. ``is_interrupted``: by Ctrl-C."""
+
+    def __init__(self, limits: Limits, progress: Progress) -> None:
+        self._limits = limits
+        self._progress = progress
+        self._began = time.monotonic()
+        self._directory = Path(tempfile.mkdtemp(prefix="aegis-chaos-"))
+        self._run = RealRun(
+            self._directory,
+            limits.first,
+            progress=self._show,
+            lives=limits.seeds,
+            minutes=None if limits.seconds is None else limits.seconds / 60,
+        )
+        self._lives = 0
+        self.is_interrupted = False
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self._began
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What was found."""
+        return self._run.violations
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.violations)
+
+    def run(self) -> None:
+        """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
+        try:
+            with _registry_in(self._directory):
+                self._run.run()
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+        except Exception as error:
+            self._run.violations.append(Violation(BROKE_OFF, f"{type(error).__name__}: {error}"))
+        finally:
+            self._progress.clear()
+            if not self.violations:
+                shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _show(self, lives: int, death: Death) -> None:
+        self._lives = lives
+        of = "" if self._limits.seeds is None else f" of {self._limits.seeds:,}"
+        self._progress.show(
+            f"{lives:,}{of} lives", death.place, f"{lives / self.seconds:.1f} lives/s"
+        )
+
+    def failure(self) -> Iterator[str]:
+        """All that is told of a broken promise, line by line."""
+        if self.violations:
+            yield "a promise was broken:"
+            yield from violation_lines(self.violations)
+            yield f"the daemon's state and its log are in {self._run.root}"
+            yield "the same deaths and the same load again, not the same timing:"
+            yield f"  .ci/uv run just chaos --real --seed {self._limits.first}"
+
+    def table(self, columns: int) -> str:
+        """What was tried and checked, fit for so many columns."""
+        figures = by_kind(self._run.figures)
+        unjudged = self._lives - figures["daemons killed"]
+        width = max(NARROWEST, min(columns, WIDEST))
+        table = rows([*figures.items(), ("killed, and not yet judged", unjudged)], width)
+        if self._run.untraced is None:
+            return table
+        return f"{table}\n\nnone was killed at a call of the disk: {self._run.untraced}"
