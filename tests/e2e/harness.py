@@ -33,9 +33,14 @@ STARTUP_FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
 
 
 class DaemonProcess(ScratchDaemon):
-    """``aegis-actors up`` as it was installed, by default on a free port."""
+    """``aegis-actors up``, by default on a free port.
+
+    Forked from a process that has imported it; with ``is_installed`` the installed program is
+    started, which takes a second of CPU.
+    """
 
     startup_files = tuple(STARTUP_FILES.values())
+    is_installed = False
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
         super().__init__(directory, bashrc)
@@ -46,6 +51,12 @@ class DaemonProcess(ScratchDaemon):
         """What the daemon and its clients are started with."""
         path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
         return {**super().environment, "PATH": path, **self.variables}
+
+    @property
+    def may_be_forked(self) -> bool:
+        # Variables may be for the interpreter itself, or are looked for in /proc.
+        is_plain = self.program == [str(PROGRAM)] and not self.variables
+        return is_plain and not self.is_installed
 
     @property
     def program(self) -> list[str]:
