@@ -13,8 +13,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from aegis.client.line import CommandFailed
+from aegis.doctor import examination
+from aegis.doctor.finding import Finding
 from aegis.path_text import text_of_path
 from aegis.state.root import open_seals
 from aegis.state.sealing import sealed_document
@@ -129,6 +132,15 @@ class DaemonProcess(ScratchDaemon):
         done = self.cli(*words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def examine(self, *, repair: bool = False) -> dict[str, Finding]:
+        """What ``doctor`` finds in the root, by subject; the last of each.
+
+        It leaves out the shells of the machine: they need a daemon of their own.
+        """
+        with mock.patch.object(examination, "examine_shells", tuple):
+            repaired = [*examination.repair(self.state)] if repair else []
+            return {each.subject: each for each in (*repaired, *examination.examine(self.state))}
 
 
 def processes_with(variable: str) -> list[str]:
