@@ -7,7 +7,7 @@ out, and who called must decide. What never left this process is sent with the n
 from __future__ import annotations
 
 from aegis.client.errors import ConnectionLost
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 2.0

@@ -18,7 +18,8 @@ import trio
 from actors.codec import resolved_fields
 from aegis.client.calling import arguments_of
 from aegis.client.errors import CommandFailed
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 

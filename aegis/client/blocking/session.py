@@ -13,7 +13,7 @@ from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.line import LineClient, connect
 from aegis.client.retrying import checked_patience, delay_s, is_repeated, lost
 from aegis.protocol.command import Command
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 T = TypeVar("T")
 

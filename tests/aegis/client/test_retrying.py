@@ -19,7 +19,8 @@ from aegis.client.retrying import (
     is_repeated,
     lost,
 )
-from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import BY_NAME, COMMANDS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from actors.errors import CodecError
 from aegis.protocol.derived.schema import input_schema, output_schema
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import to_plain
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 
 T = TypeVar("T", bound=Callable[..., Any])
 

@@ -21,8 +21,9 @@ from actors import (
 )
 from aegis.errors import AegisError, Unavailable
 from aegis.protocol.command import Command
+from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.table import COMMANDS
 from tests.chaos.checking.happenings import Ask, Outcome, OutcomeKind, Span
 from tests.chaos.histories.notebook import Notebook
 
