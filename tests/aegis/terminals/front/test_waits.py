@@ -47,7 +47,7 @@ class FakeShell:
             self.log,
             flush=self.log.flush,
             tracker=lambda: None,
-            heard=NewsLog().heard_of,
+            progress_of=NewsLog().progress_of,
             start_soon=nursery.start_soon,
         )
 
