@@ -100,13 +100,6 @@ def validator(make_schema: Callable[[type], dict[str, object]], cls: type) -> An
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_command_set_is_whole() -> None:
-    names = [entry.name for entry in COMMANDS]
-    assert len(set(names)) == len(names)
-    assert len({entry.command for entry in COMMANDS}) == len(COMMANDS)
-    assert all(entry.doc for entry in COMMANDS)
-
-
 @each_command
 @settings(deadline=None, max_examples=12)
 @given(data=st.data())
