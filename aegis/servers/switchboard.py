@@ -22,7 +22,7 @@ from actors import (
     describe,
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
-from aegis.protocol.defaults import with_settings
+from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.table import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
