@@ -9,8 +9,8 @@ from actors.errors import CodecError
 from aegis.client.errors import CommandFailed, ConnectionLost, ProtocolMismatch
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
+from aegis.protocol.derived.wire import command_from
 from aegis.protocol.table import BY_COMMAND, Entry
-from aegis.protocol.wire import command_from
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""How far a command has come, by what a shell's actor told: a table of stories."""
+"""The progress of a command, by the messages of its shell's actor: a table of stories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.errors import Unavailable
 from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.output.heard import Heard, heard_of
+from aegis.terminals.output.command_progress import CommandProgress, progress_of
 from aegis.terminals.shell.news import NewsLog
 from tests.aegis.terminals.samples import AT, ended, started
 
@@ -59,21 +59,21 @@ FAILED = msg.SubmissionFailed(call=7, why="swallowed")
 def test_what_is_heard_of_a_command(
     command: CommandKey, news: list[object], began_at: int | None, ended_at: int | None
 ) -> None:
-    heard = heard_of(command, news)
-    assert (heard.began_at, heard.ended_at) == (began_at, ended_at)
-    assert heard.runs is (began_at is not None and ended_at is None)
+    progress = progress_of(command, news)
+    assert (progress.began_at, progress.ended_at) == (began_at, ended_at)
+    assert progress.runs is (began_at is not None and ended_at is None)
 
 
 def test_one_of_which_nothing_is_known_is_said_to_be_lost_unless_its_text_waits() -> None:
     log = NewsLog()
     with pytest.raises(Unavailable, match="ask again"):
-        log.heard_of(BEGUN, None)
+        log.progress_of(BEGUN, None)
     with pytest.raises(Unavailable, match="ask again"):
-        log.heard_of(SUBMITTED, 8)
+        log.progress_of(SUBMITTED, 8)
     with pytest.raises(Unavailable, match="ask again"):
-        log.heard_of(TYPED, None)
-    assert log.heard_of(SUBMITTED, 7) == Heard(command=SUBMITTED)
+        log.progress_of(TYPED, None)
+    assert log.progress_of(SUBMITTED, 7) == CommandProgress(command=SUBMITTED)
     log.keep(started(30, 7))
-    assert log.heard_of(BEGUN, None).runs
+    assert log.progress_of(BEGUN, None).runs
     assert log.runs(BEGUN)
     assert not log.runs(attrs.evolve(BEGUN, began_at=31))

@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from actors.codec import resolved_fields
+from aegis.protocol.derived.streams_document import BEGIN, END, streams_part, with_streams
 from aegis.protocol.streams import CLIENT_FRAMES, SERVER_FRAMES, STREAMS, StreamEntry
-from aegis.protocol.streams_document import BEGIN, END, streams_part, with_streams
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "protocol.md"
 
 
 def test_the_page_of_the_protocol_is_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_streams(page), (
-        "run: python -m aegis.protocol.streams_document < docs/protocol.md"
+        "run: python -m aegis.protocol.derived.streams_document < docs/protocol.md"
     )
 
 
 def test_the_module_prints_the_page_anew() -> None:
     old = f"before\n{BEGIN}what was there{END}behind\n"
     printed = subprocess.run(
-        [sys.executable, "-m", "aegis.protocol.streams_document"],
+        [sys.executable, "-m", "aegis.protocol.derived.streams_document"],
         input=old.encode(),
         check=True,
         capture_output=True,

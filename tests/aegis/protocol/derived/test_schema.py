@@ -11,8 +11,8 @@ import pytest
 from actors.errors import MisuseError
 from aegis.protocol.command import described
 from aegis.protocol.daemon import TreeNode
+from aegis.protocol.derived.schema import input_schema, output_schema
 from aegis.protocol.inboxes import MessageList
-from aegis.protocol.schema import input_schema, output_schema
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 from aegis.protocol.terminals import Done, RecordList, RunCommand, SpawnTerminal
 

@@ -1,4 +1,4 @@
-"""``Audience``: everybody who looks at what a shell prints: readers, watchers, and the screen."""
+"""``OutputObservers``: the readers, the watchers and the screen of one shell."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import DrawScreen, FollowOutput, View
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, TakeScreen
-from aegis.terminals.output.heard import Heard
-from aegis.terminals.output.observer import OutputObserver
-from aegis.terminals.output.readers import Followed, OutputReaders
+from aegis.terminals.output.command_progress import CommandProgress
+from aegis.terminals.output.readers import OutputReaders, TrackedShell
+from aegis.terminals.output.shell_output import OutputObserver
 from aegis.terminals.output.watchers import Watchers
 from aegis.terminals.screen.live import LiveScreen
 
-Look = FetchOutput | FetchLine | FetchPrinted | FollowOutput | TakeScreen | DrawScreen
+OutputRequest = FetchOutput | FetchLine | FetchPrinted | FollowOutput | TakeScreen | DrawScreen
 
 
-class Audience:
-    """That of the terminal ``name``, whose shell's actor is ``source`` (a path).
+class OutputObservers:
+    """All observers of the terminal ``name``, whose shell's actor has the path ``source``.
 
-    ``flush`` puts what was printed into the raw log's file, and lets go of it again in a while.
-    ``tracker`` and ``view`` say how the shell stands, ``heard`` how far a command has come;
+    ``flush`` writes the raw log's buffer to its file, and closes that file after a while.
+    ``tracker`` and ``view`` return the shell's state, ``progress_of`` the progress of a command.
     ``start_soon`` starts helper tasks.
     """
 
@@ -35,15 +35,20 @@ class Audience:
         screen: LiveScreen,
         *,
         flush: Callable[[], None],
-        tracker: Callable[[], Followed | None],
+        tracker: Callable[[], TrackedShell | None],
         view: Callable[[], View],
-        heard: Callable[[CommandKey, int | None], Heard],
+        progress_of: Callable[[CommandKey, int | None], CommandProgress],
         start_soon: Callable[..., object],
     ) -> None:
         self._screen = screen
         self._flush = flush
         self._readers = OutputReaders(
-            name, raw_log, flush=flush, tracker=tracker, heard=heard, start_soon=start_soon
+            name,
+            raw_log,
+            flush=flush,
+            tracker=tracker,
+            progress_of=progress_of,
+            start_soon=start_soon,
         )
         self._watchers = Watchers(
             name,
@@ -57,38 +62,38 @@ class Audience:
 
     @property
     def observers(self) -> tuple[OutputObserver, ...]:
-        """Who sees every byte as it comes; the screen first."""
+        """The receivers of every byte, in the order of their calls: the screen first."""
         return self._screen, self._readers, self._watchers
 
-    def take(self, request: Look, reply: Reply[Any]) -> None:
-        """Answer one of them, now or later. Raises ``AegisError``."""
+    def take(self, request: OutputRequest, reply: Reply[Any]) -> None:
+        """Answer ``request``, now or later. Raises ``AegisError``."""
         match request:
             case FollowOutput():
                 self._watchers.take(request, reply)
             case TakeScreen():
                 self._screen.request(reply)
-                self._flush()  # the raw log was opened to be read: let it rest again
+                self._flush()  # the raw log was opened for reading: flush closes it again later
             case DrawScreen():
                 self._screen.request_redraw(reply)
                 self._flush()
             case _:
                 self._readers.take(request, reply)
 
-    def told(self, news: object) -> None:
-        """The front was told this of a command, or of the shell."""
-        self._readers.told(news)
+    def handle_news(self, news: object) -> None:
+        """Take a message that was sent to the front, about a command or the shell."""
+        self._readers.handle_news(news)
         self._watchers.changed()
 
     def view_changed(self) -> None:
-        """The window or the state may be another one."""
+        """Check the watchers: the window or the state may have changed."""
         self._watchers.changed()
 
     def end(self) -> None:
-        """Nothing more will be printed."""
+        """Answer all: no more output will come."""
         self._readers.end()
         self._watchers.end()
 
     def close(self) -> None:
-        """The raw log will be closed: nobody reads it any more."""
+        """Stop all use of the raw log, before it is closed."""
         self._readers.close()
         self._screen.close()

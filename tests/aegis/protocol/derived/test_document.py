@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from aegis.errors import AegisError
-from aegis.protocol.document import ERRORS, tools_page
+from aegis.protocol.derived.document import ERRORS, tools_page
 from aegis.protocol.table import BY_NAME, COMMANDS, Entry
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "tools.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "tools.md"
 
 
 def test_the_page_of_tools_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == tools_page(), (
-        "run: python -m aegis.protocol.document > docs/reference/tools.md"
+        "run: python -m aegis.protocol.derived.document > docs/reference/tools.md"
     )
 
 
 def test_the_module_prints_the_page() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "aegis.protocol.document"], check=True, capture_output=True
+        [sys.executable, "-m", "aegis.protocol.derived.document"], check=True, capture_output=True
     )
     assert printed.stdout.decode() == tools_page()
 

@@ -1,6 +1,6 @@
 """The command set as a page of Markdown. Pure.
 
-``docs/reference/tools.md`` is what ``python -m aegis.protocol.document`` prints.
+``docs/reference/tools.md`` is what ``python -m aegis.protocol.derived.document`` prints.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INTRODUCTION = """\
 # Tools
 
 Every command, made from the one command set in `aegis/protocol/table.py`. Do not edit this page:
-run `python -m aegis.protocol.document > docs/reference/tools.md`.
+run `python -m aegis.protocol.derived.document > docs/reference/tools.md`.
 
 An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<name>`
 ([protocol.md](../protocol.md)). A failed call is one sentence with a stable code

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aegis.errors import InvalidRequest
-from aegis.protocol.defaults import settings_of, with_settings
+from aegis.protocol.derived.defaults import settings_of, with_settings
+from aegis.protocol.derived.wire import command_from
 from aegis.protocol.table import BY_NAME
 from aegis.protocol.terminals import SpawnTerminal
-from aegis.protocol.wire import command_from
 
 SETTINGS = {
     "terminals.shell": "fish",

@@ -22,7 +22,7 @@ from typing import Any, get_args
 import attrs
 
 from actors.codec import is_attrs_class, resolved_fields
-from aegis.protocol.schema import Schema, SchemaBuilder, reply_schema, top_of
+from aegis.protocol.derived.schema import Schema, SchemaBuilder, reply_schema, top_of
 from aegis.protocol.table import COMMANDS, Entry
 
 NULL: Schema = {"type": "null"}

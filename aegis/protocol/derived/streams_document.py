@@ -1,7 +1,7 @@
 """The streams of the WebSocket as a part of a page of Markdown. Pure.
 
-``python -m aegis.protocol.streams_document < docs/protocol.md`` prints that page with what lies
-between its two marks made anew from the tables in ``aegis/protocol/streams.py``.
+``python -m aegis.protocol.derived.streams_document < docs/protocol.md`` prints that page; the part
+between its two marks is made anew from ``aegis/protocol/streams.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from actors.codec import resolved_fields
-from aegis.protocol.document import class_section, type_name
+from aegis.protocol.derived.document import class_section, type_name
 from aegis.protocol.streams import (
     CLIENT_FRAMES,
     SERVER_FRAMES,

@@ -1,4 +1,4 @@
-"""How far a command has come, by the news that its shell's actor has told. Pure."""
+"""How far a command has come, by the messages that its shell's actor sent about it. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from aegis.terminals.command_key import CommandKey
 
 
 @attrs.frozen(kw_only=True)
-class Heard:
-    """What was heard of ``command``: the cursors at which it began, and at which its output ended.
-
-    Each is None while that has not been told.
-    """
+class CommandProgress:
+    """The cursors at which the output of ``command`` began and ended; None: not reported yet."""
 
     command: CommandKey
     began_at: int | None = None
@@ -23,11 +20,11 @@ class Heard:
 
     @property
     def runs(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the command has begun and not ended."""
         return self.began_at is not None and self.ended_at is None
 
-    def hear(self, news: object) -> Heard:
-        """The same with what ``news`` says of it."""
+    def updated(self, news: object) -> CommandProgress:
+        """Return the progress after the message ``news``, which may be about another command."""
         match news:
             case msg.CommandStarted() if self.began_at is None and self._is_start(news):
                 return attrs.evolve(self, began_at=news.raw_start)
@@ -38,7 +35,9 @@ class Heard:
             case msg.SubmissionFailed(call=call) if self._was_submitted(call):
                 return attrs.evolve(self, ended_at=self.command.raw_start)
             case msg.ShellEnded(shell=shell) if shell == self.command.shell:
-                return self if self.ended_at is not None else self._ended_with(news)
+                if self.ended_at is not None:
+                    return self
+                return attrs.evolve(self, ended_at=news.raw_end)
             case _:
                 return self
 
@@ -53,13 +52,10 @@ class Heard:
     def _was_submitted(self, call: int) -> bool:
         return self.began_at is None and self.command.began_at is None and call == self.command.call
 
-    def _ended_with(self, news: msg.ShellEnded) -> Heard:
-        return attrs.evolve(self, ended_at=news.raw_end)
 
-
-def heard_of(command: CommandKey, news: Iterable[object]) -> Heard:
-    """What all these ``news``, oldest first, say of ``command``."""
-    heard = Heard(command=command)
+def progress_of(command: CommandKey, news: Iterable[object]) -> CommandProgress:
+    """Return the progress of ``command`` after all messages of ``news``, the oldest first."""
+    progress = CommandProgress(command=command)
     for each in news:
-        heard = heard.hear(each)
-    return heard
+        progress = progress.updated(each)
+    return progress

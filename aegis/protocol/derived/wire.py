@@ -9,7 +9,7 @@ from actors.codec import structure, unstructure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
-from aegis.protocol.schema import optional_flags
+from aegis.protocol.derived.schema import optional_flags
 from aegis.protocol.streams import StreamEntry
 from aegis.protocol.table import Entry
 
