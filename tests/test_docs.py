@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from aegis.cli.grammar.program import cli
+from aegis.cli.grammar.click_program import cli
 from aegis.errors import AegisError
 
 ROOT = Path(__file__).resolve().parents[1]
