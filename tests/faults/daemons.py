@@ -22,8 +22,8 @@ from actors.simulate import Simulation, simulate
 from aegis.errors import NotFound
 from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.inboxes import ReadInbox, WaitInbox
-from aegis.protocol.wire import to_plain
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
 from tests.chaos.checking.matching import tokens_in

@@ -194,19 +194,20 @@ def host_tree(
 
     The rest is what ``TerminalHost`` is given.
     """
-    arguments: dict[str, Any] = {
-        "node": node,
-        "supervisor": f"{path}/{SUPERVISOR}",
-        "inboxes": inboxes,
-        "directory": directory,
-        "flusher": flusher,
-        "shell_file_limit": shell_file_limit,
-        "raw_log_bytes": raw_log_bytes,
-        "host": host,
-    }
     return (
         SupervisorSpec(name=SUPERVISOR, dynamic=True),
-        ChildSpec(name=HOST, actor=TerminalHost, arguments=arguments),
+        ChildSpec.of(
+            HOST,
+            TerminalHost,
+            node=node,
+            supervisor=f"{path}/{SUPERVISOR}",
+            inboxes=inboxes,
+            directory=directory,
+            flusher=flusher,
+            shell_file_limit=shell_file_limit,
+            raw_log_bytes=raw_log_bytes,
+            host=host,
+        ),
     )
 
 
@@ -259,37 +260,32 @@ class Subtrees:
         await self.system.supervisor(self.supervisor).stop_child(name)
 
     def _spec(self, settings: TerminalSettings, files: TerminalFiles) -> SupervisorSpec:
-        shared = {"files": files, "flusher": self.flusher}
         return SupervisorSpec(
             name=settings.name,
             restart=Restart.TEMPORARY,
             children=(
-                ChildSpec(name="writer", actor=LedgerWriter, arguments=shared),
-                ChildSpec(
-                    name="terminal",
-                    actor=Terminal,
-                    arguments={
-                        **shared,
-                        "settings": settings,
-                        "inboxes": self.inboxes,
-                        "host": self.host,
-                        "node": self.node,
-                    },
+                ChildSpec.of("writer", LedgerWriter, files=files, flusher=self.flusher),
+                ChildSpec.of(
+                    "terminal",
+                    Terminal,
+                    settings=settings,
+                    files=files,
+                    flusher=self.flusher,
+                    inboxes=self.inboxes,
+                    host=self.host,
+                    node=self.node,
                 ),
-                ChildSpec(
-                    name="shell",
-                    actor=Shell,
-                    arguments={
-                        "settings": settings,
-                        "files": files,
-                        "disk": self.flusher.disk,
-                        "file_limit": self.shell_file_limit,
-                        "raw_log_bytes": self.raw_log_bytes,
-                        "host": self.host,
-                        "scan": self.scan,
-                        "groups": self.groups,
-                    },
-                    mailbox=MailboxSpec(on_restart=OnRestart.CLEAR),
-                ),
+                ChildSpec.of(
+                    "shell",
+                    Shell,
+                    settings=settings,
+                    files=files,
+                    disk=self.flusher.disk,
+                    file_limit=self.shell_file_limit,
+                    raw_log_bytes=self.raw_log_bytes,
+                    host=self.host,
+                    scan=self.scan,
+                    groups=self.groups,
+                ).with_options(mailbox=MailboxSpec(on_restart=OnRestart.CLEAR)),
             ),
         )

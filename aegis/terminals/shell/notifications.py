@@ -14,7 +14,7 @@ from aegis.processes.capture import CapturedOutput
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
-from aegis.terminals.output.heard import Heard, heard_of
+from aegis.terminals.output.command_progress import CommandProgress, progress_of
 from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.typed import TypedText, Unknown
 
@@ -44,24 +44,24 @@ class NotificationLog:
                 done = index
         del self._kept[:done]
 
-    def heard_of(self, command: CommandKey, submitted: int | None) -> Heard:
+    def progress_of(self, command: CommandKey, submitted: int | None) -> CommandProgress:
         """Return how far ``command``, which is not recorded, has come.
 
         ``submitted`` is the call whose text is with the shell and did not begin yet. Raises
         ``Unavailable`` if the command is unknown: it was lost with an earlier incarnation.
         """
-        heard = heard_of(command, self._kept)
+        progress = progress_of(command, self._kept)
         is_waiting = submitted is not None and submitted == command.call
-        if heard == Heard(command=command) and not is_waiting:
+        if progress == CommandProgress(command=command) and not is_waiting:
             raise Unavailable(
                 "the command that was asked for ended as its shell was lost, and is about to be "
                 "recorded: ask again"
             )
-        return heard
+        return progress
 
     def runs(self, command: CommandKey) -> bool:
         """Whether ``command`` has begun and not ended, as far as is known."""
-        return heard_of(command, self._kept).runs
+        return progress_of(command, self._kept).runs
 
     def all(self) -> tuple[msg.CommandNotification, ...]:
         """Return the kept notifications."""
