@@ -44,8 +44,8 @@ DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_f
 TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
-        *("aside", "asking", "command_key", "faults", "front_port", "history", "messages", "meta"),
-        *("record", "sentences", "settings", "typed"),
+        *("command_key", "faults", "front_port", "history", "messages", "meta", "quarantine"),
+        *("record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""
@@ -189,7 +189,10 @@ LAW: list[Rule] = [
     # Clients.
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
-    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line", "aegis.path_text")),
+    (
+        "aegis.client.nonblocking_line",
+        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
+    ),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
@@ -228,7 +231,7 @@ LAW: list[Rule] = [
     (
         "aegis.cli*",
         (
-            *("aegis.cli", "aegis.client.line", "aegis.client.line_flow"),
+            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line"),
             *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
         ),
     ),
