@@ -23,8 +23,8 @@ from aegis.app import daemon_tree
 from aegis.errors import NotFound
 from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.inboxes import ReadInbox, WaitInbox
-from aegis.protocol.wire import to_plain
 from aegis.state.root import State
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles

@@ -9,7 +9,7 @@ from aegis.errors import Unavailable
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
-from aegis.terminals.output.heard import Heard, heard_of
+from aegis.terminals.output.command_progress import CommandProgress, progress_of
 
 MAX_KEPT = 256
 """News kept at most; a front has at most so many commands that are not recorded."""
@@ -37,24 +37,24 @@ class NewsLog:
                 done = index
         del self._news[:done]
 
-    def heard_of(self, command: CommandKey, submitted: int | None) -> Heard:
+    def progress_of(self, command: CommandKey, submitted: int | None) -> CommandProgress:
         """How far ``command``, which is not recorded, has come.
 
         ``submitted`` is the call whose text is with the shell and did not begin yet. Raises
         ``Unavailable`` if nothing is known of it: it was lost with an earlier life of the actor.
         """
-        heard = heard_of(command, self._news)
+        progress = progress_of(command, self._news)
         is_waiting = submitted is not None and submitted == command.call
-        if heard == Heard(command=command) and not is_waiting:
+        if progress == CommandProgress(command=command) and not is_waiting:
             raise Unavailable(
                 "the command that was asked for ended as its shell was lost, and is about to be "
                 "recorded: ask again"
             )
-        return heard
+        return progress
 
     def runs(self, command: CommandKey) -> bool:
         """Whether ``command`` has begun and not ended, as far as is known."""
-        return heard_of(command, self._news).runs
+        return progress_of(command, self._news).runs
 
     def all(self) -> tuple[msg.CommandNews, ...]:
         """What is kept."""

@@ -10,7 +10,7 @@ import trio
 from aegis.errors import Busy, InvalidRequest
 from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
-from aegis.terminals.output.bell import Bell
+from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
@@ -60,7 +60,7 @@ class RunningShell:
         self._start_writing: Callable[[], object] | None = None
         self._is_writing = False
         self._is_at_end = False
-        self._at_end = Bell()
+        self._at_end = Notifier()
 
     @property
     def is_in_front(self) -> bool:
@@ -170,7 +170,7 @@ class RunningShell:
                 for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
                     await trio.lowlevel.checkpoint()
         self._is_at_end = True
-        self._at_end.ring()
+        self._at_end.notify()
 
     def _take_in(self, data: bytes) -> bool:
         """``data`` and what lies ready behind it, for one turn; whether that was all there is."""

@@ -22,9 +22,7 @@ from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import PROBE_S, Rearmed, ShellAdapter
 from aegis.terminals.hooks.greeting import Greeting
-from aegis.terminals.output.observer import OutputObserver
-from aegis.terminals.output.printed import Printed
-from aegis.terminals.output.visible import Visible
+from aegis.terminals.output.shell_output import CommandOutput, OutputObserver, VisibleOutput
 from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.parse.apart import ErrorText
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
@@ -58,11 +56,11 @@ class Tracker:
         self._name = name
         self.adapter = adapter
         self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
-        self._visible = Visible(raw_log, observers)
+        self._visible = VisibleOutput(raw_log, observers)
         self._shell = shell
         self._tell = tell
         self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
-        self.printed = Printed()
+        self.printed = CommandOutput()
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
@@ -99,13 +97,13 @@ class Tracker:
                     case ErrorText(data=text):
                         self._print_error(text)
                     case PasteMode(on=on, data=sequence):
-                        self._visible.show(sequence)
+                        self._visible.write(sequence)
                         self.is_pasting = on
                         self._happened(self._boundaries.paste_mode(on))
                     case Mark():
                         self._follow_mark(event)
         finally:
-            self._visible.pass_on()  # a reader has what was printed before a crash
+            self._visible.publish()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
         self.incoming.release()
@@ -150,7 +148,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_lines(self.printed.so_far())
+        self._rearmed = without_last_lines(self.printed.snapshot())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -164,7 +162,7 @@ class Tracker:
     def _answers_anew(self) -> None:
         """The first mark of a hook that was read again: a new life of the boundaries."""
         lost = self._boundaries.replaced()
-        self.printed.drop()
+        self.printed.discard()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
@@ -249,7 +247,9 @@ class Tracker:
             return
         self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.printed.so_far(), raw_end=self._visible.position)
+            msg.OutputSoFar(
+                call=call, output=self.printed.snapshot(), raw_end=self._visible.position
+            )
         )
 
     @property
@@ -268,17 +268,17 @@ class Tracker:
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
-        self._visible.show(text)
+        self._visible.write(text)
         self.printed.feed(text)
         self._question.printed(text)
 
     def _print_error(self, text: bytes) -> None:
-        self._visible.show(text)
+        self._visible.write(text)
         self.printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
-        self._visible.pass_on()  # answers to what was asked before go before the submission
+        self._visible.publish()  # answers to what was asked before go before the submission
         try:
             data = self.adapter.encode(submission.cmd)
         except OSError as error:
@@ -301,7 +301,7 @@ class Tracker:
             self._answers_anew()
         if mark.kind == "D":
             self._keyed.ended()
-        before = self._visible.show(mark.visible)
+        before = self._visible.write(mark.visible)
         if mark.kind == "B":
             self._question.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
@@ -328,9 +328,9 @@ class Tracker:
 
     def _output_turns(self, happening: bd.Happening, cursor: int) -> None:
         if isinstance(happening, bd.OutputEnded):
-            self.printed.set_aside(cursor)
+            self.printed.suspend(cursor)
         else:
-            self.printed.go_on()
+            self.printed.resume()
 
     def _at(self, mark_begins: int | None) -> int:
         return self._visible.position if mark_begins is None else mark_begins
@@ -380,7 +380,7 @@ class Tracker:
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
         if self._has_echo:
             return
-        self.printed.set_aside(self._visible.position)  # a line before may be an open command
+        self.printed.suspend(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
             self._drop.begin(self.adapter.drops)
@@ -395,11 +395,11 @@ class Tracker:
             self._shell.hook_answered()
         self.was_prompted = True
         self._question.prompted()
-        self.printed.drop()
+        self.printed.discard()
         if not self.adapter.tells_starts:
             self.printed.begin()
         self.cwd = self._shell.working_directory()
-        self._visible.pass_on()
+        self._visible.publish()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():

@@ -31,7 +31,7 @@ from aegis.journal.faults import JOURNAL
 from aegis.journal.ledger import scan
 from aegis.protocol import inboxes as box
 from aegis.protocol import terminals as api
-from aegis.protocol.wire import to_plain
+from aegis.protocol.derived.wire import to_plain
 from aegis.terminals.faults import TERMINALS as TERMINAL_POINTS
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles

@@ -19,9 +19,9 @@ from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.os_processes import OsProcessHost
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
-from aegis.protocol.wire import to_plain
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.front.waits import MAX_WAITS, Waits
@@ -47,7 +47,7 @@ class FakeShell:
             self.log,
             flush=self.log.flush,
             tracker=lambda: None,
-            heard=NewsLog().heard_of,
+            progress_of=NewsLog().progress_of,
             start_soon=nursery.start_soon,
         )
 
