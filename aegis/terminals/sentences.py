@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
 from aegis.names import shorten
-from aegis.processes.line_length import MAX_LINE_BYTES
+from aegis.processes.line_discipline import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
 from aegis.terminals.record import InFlight
 

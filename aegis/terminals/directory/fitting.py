@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 
 from aegis.journal.ledger import encode_line
-from aegis.processes.capture import MIN_LIMIT, CapturedOutput, cut_again
+from aegis.processes.capture import MIN_LIMIT, CapturedOutput, truncate
 from aegis.protocol.broadcast import BroadcastOutcome
 from aegis.protocol.terminals import CommandRecord
 
@@ -63,7 +63,7 @@ def _cut(record: CommandRecord, room: int) -> CommandRecord:
     out = CapturedOutput(record.stdout, record.output_bytes, record.truncated)
     err = CapturedOutput(record.stderr, len(record.stderr.encode()), truncated=False)
     # A limit that the text does not reach changes nothing, so each may have the whole room.
-    stdout, stderr = (cut_again(each, min(room, 65_536)) for each in (out, err))
+    stdout, stderr = (truncate(each, min(room, 65_536)) for each in (out, err))
     return attrs.evolve(
         record,
         cmd=_short(record.cmd),

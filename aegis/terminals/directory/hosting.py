@@ -16,9 +16,8 @@ from actors import Actor, ActorStopped, ChildSpec, Reply, Request, SupervisorSpe
 from aegis.errors import AlreadyExists
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import Done
 from aegis.terminals.directory.spawning import check_descriptors, spawn_failure

@@ -9,9 +9,8 @@ import attrs
 from actors import ChildSpec, MailboxSpec, OnRestart, Ref, Restart, SupervisorSpec, System
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.terminals.front.terminal import Terminal

@@ -8,7 +8,7 @@ import attrs
 
 from aegis.journal.disk import Disk
 from aegis.processes.process_scan import ProcessScan
-from aegis.processes.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
+from aegis.processes.reaper import ROUNDS, SHORT_ROUNDS, Round, end_processes
 from aegis.terminals import faults
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.earlier import end_what_is_left, named
@@ -54,7 +54,7 @@ class Cleaner:
     async def end_in_haste(self, running: RunningShell) -> None:
         """The actor of a shell ends, and the shell with it."""
         running.close()
-        await self.end_processes(running, HASTY_ROUNDS)
+        await self.end_processes(running, SHORT_ROUNDS)
         await running.reap(REAP_S)
 
     async def end_earlier(self, incarnation: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 
 from aegis.errors import Busy, InvalidRequest
-from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
+from aegis.processes.line_discipline import MAX_LINE_BYTES, CollectedLine
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
 from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.sentences import line_too_long, not_read
@@ -54,7 +54,7 @@ class RunningShell:
         self.tracker = tracker
         self.watch = watch
         self.outgoing_size = 0
-        self._line = LineInHand()
+        self._line = CollectedLine()
         self._line_group: int | None = None
         self._outgoing: list[bytes] = []
         self._start_writing: Callable[[], object] | None = None
