@@ -189,7 +189,10 @@ LAW: list[Rule] = [
     # Clients.
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
-    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line", "aegis.path_text")),
+    (
+        "aegis.client.nonblocking_line",
+        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
+    ),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
@@ -228,7 +231,7 @@ LAW: list[Rule] = [
     (
         "aegis.cli*",
         (
-            *("aegis.cli", "aegis.client.line", "aegis.client.line_flow"),
+            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line"),
             *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
         ),
     ),

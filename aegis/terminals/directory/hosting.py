@@ -7,7 +7,6 @@ and forgets nothing that lasts: what is open is in the daemon's workspace.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import attrs
 import trio
@@ -178,17 +177,18 @@ def host_tree(
 
     The rest is what ``TerminalHost`` is given.
     """
-    arguments: dict[str, Any] = {
-        "node": node,
-        "supervisor": f"{path}/{SUPERVISOR}",
-        "inboxes": inboxes,
-        "directory": directory,
-        "flusher": flusher,
-        "shell_file_limit": shell_file_limit,
-        "raw_log_bytes": raw_log_bytes,
-        "host": host,
-    }
     return (
         SupervisorSpec(name=SUPERVISOR, dynamic=True),
-        ChildSpec(name=HOST, actor=TerminalHost, arguments=arguments),
+        ChildSpec.of(
+            HOST,
+            TerminalHost,
+            node=node,
+            supervisor=f"{path}/{SUPERVISOR}",
+            inboxes=inboxes,
+            directory=directory,
+            flusher=flusher,
+            shell_file_limit=shell_file_limit,
+            raw_log_bytes=raw_log_bytes,
+            host=host,
+        ),
     )

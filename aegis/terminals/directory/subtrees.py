@@ -68,37 +68,32 @@ class Subtrees:
         await self.system.supervisor(self.supervisor).stop_child(name)
 
     def _spec(self, settings: TerminalSettings, files: TerminalFiles) -> SupervisorSpec:
-        shared = {"files": files, "flusher": self.flusher}
         return SupervisorSpec(
             name=settings.name,
             restart=Restart.TEMPORARY,
             children=(
-                ChildSpec(name="writer", actor=LedgerWriter, arguments=shared),
-                ChildSpec(
-                    name="terminal",
-                    actor=Terminal,
-                    arguments={
-                        **shared,
-                        "settings": settings,
-                        "inboxes": self.inboxes,
-                        "host": self.host,
-                        "node": self.node,
-                    },
+                ChildSpec.of("writer", LedgerWriter, files=files, flusher=self.flusher),
+                ChildSpec.of(
+                    "terminal",
+                    Terminal,
+                    settings=settings,
+                    files=files,
+                    flusher=self.flusher,
+                    inboxes=self.inboxes,
+                    host=self.host,
+                    node=self.node,
                 ),
-                ChildSpec(
-                    name="shell",
-                    actor=Shell,
-                    arguments={
-                        "settings": settings,
-                        "files": files,
-                        "disk": self.flusher.disk,
-                        "file_limit": self.shell_file_limit,
-                        "raw_log_bytes": self.raw_log_bytes,
-                        "host": self.host,
-                        "scan": self.scan,
-                        "groups": self.groups,
-                    },
-                    mailbox=MailboxSpec(on_restart=OnRestart.CLEAR),
-                ),
+                ChildSpec.of(
+                    "shell",
+                    Shell,
+                    settings=settings,
+                    files=files,
+                    disk=self.flusher.disk,
+                    file_limit=self.shell_file_limit,
+                    raw_log_bytes=self.raw_log_bytes,
+                    host=self.host,
+                    scan=self.scan,
+                    groups=self.groups,
+                ).with_options(mailbox=MailboxSpec(on_restart=OnRestart.CLEAR)),
             ),
         )

@@ -89,21 +89,19 @@ class Links(Actor[ListNodes]):
 
 def directory_spec(root: Path, at: str, **arguments: Any) -> ChildSpec:
     root.mkdir(exist_ok=True)
-    return ChildSpec(
-        name="terminal-directory",
-        actor=TerminalDirectory,
-        arguments={
-            "root": root,
-            "directory": root / "terminals",
-            "workspace": root / "workspace.json",
-            "restore": True,
-            "supervisor": f"{at}/terminals",
-            "flusher": Flusher(),
-            "inboxes": f"{at}/inbox",
-            "shell_file_limit": 1024,
-            "host": OsProcessHost(),
-            **arguments,
-        },
+    return ChildSpec.of(
+        "terminal-directory",
+        TerminalDirectory,
+        root=root,
+        directory=root / "terminals",
+        workspace=root / "workspace.json",
+        restore=True,
+        supervisor=f"{at}/terminals",
+        flusher=Flusher(),
+        inboxes=f"{at}/inbox",
+        shell_file_limit=1024,
+        host=OsProcessHost(),
+        **arguments,
     )
 
 
@@ -111,7 +109,7 @@ def tree(name: str, *children: Any) -> SupervisorSpec:
     return SupervisorSpec(
         name=name,
         children=(
-            ChildSpec(name="inbox", actor=Inbox),
+            ChildSpec.of("inbox", Inbox),
             SupervisorSpec(name="terminals", dynamic=True),
             *children,
         ),
@@ -413,7 +411,7 @@ async def test_when_it_is_back_what_happened_there_meanwhile_is_known(
 async def test_whoever_watches_hears_that_terminals_cannot_be_reached_and_that_they_can(
     tmp_path: Path, host: Place
 ) -> None:
-    hub = ChildSpec(name="hub", actor=Hub)
+    hub = ChildSpec.of("hub", Hub)
     async with open_daemon(tmp_path / "root", hub) as daemon:
         await host.spawn("train")
 
@@ -554,7 +552,7 @@ async def test_after_a_crash_of_the_directory_the_links_are_found_again(
     up = NodeStatus(name="gpu1", kind="host", state="up", terminals=0)
     away = NodeStatus(name="gpu2", kind="host", state="unreachable", terminals=0)
     worker = NodeStatus(name="w1", kind="worker", state="up", terminals=0)
-    links = ChildSpec(name="links", actor=Links, arguments={"nodes": [up, away, worker]})
+    links = ChildSpec.of("links", Links, nodes=[up, away, worker])
     async with open_daemon(tmp_path / "root", links) as daemon:
         await daemon.join(host)
         await daemon.spawn("train", "gpu1")

@@ -6,7 +6,7 @@ import sys
 
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing import standard_streams
-from aegis.cli.printing.show import print_error, say
+from aegis.cli.printing.formatting import print_error, print_notice
 from aegis.cli.printing.standard_streams import OutputLost
 from aegis.client.line import ClientError, CommandFailed, ConnectionLost, NoDaemon
 
@@ -28,7 +28,7 @@ def report(sentence: str, code: str, *, as_json: bool) -> None:
     """Print a failure: a line on standard error and, with ``as_json``, JSON on standard output."""
     if as_json:
         print_error(sentence, code)
-    say(f"{PROGRAM}: {sentence}")
+    print_notice(f"{PROGRAM}: {sentence}")
 
 
 def report_error(error: ClientError, *, as_json: bool) -> None:
@@ -56,7 +56,7 @@ def exit_code(run: Callable[[], int], path: str, *, as_json: bool) -> int:
     except (OutputLost, BrokenPipeError) as error:
         standard_streams.discard()
         if why := standard_streams.reason(error):
-            say(f"{PROGRAM}: {why}")
+            print_notice(f"{PROGRAM}: {why}")
         return FAILED
     return code
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.cli.live.questions import MAX_STRING_BYTES, QuestionFilter
+from aegis.cli.live.queries import MAX_STRING_BYTES, QueryFilter
 
 QUESTIONS = [
     b"\x05",
@@ -75,34 +75,34 @@ OTHERS = [
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_is_left_out(question: bytes) -> None:
-    assert QuestionFilter().feed(b"a" + question + b"b") == b"ab"
+    assert QueryFilter().feed(b"a" + question + b"b") == b"ab"
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_that_comes_byte_by_byte_is_left_out(question: bytes) -> None:
-    cleaned = QuestionFilter()
+    cleaned = QueryFilter()
     assert b"".join(cleaned.feed(bytes([each])) for each in b"a" + question + b"b") == b"ab"
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_everything_else_is_shown_as_it_came(other: bytes) -> None:
-    assert QuestionFilter().feed(other + b".") == other + b"."
-    cleaned = QuestionFilter()
+    assert QueryFilter().feed(other + b".") == other + b"."
+    cleaned = QueryFilter()
     assert b"".join(cleaned.feed(bytes([each])) for each in other + b".") == other + b"."
 
 
 def test_a_picture_that_would_be_answered_becomes_a_string_that_nobody_knows() -> None:
-    assert QuestionFilter().feed(b"\x1b_Gi=1,a=q;AAAA\x1b\\.") == b"\x1b_Xi=1,a=q;AAAA\x1b\\."
+    assert QueryFilter().feed(b"\x1b_Gi=1,a=q;AAAA\x1b\\.") == b"\x1b_Xi=1,a=q;AAAA\x1b\\."
 
 
 @pytest.mark.parametrize("begun", [b"\x9b6n", b"\x9d11;?\x07", b"\x90$qm\x1b\\", b"\x9a"])
 def test_what_begins_with_a_single_character_for_two_begins_nothing(begun: bytes) -> None:
-    shown = QuestionFilter().feed("é\xc2".encode("latin-1") + begun + b".")
+    shown = QueryFilter().feed("é\xc2".encode("latin-1") + begun + b".")
     assert b"\xc2" not in shown
 
 
 def test_a_string_without_an_end_is_not_held_back_for_ever() -> None:
-    cleaned = QuestionFilter()
+    cleaned = QueryFilter()
     shown = cleaned.feed(b"\x1b]11;")
     for _ in range(20):
         shown += cleaned.feed(b"x" * 1000)
@@ -110,6 +110,6 @@ def test_a_string_without_an_end_is_not_held_back_for_ever() -> None:
 
 
 def test_a_flood_of_beginnings_takes_no_time_that_grows_with_its_square() -> None:
-    cleaned = QuestionFilter()
+    cleaned = QueryFilter()
     flood = b"\x1b]4;" * 500_000
     assert len(cleaned.feed(flood)) + len(b"\x1b]4;") >= len(flood)

@@ -12,9 +12,9 @@ import click
 import pytest
 from click.testing import Result
 
-from aegis.cli.grammar import completing
-from aegis.cli.grammar.completing import SIGNALS
-from aegis.cli.grammar.program import COMPLETING, cli
+from aegis.cli import completion
+from aegis.cli.completion import SIGNALS
+from aegis.cli.grammar.click_program import COMPLETING, cli
 from tests.fakes.line_server import GUARD_S, LineServer
 
 Offered = Callable[[str], list[str]]
@@ -143,7 +143,7 @@ def test_a_daemon_that_does_not_answer_is_given_up(
         return {"result": []}
 
     named.answers["term_list"] = too_late
-    monkeypatch.setattr(completing, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(completion, "PATIENCE_S", 0.05)
     assert offered("term read b") == []
     given_up.set()
 
@@ -158,5 +158,5 @@ def test_every_argument_that_is_a_name_of_something_is_known() -> None:
         assert isinstance(command, click.Group)
         taken = {each.name for verb in command.commands.values() for each in verb.params}
         found |= {(group, str(name)) for name in taken & words[group]}
-    assert found <= completing._ARGUMENTS.keys()
+    assert found <= completion._ARGUMENTS.keys()
     assert len(found) == 5

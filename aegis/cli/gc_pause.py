@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def many_imports() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Collect no garbage meanwhile: imports make many objects, and hardly one that is garbage.
 
     It takes a sixth off the time that Trio and the client take to load.

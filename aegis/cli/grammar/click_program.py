@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
-from aegis.cli.grammar.commands import command_at
+from aegis.cli.grammar.click_commands import command_at
 from aegis.cli.grammar.parsing import wants_json
 from aegis.cli.grammar.verb import HANDLE, ROOT, Globals
-from aegis.cli.grammar.verbs import VERBS
-from aegis.cli.printing.failing import INTERRUPTED, PROGRAM, exit_code, report
+from aegis.cli.grammar.verb_table import VERBS
+from aegis.cli.printing.failures import INTERRUPTED, PROGRAM, exit_code, report
 
 COMPLETING = "_AEGIS_ACTORS_COMPLETE"
 """Set where a shell asks what may follow when TAB is pressed."""
@@ -66,7 +66,7 @@ class Program(click.Group):
     ) -> NoReturn:
         """Run, and exit with the verb's exit code. The program has one name, however called."""
         if COMPLETING in os.environ:
-            importlib.import_module("aegis.cli.grammar.completing").register()
+            importlib.import_module("aegis.cli.completion").register()
         given = sys.argv[1:] if args is None else list(args)
         as_json = wants_json(given)
         run = partial(self._run, given, as_json=as_json, **extra)

@@ -8,7 +8,7 @@ import click
 
 from aegis.cli.grammar import verb
 from aegis.cli.grammar.verb import Globals
-from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.failures import UsageError
 
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 

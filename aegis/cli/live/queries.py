@@ -48,7 +48,7 @@ _CUT_OFF = re.compile(
 _LONGEST = MAX_STRING_BYTES + 16
 
 
-class QuestionFilter:
+class QueryFilter:
     """Follows one output, cut anywhere. What it gives is never cut within a sequence it knows."""
 
     def __init__(self) -> None:

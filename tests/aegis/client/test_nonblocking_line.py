@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aegis.client.errors import CommandFailed, ConnectionLost
-from aegis.client.line_flow import Answer, LineFlow
+from aegis.client.nonblocking_line import Answer, NonBlockingLineClient
 
 ROOT = Path("/work")
 
@@ -22,7 +22,7 @@ class Peer:
 
     def __init__(self) -> None:
         ours, self.socket = socket.socketpair()
-        self.flow = LineFlow(ours, ROOT)
+        self.flow = NonBlockingLineClient(ours, ROOT)
 
     def frames(self) -> list[dict[str, Any]]:
         """What came until now."""

@@ -18,5 +18,5 @@ VERBS = {
     "mcp": "aegis.cli.mcp:mcp",
     "doctor": "aegis.cli.doctor:doctor",
     "config": "aegis.cli.config:config",
-    "completion": "aegis.cli.grammar.completion:completion",
+    "completion": "aegis.cli.completion:completion",
 }

@@ -24,7 +24,7 @@ from aegis.cli.grammar.verb import (
     Parameter,
     Verb,
 )
-from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.failures import UsageError
 
 _BEHIND = "aegis.words behind the dashes"
 

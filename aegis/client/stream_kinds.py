@@ -5,12 +5,13 @@ A kind remembers how far its stream came. After a lost connection the next one o
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
+
+import attrs
 
 from actors.codec import structure
 from actors.errors import CodecError
 from aegis.client.errors import ProtocolMismatch
-from aegis.client.values import Chunk, Gap
 from aegis.protocol import streams
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message
@@ -30,6 +31,36 @@ from aegis.protocol.streams import (
     TreeChange,
     WindowSize,
 )
+
+GapReason = Literal["slow", "reconnected"]
+
+
+@attrs.frozen(kw_only=True)
+class Chunk:
+    """Bytes that a terminal printed; ``cursor`` is the offset of the first of them."""
+
+    cursor: int
+    data: bytes
+
+    @property
+    def next_cursor(self) -> int:
+        """Where the next chunk begins, if nothing is missing."""
+        return self.cursor + len(self.data)
+
+
+@attrs.frozen(kw_only=True)
+class Gap:
+    """Something is missing here.
+
+    ``dropped`` is how much: bytes of output, else items; null: nobody knows. ``cursor`` is where
+    output goes on, null for items. ``reason``: the reader was too ``slow``, or the connection was
+    lost meanwhile and came again (``reconnected``).
+    """
+
+    dropped: int | None
+    cursor: int | None
+    reason: GapReason
+
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -79,7 +79,7 @@ def print_error(sentence: str, code: str) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
 
 
-def say(text: str) -> None:
+def print_notice(text: str) -> None:
     """One line for people on stderr."""
     sys.stderr.write(f"{escaped_line(text)}\n")
 
@@ -116,7 +116,7 @@ def exit_code_of(record: Mapping[str, Any]) -> int:
     return EXIT_UNKNOWN if record["exit"] is None else int(record["exit"]) & 0xFF
 
 
-def chip(record: Mapping[str, Any]) -> str:
+def status_line(record: Mapping[str, Any]) -> str:
     """The last line of a record: ``↳ exit 0 · 4.20s``."""
     known = record["exit"] is not None
     parts = [f"exit {record['exit']}" if known else "exit ?"]
@@ -132,12 +132,12 @@ def chip(record: Mapping[str, Any]) -> str:
 
 
 def record_block(record: Mapping[str, Any]) -> str:
-    """A whole record: its header, output and chip."""
+    """A whole record: its header, output and status_line."""
     command = "?" if record["cmd"] is None else record["cmd"]
     header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
     parts = [escaped_line(header)]
     parts += [escaped(text.removesuffix("\n")) for text in _outputs(record)]
-    return "\n".join([*parts, chip(record)])
+    return "\n".join([*parts, status_line(record)])
 
 
 def _outputs(record: Mapping[str, Any]) -> list[str]:

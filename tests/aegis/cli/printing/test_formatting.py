@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.cli.printing.show import (
+from aegis.cli.printing.formatting import (
     cell,
-    chip,
     duration,
     escaped,
     escaped_line,
     print_json,
     print_lines,
     record_block,
+    status_line,
     table,
     tree_rows,
 )
@@ -116,7 +116,7 @@ def test_durations_are_for_people(seconds: float, shown: str) -> None:
 def test_a_chip_tells_the_end_of_a_command(
     record: Record, changes: dict[str, Any], shown: str
 ) -> None:
-    assert chip(record(**changes)) == shown
+    assert status_line(record(**changes)) == shown
 
 
 HEADER = "#3 $ pytest -q · agent:alice · 2026-05-22T14:03:25.000Z"

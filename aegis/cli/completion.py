@@ -157,3 +157,16 @@ def _root(context: click.Context) -> str:
     """The root that the line so far names, else the one from here upwards."""
     given: Any = context.params.get("root") or context.find_root().params.get("root")
     return nearest_root(str(given or "."))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script with which a shell completes names.
+
+    bash: eval "$(aegis-actors completion bash)" in .bashrc. zsh: the same in .zshrc, behind
+    compinit. fish: aegis-actors completion fish | source, in config.fish.
+    """
+    root = context.find_root()
+    click.echo(script(shell, str(root.info_name), root.command), nl=False)

@@ -1,4 +1,4 @@
-"""``ShownRun``: a command from its turn to its end, shown as it runs. Standard library only.
+"""``LiveRun``: a command from its turn to its end, shown as it runs. Standard library only.
 
 One connection carries it all: ``term_run`` until the command has started, then ``term_wait`` for
 its end beside one ``term_output`` after the other, each for no more than that command.
@@ -18,10 +18,15 @@ import time
 
 from aegis.cli.grammar.verb import Daemon
 from aegis.cli.grammar.words import in_verbs
-from aegis.cli.printing.presses import Presses
-from aegis.cli.printing.run_end import show_end
-from aegis.cli.printing.show import EXIT_UNKNOWN, escaped, say
-from aegis.client.line_flow import Answer
+from aegis.cli.printing.formatting import (
+    EXIT_UNKNOWN,
+    escaped,
+    exit_code_of,
+    print_notice,
+    status_line,
+)
+from aegis.cli.printing.interrupts import Interrupts
+from aegis.client.nonblocking_line import Answer
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -49,7 +54,7 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 
-class ShownRun:
+class LiveRun:
     """One run of ``text`` on the terminal ``name``; ``timeout_s`` None: without a limit."""
 
     def __init__(self, daemon: Daemon, name: str, text: str, timeout_s: float | None) -> None:
@@ -73,7 +78,7 @@ class ShownRun:
 
     def run(self) -> int:
         """Run it to the end; gives the exit code. Raises ``ClientError``, ``BrokenPipeError``."""
-        with self._daemon.flow() as self._flow, Presses(self._pressed) as self._presses:
+        with self._daemon.flow() as self._flow, Interrupts(self._pressed) as self._presses:
             seconds = LONGEST_S if self._timeout_s is None else self._timeout_s
             self._turn = self._ask(
                 self._has_started, "term_run", cmd=self._text, timeout=seconds, until="started"
@@ -167,9 +172,9 @@ class ShownRun:
     def _leave(self, code: int) -> None:
         if self._started is None:
             self._flow.cancel(self._turn)
-            say(self._given_up())
+            print_notice(self._given_up())
         else:
-            say(
+            print_notice(
                 f"aegis-actors: the command (seq {self._started['seq']}) goes on; see: "
                 f"aegis-actors term output --follow {self._name}"
             )
@@ -190,7 +195,9 @@ class ShownRun:
     def _is_held(self, answer: Answer) -> None:
         info = self._info(answer)
         if self._started is None and info is not None:
-            say(f"aegis-actors: waiting for {self._name}: {_why_held(info)}; Ctrl-C gives up")
+            print_notice(
+                f"aegis-actors: waiting for {self._name}: {_why_busy(info)}; Ctrl-C gives up"
+            )
 
     def _is_listed(self, answer: Answer) -> None:
         """Whether the command's standard error must be kept apart, for who tells them apart."""
@@ -224,7 +231,7 @@ class ShownRun:
 
     def _is_refused(self, code: str, sentence: str) -> None:
         if code == "cancelled":
-            say(self._given_up())
+            print_notice(self._given_up())
             self._code = INTERRUPTED
         else:
             _complain(sentence)
@@ -310,7 +317,7 @@ class ShownRun:
             return
         chunk = answer.result
         if chunk["dropped"]:
-            say(f"… {chunk['dropped']} bytes are no longer kept …")
+            print_notice(f"… {chunk['dropped']} bytes are no longer kept …")
         self._write(chunk["text"])
         is_new = chunk["next_cursor"] > self._cursor
         self._cursor = chunk["next_cursor"]
@@ -362,7 +369,7 @@ class _LeftError(Exception):
 
 def _complain(sentence: str) -> None:
     """Say what the daemon said, with verbs where it names tools."""
-    say(f"aegis-actors: {in_verbs(sentence)}")
+    print_notice(f"aegis-actors: {in_verbs(sentence)}")
 
 
 def _drop_output() -> None:
@@ -380,7 +387,47 @@ def _are_apart() -> bool:
         return False
 
 
-def _why_held(info: Mapping[str, Any]) -> str:
+def _why_busy(info: Mapping[str, Any]) -> str:
     if info["state"] == "running":
         return "a command runs there"
     return "somebody types a line there" if info["state"] == "idle" else f"it is {info['state']}"
+
+
+def show_end(name: str, record: Mapping[str, Any], *, errors: str, last: str) -> int:
+    """Print the end of a run on standard error; gives the exit code.
+
+    ``errors`` is what is still to be shown of the command's standard error, and ``last`` the last
+    character that standard output has got.
+    """
+    sys.stderr.write(escaped(errors))
+    if sys.stderr.isatty() and (errors or last)[-1:] not in ("", "\n"):
+        sys.stderr.write("\n")
+    print_notice(status_line(record))
+    return exit_code(name, record)
+
+
+def exit_code(name: str, record: Mapping[str, Any]) -> int:
+    """The command's own exit code; if it is not known, the reason is said."""
+    if record["exit"] is None:
+        print_notice(f"aegis-actors: {_why_unknown(record)}; {_what_to_do(name, record)}")
+    return exit_code_of(record)
+
+
+def _why_unknown(record: Mapping[str, Any]) -> str:
+    command = f"the command (seq {record['seq']})"
+    needs = record["needs_input"]
+    if record["end"] is not None:
+        return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
+    if needs is not None:
+        what = "a secret" if needs["kind"] == "secret" else "input"
+        return f"{command} goes on: {needs['program']} waits for {what}"
+    return f"{command} goes on: the time for the call ran out"
+
+
+def _what_to_do(name: str, record: Mapping[str, Any]) -> str:
+    if record["needs_input"] is not None:
+        return (
+            f"answer with: aegis-actors term keys {name} 'TEXT\\r'; "
+            f"see: aegis-actors term screen {name}"
+        )
+    return f"see: aegis-actors term read {name}"

@@ -32,7 +32,7 @@ class Answer(namedtuple("Answer", ("number", "result", "error"))):
     __slots__ = ()
 
 
-class LineFlow:
+class NonBlockingLineClient:
     """One connection, and the requests that are in flight on it. A context manager."""
 
     def __init__(self, connected: socket.socket, root: Path | str) -> None:
@@ -130,7 +130,7 @@ class LineFlow:
             reason=reason,
         )
 
-    def __enter__(self) -> LineFlow:
+    def __enter__(self) -> NonBlockingLineClient:
         return self
 
     def __exit__(
@@ -142,7 +142,7 @@ class LineFlow:
         self.close()
 
 
-def connect_flow(root: Path | str) -> LineFlow:
+def connect_nonblocking(root: Path | str) -> NonBlockingLineClient:
     """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
     connected, _ = open_connection(root)
-    return LineFlow(connected, root)
+    return NonBlockingLineClient(connected, root)

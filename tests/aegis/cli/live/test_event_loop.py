@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from aegis.cli.live.running import run
+from aegis.cli.live.event_loop import run
 
 
 async def raising(error: BaseException) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Presses:
+class Interrupts:
     """A context manager: while it is open, ``interrupts`` counts Ctrl-C, and ``terminated`` tells.
 
     ``fileno()`` is readable when there is news, until ``clear``. ``on_news`` is called besides,
@@ -45,7 +45,7 @@ class Presses:
             self.terminated = True
         self._on_news()
 
-    def __enter__(self) -> Presses:
+    def __enter__(self) -> Interrupts:
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
         self._wakeup = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
