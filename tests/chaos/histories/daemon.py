@@ -13,8 +13,8 @@ import trio
 from actors import AskError, System
 from actors.simulate import Simulation
 from aegis.inboxes.router import EndWaits
-from aegis.terminals.asking import ask_again
 from aegis.terminals.directory.directory import EndAllTerminals
+from aegis.terminals.retry import ask_again
 from tests.chaos.checking.happenings import Death, DeathKind
 from tests.chaos.histories.notebook import Notebook
 from tests.chaos.histories.tree import ROOT, daemon_tree

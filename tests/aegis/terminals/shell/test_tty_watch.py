@@ -13,7 +13,7 @@ import trio.testing
 from aegis.processes.input_wait import next_check_after
 from aegis.processes.line_discipline import LineDiscipline, LineEnds
 from aegis.processes.process_host import Program
-from aegis.terminals.shell.shell_timers import LookAtTty
+from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.tty_watch import TtyWatch
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aegis.protocol.broadcast import MAX_BROADCAST, BroadcastOutcome
 from aegis.protocol.command import MAX_REPLY_BYTES
-from aegis.terminals.directory.fitting import MAX_CMD_CHARS, fair_limit, shortened, sized
+from aegis.terminals.directory.broadcast import MAX_CMD_CHARS, fair_limit, shortened, sized
 from tests.aegis.terminals.samples import RECORD
 
 

@@ -11,7 +11,7 @@ from aegis.errors import Busy
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.protocol.terminals import Typing
-from aegis.terminals.front.following import MAX_FOLLOWERS, Following
+from aegis.terminals.front.progress import MAX_FOLLOWERS, Following
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import InFlight

@@ -38,10 +38,9 @@ from aegis.protocol.nodes import (
     TerminalNames,
     unreachable,
 )
-from aegis.terminals.asking import ask_again
-from aegis.terminals.remote.node_file import NodeFile
-from aegis.terminals.remote.node_map import NodeMap, Remembered
-from aegis.terminals.remote.places import no_such_node
+from aegis.terminals.remote.nodes import NodeFile, NodeMap, Remembered
+from aegis.terminals.retry import ask_again
+from aegis.terminals.sentences import no_such_node
 from aegis.terminals.wakes.courier import retry_delay
 
 log = structlog.get_logger("aegis.terminals")

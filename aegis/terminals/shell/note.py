@@ -1,4 +1,4 @@
-"""What is written down of a running shell, so that a later life can end what is left of it."""
+"""The note of a running shell, by which a later incarnation can end its processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aegis.processes.reaper import is_reused
 from aegis.state.sealing import document_fits, sealed_document
 
 MAX_NOTE_BYTES = 64 * 1024
-"""Of a longer file the rest is not read: no note of ours is so long."""
+"""The most that is read of a note. The notes written here are far shorter."""
 
 
 @attrs.frozen(kw_only=True)
@@ -30,18 +30,16 @@ class ShellNote:
     start_time: int | None
 
     def live_sids(self, host: ProcessHost) -> list[int]:
-        """The session id, unless it may be somebody else's by now.
-
-        That is so when the machine was restarted, or when a leader that began at another time is
-        there: the number of a session that is gone is given anew.
-        """
+        """Return the session id, unless another session may have it by now."""
+        # The kernel reuses the number of a session that is gone: after a reboot, or where the
+        # leader has another start time.
         if self.sid is None or self.start_time is None or self.boot_id != host.current_boot():
             return []
         return [] if is_reused(host, self.sid, self.start_time) else [self.sid]
 
 
-def note_of(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
-    """The note of the shell that leads the session ``sid`` of ``host``; None: it is yet to come."""
+def make_note(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
+    """Return the note of the shell that leads the session ``sid``; None before its start."""
     leader = None if sid is None else host.process_of(sid)
     return ShellNote(
         sid=sid,
@@ -51,20 +49,21 @@ def note_of(host: ProcessHost, sid: int | None, cookie: str) -> ShellNote:
     )
 
 
-def save_shell(disk: Disk, path: Path, note: ShellNote) -> None:
-    """Write the note: not synced, because no process outlives the power. Raises ``OSError``."""
+def save_note(disk: Disk, path: Path, note: ShellNote) -> None:
+    """Write the note. Raises ``OSError``."""
+    # Not synced: no process survives a loss of power.
     fields = sealed_document(attrs.asdict(note), disk.seal(path))
     replace_file(disk, path, [json.dumps(fields).encode()], durable=False)
 
 
-def load_shell(disk: Disk, path: Path) -> ShellNote | None:
-    """The note, if there is one that makes sense."""
+def load_note(disk: Disk, path: Path) -> ShellNote | None:
+    """Return the note; None if it is missing or damaged."""
     try:
         fields = json.loads(read_file(disk, path, max_bytes=MAX_NOTE_BYTES) or b"")
     except (OSError, ValueError, RecursionError):
         return None
     if not document_fits(fields, disk.seal(path)):
-        return None  # it names processes to end
+        return None  # an unsealed note could name any process to end
     match fields:
         case {
             "sid": int() | None as sid,
@@ -81,7 +80,8 @@ def _can_be_a_shell(sid: int) -> bool:
     return type(sid) is int and sid > 1
 
 
-def forget_shell(disk: Disk, path: Path) -> None:
-    """The shell and all its processes are gone. A note that cannot be removed names nobody."""
+def delete_note(disk: Disk, path: Path) -> None:
+    """Delete the note of a shell whose processes are gone."""
+    # A note that cannot be deleted is harmless: its processes are gone.
     with contextlib.suppress(OSError):
         disk.unlink(path)

@@ -11,8 +11,8 @@ from aegis.journal.disk import OsDisk
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import OwnedProcess, ProcessInfo
-from aegis.terminals.shell.earlier import end_what_is_left
-from aegis.terminals.shell.shell_note import note_of, save_shell
+from aegis.terminals.shell.cleanup import end_terminal_processes
+from aegis.terminals.shell.note import make_note, save_note
 
 STUCK = ProcessInfo(
     pid=2**22 + 7, name="stuck", state="D", session=2**22 + 7, threads=1, start_time=1
@@ -28,11 +28,13 @@ class StuckHost(OsProcessHost):
 
 async def test_what_does_not_end_is_given_and_named_in_the_log(tmp_path: Path) -> None:
     note = tmp_path / "shell.json"
-    save_shell(OsDisk(), note, note_of(OsProcessHost(), None, "/srv/build/a.b"))
+    save_note(OsDisk(), note, make_note(OsProcessHost(), None, "/srv/build/a.b"))
     scan = ProcessScan(StuckHost())
     with capture_logs() as logs:
-        left = await end_what_is_left("/srv", "build", note, scan, OsDisk())
-        assert await end_what_is_left("/srv", "other", tmp_path / "none", scan, OsDisk()) == ()
+        left = await end_terminal_processes("/srv", "build", note, scan, OsDisk())
+        assert (
+            await end_terminal_processes("/srv", "other", tmp_path / "none", scan, OsDisk()) == ()
+        )
     assert left == (f"stuck (pid {STUCK.pid})",)
     told = [each for each in logs if each["event"] == "processes remain"]
     assert [(each["terminal"], each["processes"]) for each in told] == [("build", left)]

@@ -1,4 +1,4 @@
-"""``LineQuestion``: asks the line editor whether the line that somebody is typing is empty.
+"""``EmptyLineQuery``: asks the line editor whether the line that somebody is typing is empty.
 
 A line is asked about once after its keys have rested for ``ASK_AFTER_S``, and only if it may be
 empty by them (``LineKeys``), the shell is at its prompt by its marks, and the shell itself waits
@@ -11,13 +11,15 @@ out of the output, so viewers see no flicker. Its output is held back for that, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
 import trio
 
-from aegis.terminals.hooks.adapter import ShellAdapter
-from aegis.terminals.parse.boundaries import Boundaries
-from aegis.terminals.shell.shell_side import ShellSide
+from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
+from aegis.terminals.parse.boundaries import Boundaries, Ended
+from aegis.terminals.shell.port import ShellPort
+from aegis.terminals.typed import LOST, TypedLine, TypedText, Unknown
 
 ASK_AFTER_S = 0.4
 """Seconds without a key before a line that may be empty is asked about."""
@@ -35,12 +37,12 @@ MAX_HELD_BYTES = 64 * 1024
 """Held output beyond this is passed on: it is not what the editor draws."""
 
 
-class LineQuestion:
+class EmptyLineQuery:
     """The questions to one shell. ``boundaries`` and ``adapter`` return those in force."""
 
     def __init__(
         self,
-        shell: ShellSide,
+        shell: ShellPort,
         boundaries: Callable[[], Boundaries],
         adapter: Callable[[], ShellAdapter],
     ) -> None:
@@ -145,3 +147,107 @@ class LineQuestion:
         """The output that is held back. It is held no longer."""
         held, self._held = self._held or b"", None
         return held
+
+
+MAX_BYTES = 1 << 20
+
+_PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_ENTERS = (b"\r", b"\n")
+_TOKEN = re.compile(rb"\x1b\[20[01]~|[\r\n]|[^\x00-\x1f\x7f]+|[\x00-\x1f\x7f]")
+
+
+class KeyedLine:
+    """One line of a shell that was empty before."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._in_paste = False
+        self._is_known = True
+        self._is_ended = False
+
+    def add(self, data: bytes) -> None:
+        """Take in keys that are sent to the shell now."""
+        for token in _TOKEN.findall(data):
+            if self._is_ended or not self._is_known:
+                return  # behind the Enter: for the command, or the next line
+            self._take(token)
+
+    def _take(self, token: bytes) -> None:
+        if token in (_PASTE, _PASTE_END):
+            self._in_paste = token == _PASTE
+        elif token in _ENTERS and not self._in_paste:
+            self._is_ended = True
+        elif (token[0] >= 0x20 and token[0] != 0x7F) or self._in_paste:
+            self._text += b"\n" if token == b"\r" else token
+            self._is_known = len(self._text) <= MAX_BYTES
+        else:
+            self._is_known = False
+
+    @property
+    def text(self) -> str | None:
+        """The text of the line that was ended; None if it is not known."""
+        if not (self._is_known and self._is_ended):
+            return None
+        try:
+            return self._text.decode()
+        except UnicodeDecodeError:
+            return None
+
+
+class KeyedLines:
+    """The lines of a shell in turn. ``text_of_command``: that of the newest command."""
+
+    def __init__(self) -> None:
+        self._line: KeyedLine | None = None
+        self.text_of_command: str | None = None
+
+    def sent(self, data: bytes, *, is_empty: bool) -> None:
+        """Keys are sent now; ``is_empty``: no command would read them, and the line is empty."""
+        if self._line is None and is_empty:
+            self._line = KeyedLine()
+        if self._line is not None:
+            self._line.add(data)
+
+    def began(self) -> None:
+        """A command began: it is the line that was ended, if a line was followed."""
+        self.text_of_command = None if self._line is None else self._line.text
+        self._line = None
+
+    def ended(self) -> None:
+        """A line has ended: the next one is empty, except for what was typed ahead."""
+        self._line = None
+
+    def text_of(self, ended: Ended, adapter: ShellAdapter) -> TypedText:
+        """Ask the hook for the text of the newest command, which has ended so."""
+        if ended.lost:
+            return Unknown(LOST)
+        line = TypedLine(
+            commands=ended.commands,
+            continuations=ended.continuations,
+            keyed=self.text_of_command,
+        )
+        return adapter.read_typed(ended.history, line)
+
+
+ROUNDS = 3
+"""How often the keys that drop a text are tried, in turn."""
+
+
+class LineDrop:
+    """The keys for one text after the other: ``again`` is called while the shell reads on."""
+
+    def __init__(self, shell: ShellPort) -> None:
+        self._shell = shell
+        self._keys: Iterator[bytes] = iter(())
+
+    def begin(self, drops: tuple[bytes, ...]) -> None:
+        """A text is incomplete: send the first of the keys that drop it."""
+        self._keys = iter(drops * ROUNDS)
+        self.again()
+
+    def again(self) -> None:
+        """Send the next key, and have the tracker look later whether it worked."""
+        keys = next(self._keys, b"")
+        if keys:
+            self._shell.write(keys)
+            self._shell.look_again_after(PROBE_S)

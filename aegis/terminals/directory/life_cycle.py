@@ -25,30 +25,28 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.terminals import SpawnTerminal
 from aegis.terminals import faults
-from aegis.terminals.asking import ask_again
 from aegis.terminals.directory import purging
-from aegis.terminals.directory.failed import FailedTerminal
+from aegis.terminals.directory.inactive import FailedTerminal
 from aegis.terminals.directory.moving import Mover
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees, PlaceLost
 from aegis.terminals.directory.placement import NoPlace
-from aegis.terminals.directory.restoring import (
-    check_can_start,
-    life_without_meta,
-    resaved_settings,
-    restored_settings,
-)
 from aegis.terminals.directory.spawning import (
+    check_can_start,
     check_descriptors,
     default_settings,
+    life_without_meta,
     make_settings,
+    resaved_settings,
+    restored_settings,
     spawn_failure,
 )
 from aegis.terminals.directory.workspace import Workspace
-from aegis.terminals.front.finalising import finalise, tell_subscribers
+from aegis.terminals.front.recovery import finalise, wake_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
+from aegis.terminals.retry import ask_again
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.earlier import end_what_is_left
+from aegis.terminals.shell.cleanup import end_terminal_processes
 from aegis.terminals.wakes.courier import retry_delay
 
 log = structlog.get_logger("aegis.terminals")
@@ -320,7 +318,9 @@ class Lives:
         except StorageError:  # they are found by their cookies all the same
             files = TerminalFiles(self.directory / name)
         disk = self.flusher.disk
-        return await end_what_is_left(text_of_path(self.root), name, files.shell, self.scan, disk)
+        return await end_terminal_processes(
+            text_of_path(self.root), name, files.shell, self.scan, disk
+        )
 
     async def end_all(self) -> None:
         """The daemon stops; the terminals stay in the workspace."""
@@ -391,7 +391,7 @@ class Lives:
             failed.settings = await self.flusher.call(read)
             failed.last = await finalise(files, self.flusher)
             if failed.is_known:
-                failed.subscribers = await tell_subscribers(
+                failed.subscribers = await wake_subscribers(
                     failed.settings, files, self.flusher, self.subtrees.inboxes
                 )
             failed.is_finalised = True

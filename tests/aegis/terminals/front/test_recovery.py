@@ -13,7 +13,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.terminals import CommandRecord, ReadRecords
-from aegis.terminals.front.finalising import finalise
+from aegis.terminals.front.recovery import finalise
 from aegis.terminals.history import History
 from aegis.terminals.record import InFlight
 from aegis.terminals.settings import TerminalFiles

@@ -13,7 +13,7 @@ from aegis.terminals.hooks.bash import BashAdapter
 from aegis.terminals.hooks.submission import PROBE_KEY
 from aegis.terminals.parse.boundaries import Boundaries
 from aegis.terminals.parse.osc133 import Mark
-from aegis.terminals.shell.line_question import ASK_AFTER_S, HOLD_S, MAX_WAIT_S, LineQuestion
+from aegis.terminals.shell.typed_line import ASK_AFTER_S, HOLD_S, MAX_WAIT_S, EmptyLineQuery
 
 ADAPTER = BashAdapter(secret=b"s3cret", argv=("bash",), directory=Path("/nonexistent"))
 REPORT = b"\x1b]133;P;k=l;n=s3cret;q=1;l=0\x07"
@@ -30,7 +30,7 @@ class Shell:
         self.boundaries = Boundaries()
         self.boundaries.mark(Mark(kind="B", number=1))
         there: Any = self
-        self.question = LineQuestion(there, lambda: self.boundaries, lambda: ADAPTER)
+        self.question = EmptyLineQuery(there, lambda: self.boundaries, lambda: ADAPTER)
 
     def write(self, data: bytes) -> None:
         self.written.append((trio.current_time(), data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.terminals import messages as msg
-from aegis.terminals.shell.news import MAX_KEPT, NewsLog
+from aegis.terminals.shell.notifications import MAX_KEPT, NotificationLog
 from tests.aegis.terminals.samples import ended, started
 
 REFUSED = msg.SubmissionRefused(call=1, at_prompt=True)
@@ -16,9 +16,9 @@ STORY = (started(10), ended(10, 20), REFUSED, started(30), ended(30, 30), starte
     ("raw_end", "kept"), [(5, STORY), (20, STORY[2:]), (30, STORY[5:]), (99, ())]
 )
 def test_what_is_recorded_is_forgotten_with_all_that_was_before_it(
-    raw_end: int, kept: tuple[msg.CommandNews, ...]
+    raw_end: int, kept: tuple[msg.CommandNotification, ...]
 ) -> None:
-    log = NewsLog()
+    log = NotificationLog()
     for news in STORY:
         log.keep(news)
     log.recorded(raw_end)
@@ -26,7 +26,7 @@ def test_what_is_recorded_is_forgotten_with_all_that_was_before_it(
 
 
 def test_only_news_that_decide_about_commands_are_kept() -> None:
-    log = NewsLog()
+    log = NotificationLog()
     log.keep(msg.Prompted(cwd="/"))
     log.keep(msg.TypingChanged(typing=None))
     log.keep(REFUSED)
@@ -34,7 +34,7 @@ def test_only_news_that_decide_about_commands_are_kept() -> None:
 
 
 def test_no_more_is_kept_than_the_limit() -> None:
-    log = NewsLog()
+    log = NotificationLog()
     for position in range(MAX_KEPT + 5):
         log.keep(started(position))
     assert len(log.all()) == MAX_KEPT
