@@ -29,8 +29,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("errors", "clock", "journal", "inboxes", "processes", "protocol", "terminals", "workspaces"),
-    "state.sealing",
+    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *("state.root", "state.sealing", "workspaces"),
 )
 
 COMMON = (
