@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import trio
 
 from actors import Reply
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.streams import (
     Gap,
     Item,
@@ -23,7 +24,6 @@ from aegis.protocol.streams import (
     pack_output,
     with_more,
 )
-from aegis.protocol.wire import to_plain
 from aegis.servers.requests import stream_frame
 from aegis.servers.streams.fan_out import FanOut
 from aegis.servers.streams.pace import Pace

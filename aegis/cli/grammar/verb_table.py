@@ -1,0 +1,50 @@
+"""Where each verb of the program is: ``module:name``, imported when the verb is used."""
+
+from __future__ import annotations
+
+import sys
+
+VERBS = {
+    "up": "aegis.cli.up:up",
+    "down": "aegis.cli.daemon:down",
+    "status": "aegis.cli.daemon:status",
+    "tree": "aegis.cli.daemon:tree",
+    "term": "aegis.cli.term:term",
+    "workspace": "aegis.cli.workspace:workspace",
+    "shell": "aegis.cli.shell:shell",
+    "inbox": "aegis.cli.inbox:inbox",
+    "session": "aegis.cli.session:session",
+    "token": "aegis.cli.session:token",
+    "node": "aegis.cli.node:node",
+    "join": "aegis.cli.node:join",
+    "mcp": "aegis.cli.mcp:mcp",
+    "doctor": "aegis.cli.doctor:doctor",
+    "config": "aegis.cli.config:config",
+    "completion": "aegis.cli.completion:completion",
+}
+
+VERBS_OF_TOOLS = {"handoff": "inbox send"}
+"""The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
+
+
+def load(place: object) -> object:
+    """Return the object at ``place`` (``module:name``); anything but a string is returned as is."""
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    __import__(module)  # importlib would be loaded for this alone
+    return getattr(sys.modules[module], name)
+
+
+def verb_of_tool(tool: str) -> tuple[str, object] | None:
+    """Return the words of the verb that calls ``tool`` (without ``aegis_``), and the verb itself.
+
+    None if the command line has no such verb.
+    """
+    words = VERBS_OF_TOOLS.get(tool) or tool.replace("_", " ", 1)
+    first, _, second = words.partition(" ")
+    verb = load(VERBS.get(first))
+    if second:
+        members = getattr(verb, "members", None) or getattr(verb, "commands", {})
+        verb = load(members.get(second))
+    return None if verb is None else (words, verb)
