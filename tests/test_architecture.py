@@ -29,8 +29,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("errors", "clock", "journal", "inboxes", "processes", "protocol", "terminals", "workspaces"),
-    "state.sealing",
+    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *("state.root", "state.sealing", "workspaces"),
 )
 
 COMMON = (
@@ -44,8 +44,8 @@ DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_f
 TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
-        *("aside", "asking", "command_key", "faults", "front_port", "history", "messages", "meta"),
-        *("record", "sentences", "settings", "typed"),
+        *("command_key", "faults", "front_port", "history", "messages", "meta", "quarantine"),
+        *("record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""

@@ -18,12 +18,10 @@ PACKAGES = ("journal", "processes", "terminals", "inboxes", "workspaces")
 
 PAST_IT = {
     "aegis/processes/foreground.py": "/proc",
-    "aegis/processes/process_groups.py": "/proc",
     "aegis/processes/os_processes.py": "/proc",
     "aegis/processes/pty.py": "PTYs, and the program and the directory of a shell",
-    "aegis/terminals/directory/spawning.py": "/proc",
-    "aegis/processes/whereabouts.py": "/proc, and directories of the user",
-    "aegis/terminals/directory/restoring.py": "directories of the user",
+    "aegis/processes/working_directory.py": "/proc, and directories of the user",
+    "aegis/terminals/directory/spawning.py": "/proc, and directories of the user",
     "aegis/terminals/hooks/startup.py": "start-up files: between the daemon and one shell",
     "aegis/terminals/hooks/choice.py": "start-up files",
     "aegis/terminals/hooks/zsh.py": "the FIFO by which a shell is asked about its line",
