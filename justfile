@@ -78,7 +78,7 @@ bench *arguments:
 
 # The documentation: links, examples, and that what is generated is up to date.
 docs:
-    {{ run }} pytest -q tests/test_docs.py tests/aegis/protocol/test_document.py
+    {{ run }} pytest -q tests/test_docs.py tests/aegis/protocol/derived/test_document.py
 
 # The worked example, by command line, on a daemon of its own; it ends by itself.
 demo:

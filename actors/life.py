@@ -54,7 +54,8 @@ class _Life:
 
     async def run(self, on_started: Callable[[], None]) -> ExitKind:
         kind = ExitKind.STOPPED  # if it is cancelled
-        actor = self._spec.actor(**self._spec.arguments)
+        actor = self._spec.new_actor()
+        assert isinstance(actor, Actor), f"{actor!r} is not an Actor"
         async with trio.open_nursery() as nursery:
             self._cell.holds(nursery.cancel_scope)
             actor.context = self._context = Context(self._cell, nursery)

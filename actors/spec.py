@@ -1,19 +1,18 @@
-"""What is supervised, and how: checked when it is built."""
+"""Specifications of children: actors and supervisors. Checked when they are built. Pure."""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, Protocol, TypedDict, Unpack, cast
 
 import attrs
 
 from actors.errors import MisuseError
 from actors.mailbox import MailboxSpec
 
-if TYPE_CHECKING:
-    from actors.actor import Actor
+P = ParamSpec("P")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}")
 
@@ -72,17 +71,51 @@ def _check_name(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
         raise MisuseError(f"{attribute.name} {value!r} cannot be part of an actor's path")
 
 
+class Behaviour(Protocol):
+    """The methods of an actor that the runtime calls: every subclass of ``Actor`` has them."""
+
+    @classmethod
+    def accepts(cls) -> frozenset[type]:
+        """Return the classes of messages that the mailbox accepts."""
+        ...
+
+    async def setup(self) -> None:
+        """Begin an incarnation."""
+
+    async def receive(self, message: Any, /) -> None:
+        """Handle one message."""
+
+    async def teardown(self) -> None:
+        """End an incarnation."""
+
+
+class ChildOptions(TypedDict, total=False):
+    """The options of a ``ChildSpec``, for ``with_options``."""
+
+    restart: Restart
+    backoff: Backoff
+    shutdown_s: float
+    mailbox: MailboxSpec
+    significant: bool
+
+
 @attrs.frozen(kw_only=True)
 class ChildSpec:
-    """One actor to supervise: its class and the keyword arguments of each of its lives.
+    """The specification of one supervised actor: its class, its arguments and its options.
 
-    ``shutdown_s`` is how long an ordered stop may take before the life is cancelled.
-    ``significant`` children, never permanent ones, may end their supervisor (``AutoShutdown``).
+    Build it with ``ChildSpec.of``, which checks the arguments against the constructor:
+
+        ChildSpec.of("ada", Account, currency="EUR").with_options(restart=Restart.TRANSIENT)
+
+    ``restart`` is permanent unless set. ``shutdown_s`` limits an ordered stop, in seconds; then
+    the incarnation is cancelled. The end of a ``significant`` child, which must be transient or
+    temporary, may end its supervisor (``AutoShutdown``).
     """
 
     name: str = attrs.field(validator=_check_name)
-    actor: type[Actor[Any]]
-    arguments: Mapping[str, Any] = attrs.field(factory=dict)
+    actor: type[Behaviour]
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = attrs.field(factory=dict)
     restart: Restart = Restart.PERMANENT
     backoff: Backoff = attrs.field(factory=Backoff)
     shutdown_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
@@ -91,6 +124,29 @@ class ChildSpec:
 
     def __attrs_post_init__(self) -> None:
         _check_significant(self.name, self.restart, significant=self.significant)
+
+    @classmethod
+    def of(
+        cls, name: str, actor: Callable[P, Behaviour], /, *arguments: P.args, **keywords: P.kwargs
+    ) -> ChildSpec:
+        """Return the spec of an actor: each incarnation is ``actor(*arguments, **keywords)``.
+
+        A wrong or missing argument is a type error. Raises ``MisuseError`` for a name that cannot
+        be part of a path, and if ``actor`` is not a class.
+        """
+        if not isinstance(actor, type):
+            raise MisuseError(f"child {name!r}: {actor!r} is not a class of actors")
+        kind = cast("type[Behaviour]", actor)
+        return cls(name=name, actor=kind, arguments=arguments, keywords=keywords)
+
+    def with_options(self, **options: Unpack[ChildOptions]) -> ChildSpec:
+        """Return this spec with other options. Raises ``MisuseError`` if they conflict."""
+        return attrs.evolve(self, **options)
+
+    def new_actor(self) -> Behaviour:
+        """Return a new actor, for one incarnation."""
+        make: Callable[..., Behaviour] = self.actor
+        return make(*self.arguments, **self.keywords)
 
 
 @attrs.frozen(kw_only=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -49,6 +50,7 @@ from aegis.daemon_process import (
 )
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
+from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
 from aegis.launcher import remove_launcher_variables
 from aegis.lifetime import (
@@ -161,97 +163,94 @@ def choose_address(settings: DaemonSettings, state: State) -> Address:
 
 
 def daemon_tree(
-    settings: DaemonSettings,
     state: State,
-    keyring: Keyring,
-    stop: trio.Event,
+    *,
+    flusher: Flusher,
+    host: ProcessHost,
     shell_file_limit: int,
-    host: ProcessHost | None = None,
-    configuration: Configuration | None = None,
+    restore: bool = True,
+    raw_log_bytes: int = LIMIT_BYTES,
     nodes: Nodes | None = None,
-    held: HeldRoot | None = None,
+    servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
+    """Return the supervision tree drawn above, for the root and the files of ``state``.
 
-    Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
-    neither workers nor hosts; without ``held`` no file is signed.
+    ``flusher`` and ``host`` are the disk and the machine. ``servers`` are the last children
+    (``server_children``); a simulated daemon has none. Without ``nodes`` there are neither workers
+    nor hosts.
     """
-    configuration = Configuration() if configuration is None else configuration
-    flusher = Flusher(None if held is None else held.disk())
-    host = OsProcessHost() if host is None else host
     return SupervisorSpec(
         name="root",
         children=(
             SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(
-                name="inbox-router",
-                actor=InboxRouter,
-                arguments={
-                    "directory": state.inboxes,
-                    "supervisor": "root/inboxes",
-                    "flusher": flusher,
-                },
+            ChildSpec.of(
+                "inbox-router",
+                InboxRouter,
+                directory=state.inboxes,
+                supervisor="root/inboxes",
+                flusher=flusher,
             ),
             SupervisorSpec(name="terminals", dynamic=True),
             *(() if nodes is None else (nodes.supervisor_of_workers(),)),
-            ChildSpec(
-                name="terminal-directory",
-                actor=TerminalDirectory,
-                arguments={
-                    "root": settings.root,
-                    "directory": state.terminals,
-                    "workspace": state.workspace,
-                    "nodes": state.nodes,
-                    "restore": not settings.clean,
-                    "supervisor": "root/terminals",
-                    "inboxes": "root/inbox-router",
-                    "flusher": flusher,
-                    "shell_file_limit": shell_file_limit,
-                    "raw_log_bytes": configuration.terminals.raw_log_bytes,
-                    "host": host,
-                    "workers": () if nodes is None else nodes.workers,
-                },
+            ChildSpec.of(
+                "terminal-directory",
+                TerminalDirectory,
+                root=state.root,
+                directory=state.terminals,
+                workspace=state.workspace,
+                nodes=state.nodes,
+                restore=restore,
+                supervisor="root/terminals",
+                inboxes="root/inbox-router",
+                flusher=flusher,
+                shell_file_limit=shell_file_limit,
+                raw_log_bytes=raw_log_bytes,
+                host=host,
+                workers=() if nodes is None else nodes.workers,
             ),
             *(() if nodes is None else nodes.hosts_and_keeper()),
-            ChildSpec(
-                name="workspaces",
-                actor=WorkspaceDirectory,
-                arguments={
-                    "root": settings.root,
-                    "path": state.workspaces,
-                    "flusher": flusher,
-                    "host": host,
-                },
+            ChildSpec.of(
+                "workspaces",
+                WorkspaceDirectory,
+                root=state.root,
+                path=state.workspaces,
+                flusher=flusher,
+                host=host,
             ),
-            SupervisorSpec(name="connections", dynamic=True),
-            ChildSpec(
-                name="daemon",
-                actor=Daemon,
-                arguments={
-                    "root": settings.root,
-                    "version": __version__,
-                    "stop": stop,
-                    "keyring": keyring,
-                    "handles": "root/inbox-router",
-                    "handle_seen": HandleSeen,
-                },
-            ),
-            ChildSpec(
-                name="gateway",
-                actor=Gateway,
-                arguments={
-                    "address": keyring.address,
-                    "keys": keyring.keys,
-                    "open_connections": keyring.open_connections,
-                    "version": __version__,
-                    "connections": "root/connections",
-                    "handles": "root/inbox-router",
-                    "handle_seen": HandleSeen,
-                    "settings": effective_values(configuration),
-                },
-                mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST),
-                shutdown_s=1.5,
-            ),
+            *servers,
+        ),
+    )
+
+
+def server_children(
+    root: Path, keyring: Keyring, stop: trio.Event, configuration: Configuration
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children that serve clients; ``stop`` is set when a client asks for the end."""
+    return (
+        SupervisorSpec(name="connections", dynamic=True),
+        ChildSpec.of(
+            "daemon",
+            Daemon,
+            root=root,
+            version=__version__,
+            stop=stop,
+            keyring=keyring,
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+        ),
+        ChildSpec.of(
+            "gateway",
+            Gateway,
+            address=keyring.address,
+            keys=keyring.keys,
+            open_connections=keyring.open_connections,
+            version=__version__,
+            connections="root/connections",
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+            settings=effective_values(configuration),
+        ).with_options(
+            mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
     )
 
@@ -270,14 +269,14 @@ async def _serve(
     keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         tree = daemon_tree(
-            settings,
             state,
-            keyring,
-            stop,
-            shell_file_limit,
-            configuration=configuration,
+            flusher=Flusher(held.disk()),
+            host=OsProcessHost(),
+            shell_file_limit=shell_file_limit,
+            restore=not settings.clean,
+            raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
-            held=held,
+            servers=server_children(settings.root, keyring, stop, configuration),
         )
         async with open_system(
             tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug

@@ -29,8 +29,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("errors", "clock", "journal", "inboxes", "processes", "protocol", "terminals", "workspaces"),
-    "state.sealing",
+    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *("state.root", "state.sealing", "workspaces"),
 )
 
 COMMON = (
@@ -44,8 +44,8 @@ DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_f
 TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
-        *("aside", "asking", "command_key", "faults", "front_port", "history", "messages", "meta"),
-        *("record", "sentences", "settings", "typed"),
+        *("command_key", "faults", "front_port", "history", "messages", "meta", "quarantine"),
+        *("record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""
@@ -194,7 +194,10 @@ LAW: list[Rule] = [
     # Clients.
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
-    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line", "aegis.path_text")),
+    (
+        "aegis.client.nonblocking_line",
+        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
+    ),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
@@ -233,7 +236,7 @@ LAW: list[Rule] = [
     (
         "aegis.cli*",
         (
-            *("aegis.cli", "aegis.client.line", "aegis.client.line_flow"),
+            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line"),
             *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
         ),
     ),
@@ -503,8 +506,8 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("actors.cell", "from cattrs import structure", "only actors.codec"),
         ("aegis.protocol.terminals", "from actors import Ref", "the law"),
         ("aegis.protocol.terminals", "from aegis.terminals import text", "the law"),
-        ("aegis.protocol.wire", "import os.path", "pure"),
-        ("aegis.protocol.wire", "from os import environ", "pure"),
+        ("aegis.protocol.derived.wire", "import os.path", "pure"),
+        ("aegis.protocol.derived.wire", "from os import environ", "pure"),
         ("aegis.terminals.parse.osc133", "import threading", "pure"),
         ("aegis.servers.wires.framing", '"""Lines. Pure."""\nimport socket', "pure"),
         ("aegis.terminals.shell.shell", "from aegis.inboxes import router", "the law"),
@@ -547,7 +550,7 @@ def test_the_checker_sees_what_breaks_the_law(module: str, source: str, reason: 
     [
         ("actors.cell", "import trio, attrs\nfrom actors.errors import ActorError"),
         ("actors.nodes.compat.loading", "def f():\n    import tractor"),
-        ("aegis.protocol.wire", "from actors.codec import structure\nimport json"),
+        ("aegis.protocol.derived.wire", "from actors.codec import structure\nimport json"),
         ("aegis.terminals.shell.shell", "import trio\nfrom aegis.journal import disk"),
         ("aegis.servers.mcp.tools", "import mcp.server\nfrom aegis.protocol.table import COMMANDS"),
         ("aegis.cli.up", "def f():\n    from aegis.app import run_daemon"),

@@ -192,14 +192,12 @@ class InboxRouter(Actor[RouterMessage]):
 
     def _spec(self, key: str) -> SupervisorSpec:
         handle = self._handles[key]
-        inbox = ChildSpec(
-            name="inbox",
-            actor=Inbox,
-            arguments={
-                "handle": handle,
-                "path": self._directory / f"{handle}{SUFFIX}",
-                "flusher": self._flusher,
-            },
+        inbox = ChildSpec.of(
+            "inbox",
+            Inbox,
+            handle=handle,
+            path=self._directory / f"{handle}{SUFFIX}",
+            flusher=self._flusher,
         )
         return SupervisorSpec(name=handle, children=(inbox,), restart=Restart.TEMPORARY)
 

@@ -106,22 +106,20 @@ def node_tree(
         name=settings.name,
         children=(
             SupervisorSpec(name="terminals", dynamic=True),
-            ChildSpec(
-                name="terminal-directory",
-                actor=TerminalDirectory,
-                arguments={
-                    "root": settings.root,
-                    "directory": state.terminals,
-                    "workspace": state.workspace,
-                    "restore": True,
-                    "supervisor": f"{path}/terminals",
-                    "inboxes": "root/inbox-router",
-                    "flusher": Flusher(held.disk()),
-                    "shell_file_limit": shell_file_limit,
-                    "raw_log_bytes": LIMIT_BYTES,
-                    "host": OsProcessHost(),
-                    "node": settings.name,
-                },
+            ChildSpec.of(
+                "terminal-directory",
+                TerminalDirectory,
+                root=settings.root,
+                directory=state.terminals,
+                workspace=state.workspace,
+                restore=True,
+                supervisor=f"{path}/terminals",
+                inboxes="root/inbox-router",
+                flusher=Flusher(held.disk()),
+                shell_file_limit=shell_file_limit,
+                raw_log_bytes=LIMIT_BYTES,
+                host=OsProcessHost(),
+                node=settings.name,
             ),
             link,
         ),
@@ -139,10 +137,8 @@ async def _serve(
     def prepare(system: System) -> None:
         peers.append(begin_peer_above(system, "the root", VOCABULARY, told_to_daemon))
 
-    link = ChildSpec(
-        name="link",
-        actor=NodeLink,
-        arguments={"settings": settings, "key": key, "identity": identity, "peers": peers},
+    link = ChildSpec.of(
+        "link", NodeLink, settings=settings, key=key, identity=identity, peers=peers
     )
     tree = node_tree(settings, held, shell_file_limit, link)
     async with open_system(

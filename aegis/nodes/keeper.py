@@ -102,11 +102,7 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
 
     async def _admit(self, name: str, identity: str) -> JoinQueue:
         arrivals = JoinQueue(identity)
-        spec = ChildSpec(
-            name=name,
-            actor=HostLink,
-            arguments={"name": name, "arrivals": arrivals, "directory": self._directory},
-        )
+        spec = ChildSpec.of(name, HostLink, name=name, arrivals=arrivals, directory=self._directory)
         if name in self._hosts.names:  # of an earlier life of this actor
             await self._hosts.stop_child(name)
         await self._hosts.start_child(spec)

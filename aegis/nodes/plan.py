@@ -69,31 +69,26 @@ class NodePlan:
             log_level=self.log_level,
             debug=self.debug,
         )
-        return ChildSpec(
-            name=name,
-            actor=WorkerNode,
-            arguments={
-                "runtime": self.runtime,
-                "spec": worker_spec(settings),
-                "vocabulary": VOCABULARY,
-                "exports": told_to_nodes,
-            },
-            backoff=Backoff(first_s=0.0, step_s=0.2, most_s=5.0),
-        )
+        return ChildSpec.of(
+            name,
+            WorkerNode,
+            runtime=self.runtime,
+            spec=worker_spec(settings),
+            vocabulary=VOCABULARY,
+            exports=told_to_nodes,
+        ).with_options(backoff=Backoff(first_s=0.0, step_s=0.2, most_s=5.0))
 
     def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
         """The hosts, and who keeps all nodes."""
         return (
             SupervisorSpec(name="nodes", dynamic=True),
-            ChildSpec(
-                name="node-keeper",
-                actor=NodeKeeper,
-                arguments={
-                    "runtime": self.runtime,
-                    "workers": self.workers,
-                    "takes_hosts": self.takes_hosts,
-                    "directory": self.directory,
-                },
+            ChildSpec.of(
+                "node-keeper",
+                NodeKeeper,
+                runtime=self.runtime,
+                workers=self.workers,
+                takes_hosts=self.takes_hosts,
+                directory=self.directory,
             ),
         )
 

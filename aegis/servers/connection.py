@@ -15,9 +15,9 @@ from actors import Actor, Ref, Registry, Request
 from aegis.errors import Forbidden, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.command import Command
+from aegis.protocol.derived.wire import command_from
 from aegis.protocol.naming import name_key
 from aegis.protocol.table import BY_NAME, Entry
-from aegis.protocol.wire import command_from
 from aegis.servers.calls import Caller, Identity
 
 

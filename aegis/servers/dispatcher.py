@@ -22,7 +22,7 @@ from actors import (
     describe,
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
-from aegis.protocol.defaults import with_settings
+from aegis.protocol.derived.defaults import with_settings
 from aegis.protocol.table import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
@@ -137,12 +137,9 @@ def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: typ
 
     So it spends no restarts of the others, however often a client can make it crash.
     """
-    return ChildSpec(
-        name=name,
-        actor=Connection,
-        arguments={"caller": caller, "on_handle": on_handle, "handle_seen": seen},
-        restart=Restart.TEMPORARY,
-    )
+    return ChildSpec.of(
+        name, Connection, caller=caller, on_handle=on_handle, handle_seen=seen
+    ).with_options(restart=Restart.TEMPORARY)
 
 
 async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, object]) -> object:

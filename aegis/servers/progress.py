@@ -13,10 +13,10 @@ import trio
 from actors import AskError, Registry
 from aegis.errors import AegisError
 from aegis.names import shorten
+from aegis.protocol.derived.wire import command_from
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.protocol.table import Entry
-from aegis.protocol.wire import command_from
 from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
 

@@ -311,7 +311,7 @@ class ShellFailed:
     why: str
 
 
-CommandNews = (
+CommandNotification = (
     CommandStarted | CommandEnded | NothingRan | SubmissionRefused | SubmissionFailed | ShellEnded
 )
 """What decides about commands and their records: told again to a front that has just begun."""
@@ -344,7 +344,7 @@ class Introduction:
     needs_input: NeedsInput | None
     failure: str
     ending: WhyEnded | None
-    news: tuple[CommandNews, ...]
+    news: tuple[CommandNotification, ...]
 
 
 # To and from the ledger writer.

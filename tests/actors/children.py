@@ -88,8 +88,7 @@ class Child(Actor[Do | Life]):
 def child(log: Log, name: str, *, linger_s: float = 0.0, **options: Any) -> ChildSpec:
     """The spec of one; it comes back without a pause unless told otherwise."""
     options.setdefault("backoff", NO_PAUSE)
-    arguments = {"log": log, "linger_s": linger_s}
-    return ChildSpec(name=name, actor=Child, arguments=arguments, **options)
+    return ChildSpec.of(name, Child, log=log, linger_s=linger_s).with_options(**options)
 
 
 def group(name: str, *children: ChildSpec | SupervisorSpec, **options: Any) -> SupervisorSpec:

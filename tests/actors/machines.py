@@ -34,8 +34,8 @@ def spec_of(
     """
     backoff = Backoff(first_s=delay_s, step_s=delay_s, jitter=0)
     children = tuple(
-        ChildSpec(
-            name=name, actor=Idle, restart=each, backoff=backoff, significant=name in significant
+        ChildSpec.of(name, Idle).with_options(
+            restart=each, backoff=backoff, significant=name in significant
         )
         for name, each in zip(NAMES, types, strict=False)
     )

@@ -86,8 +86,8 @@ def office(actor: type[Actor[Any]] = Front, **arguments: Any) -> SupervisorSpec:
     return SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="worker", actor=Worker, mailbox=MailboxSpec(capacity=1)),
-            ChildSpec(name="front", actor=actor, arguments=arguments),
+            ChildSpec.of("worker", Worker).with_options(mailbox=MailboxSpec(capacity=1)),
+            ChildSpec.of("front", actor, **arguments),
         ),
     )
 
@@ -175,7 +175,7 @@ class Patient(Actor[Job | Note]):
 
 
 def forwarding() -> SupervisorSpec:
-    children = (ChildSpec(name="front", actor=Forwarder), ChildSpec(name="worker", actor=Patient))
+    children = (ChildSpec.of("front", Forwarder), ChildSpec.of("worker", Patient))
     return SupervisorSpec(name="root", children=children)
 
 
@@ -320,7 +320,7 @@ class Nosy(Actor[Job]):
 async def test_the_context_variables_of_a_requester_do_not_leak_into_a_child() -> None:
     async with open_system(SupervisorSpec(name="root", dynamic=True)) as system:
         requester.set("somebody")
-        ref = await system.supervisor("root").start_child(ChildSpec(name="nosy", actor=Nosy))
+        ref = await system.supervisor("root").start_child(ChildSpec.of("nosy", Nosy))
         assert await ref.ask(Job("tell")) == "nobody nobody"
 
 
@@ -359,7 +359,7 @@ async def test_what_a_refused_set_up_raises_is_the_cause_of_the_failed_start() -
         async def setup(self) -> None:
             raise Refusal("not today")
 
-    spec = ChildSpec(name="u", actor=Unwilling, restart=Restart.TEMPORARY)
+    spec = ChildSpec.of("u", Unwilling).with_options(restart=Restart.TEMPORARY)
     with pytest.raises(StartFailed, match="Refusal: not today") as caught:
         async with open_system(SupervisorSpec(name="root", children=(spec,))):
             pass
@@ -378,7 +378,7 @@ class Tardy(Actor[Job]):
 
 
 async def test_a_told_request_too_is_in_hand_only_until_its_handler_ends() -> None:
-    spec = ChildSpec(name="a", actor=Tardy, restart=Restart.TEMPORARY)
+    spec = ChildSpec.of("a", Tardy).with_options(restart=Restart.TEMPORARY)
     errors: list[Exception | None] = []
     async with open_system(
         SupervisorSpec(name="root", children=(spec,)),

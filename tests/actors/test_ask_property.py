@@ -268,9 +268,8 @@ class Case:
 
     def spec(self, outcomes: Counter[str]) -> SupervisorSpec:
         """Two actors that count what they ask."""
-        arguments = {"outcomes": outcomes}
         pair = tuple(
-            ChildSpec(name=name, actor=Erratic, arguments=arguments, **self.options)
+            ChildSpec.of(name, Erratic, outcomes=outcomes).with_options(**self.options)
             for name in "ab"
         )
         inner = SupervisorSpec(name="inner", children=pair, intensity=2, strategy=self.strategy)

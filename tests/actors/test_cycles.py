@@ -60,7 +60,7 @@ async def _answer_later(reply: Reply[str], ahead: Ref[Visit], onward: Visit) -> 
 
 STOPS = SupervisorSpec(
     name="root",
-    children=tuple(ChildSpec(name=name, actor=Stop) for name in "abc"),
+    children=tuple(ChildSpec.of(name, Stop) for name in "abc"),
     intensity=100,
 )
 
@@ -159,7 +159,7 @@ class Guest(Actor[Greet | Learnt]):
 
 PARTY = SupervisorSpec(
     name="root",
-    children=(ChildSpec(name="host", actor=Host), ChildSpec(name="guest", actor=Guest)),
+    children=(ChildSpec.of("host", Host), ChildSpec.of("guest", Guest)),
 )
 
 
@@ -208,8 +208,8 @@ async def test_a_helper_task_does_not_belong_to_the_handler_that_started_it(
     spec = SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="sender", actor=Sender),
-            ChildSpec(name="runner", actor=Runner),
+            ChildSpec.of("sender", Sender),
+            ChildSpec.of("runner", Runner),
         ),
     )
     async with open_system(spec) as system:
@@ -236,7 +236,7 @@ class Impatient(Actor[Errand | Name]):
 async def test_a_helper_task_that_the_handler_waits_for_stands_in_its_chain(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    spec = SupervisorSpec(name="root", children=(ChildSpec(name="i", actor=Impatient),))
+    spec = SupervisorSpec(name="root", children=(ChildSpec.of("i", Impatient),))
     async with open_system(spec) as system:
         answer = await system.ref("root/i").ask(Errand())
         assert answer == "asking Name would wait for itself: root/i -> root/i"
@@ -273,8 +273,8 @@ async def test_a_handler_that_has_ended_is_no_asker_any_more(
     spec = SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="poster", actor=Poster),
-            ChildSpec(name="runner", actor=Messenger),
+            ChildSpec.of("poster", Poster),
+            ChildSpec.of("runner", Messenger),
         ),
     )
     async with open_system(spec) as system:
@@ -348,9 +348,9 @@ def lending(heard: list[str]) -> SupervisorSpec:
     return SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="a", actor=Lender),
-            ChildSpec(name="b", actor=Borrower, arguments={"heard": heard}),
-            ChildSpec(name="c", actor=PingsBack),
+            ChildSpec.of("a", Lender),
+            ChildSpec.of("b", Borrower, heard=heard),
+            ChildSpec.of("c", PingsBack),
         ),
     )
 

@@ -40,7 +40,7 @@ class Echoer(Actor[Echo | Late]):
                 self.reply(message, (is_abandoned, reply.late))
 
 
-SPEC = SupervisorSpec(name="root", children=(ChildSpec(name="echo", actor=Echoer),))
+SPEC = SupervisorSpec(name="root", children=(ChildSpec.of("echo", Echoer),))
 
 
 async def test_limits_that_differ_are_kept_each_to_its_time(

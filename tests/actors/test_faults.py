@@ -85,11 +85,8 @@ class Echoer(Actor[Echo | CrashNow]):
 
 
 def echoer(name: str, overflow: Overflow = Overflow.REJECT) -> ChildSpec:
-    return ChildSpec(
-        name=name,
-        actor=Echoer,
-        backoff=Backoff(first_s=0.1),
-        mailbox=MailboxSpec(capacity=4, overflow=overflow),
+    return ChildSpec.of(name, Echoer).with_options(
+        backoff=Backoff(first_s=0.1), mailbox=MailboxSpec(capacity=4, overflow=overflow)
     )
 
 

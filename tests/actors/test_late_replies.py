@@ -51,7 +51,7 @@ def spec(mailbox: MailboxSpec | None = None) -> SupervisorSpec:
     return SupervisorSpec(
         name="root",
         children=tuple(
-            ChildSpec(name=name, actor=Slow, mailbox=mailbox or MailboxSpec()) for name in "ab"
+            ChildSpec.of(name, Slow).with_options(mailbox=mailbox or MailboxSpec()) for name in "ab"
         ),
     )
 

@@ -125,10 +125,7 @@ def mortal(
     shutdown_s: float = 1.0,
     **arguments: str,
 ) -> SupervisorSpec:
-    child = ChildSpec(
-        name="m",
-        actor=Mortal,
-        arguments={"log": log, **arguments},
+    child = ChildSpec.of("m", Mortal, log=log, **arguments).with_options(
         restart=restart,
         backoff=Backoff(step_s=0),
         mailbox=mailbox or MailboxSpec(),
@@ -264,7 +261,7 @@ async def test_a_failed_set_up_is_torn_down_and_is_the_cause() -> None:
 
 
 async def test_what_a_constructor_raises_is_a_failed_start_without_a_teardown() -> None:
-    spec = ChildSpec(name="m", actor=Mortal, arguments={"no": "log"})
+    spec = ChildSpec.of("m", Mortal, no="log")  # type: ignore[call-arg]
     with pytest.raises(StartFailed, match="TypeError"):
         async with open_system(SupervisorSpec(name="root", children=(spec,))):
             raise AssertionError("never up")
@@ -482,7 +479,7 @@ class Closing(Actor[Life]):
 async def test_helper_tasks_still_run_during_the_teardown_and_may_crash_it() -> None:
     log: list[str] = []
     events: list[LifeEvent] = []
-    spec = ChildSpec(name="c", actor=Closing, arguments={"log": log})
+    spec = ChildSpec.of("c", Closing, log=log)
     async with open_system(SupervisorSpec(name="root", children=(spec,)), observer=events.append):
         await trio.testing.wait_all_tasks_blocked()
     assert log == ["helper over", "closed"]

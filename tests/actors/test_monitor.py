@@ -104,10 +104,8 @@ def pair(
     mailbox: MailboxSpec | None = None,
     **arguments: Any,
 ) -> SupervisorSpec:
-    watcher = ChildSpec(
-        name="w", actor=Watcher, mailbox=mailbox or MailboxSpec(), arguments=arguments
-    )
-    speaker = ChildSpec(name="s", actor=Speaker, restart=restart, backoff=Backoff(step_s=0))
+    watcher = ChildSpec.of("w", Watcher, **arguments).with_options(mailbox=mailbox or MailboxSpec())
+    speaker = ChildSpec.of("s", Speaker).with_options(restart=restart, backoff=Backoff(step_s=0))
     return SupervisorSpec(name="root", children=(speaker, watcher), intensity=10)
 
 
@@ -207,11 +205,10 @@ async def test_a_monitor_outlives_a_restart_of_the_watcher() -> None:
 async def test_a_watcher_that_is_gone_is_no_longer_told_nor_kept() -> None:
     async with open_system(SupervisorSpec(name="root", dynamic=True)) as system:
         root = system.supervisor("root")
-        speaker = await root.start_child(ChildSpec(name="s", actor=Speaker))
+        speaker = await root.start_child(ChildSpec.of("s", Speaker))
         kept: list[Said | Down] = []
         for _ in range(5):
-            arguments = {"watch": "root/s", "seen": kept}
-            await root.start_child(ChildSpec(name="w", actor=Watcher, arguments=arguments))
+            await root.start_child(ChildSpec.of("w", Watcher, watch="root/s", seen=kept))
             await root.stop_child("w")
         cell = system.cell(speaker.path)
         assert cell is not None
@@ -239,7 +236,7 @@ class Deaf(Actor[Seen]):
 
 async def test_who_does_not_accept_down_cannot_monitor() -> None:
     async with open_system(
-        SupervisorSpec(name="root", children=(ChildSpec(name="deaf", actor=Deaf),))
+        SupervisorSpec(name="root", children=(ChildSpec.of("deaf", Deaf),))
     ) as system:
         with pytest.raises(ActorCrashed, match=MisuseError.__name__):
             await system.ref("root/deaf").ask(Seen())
@@ -249,14 +246,14 @@ async def test_a_child_of_a_supervisor_that_is_gone_for_good_is_finally_down() -
     inner = SupervisorSpec(
         name="inner",
         children=(
-            ChildSpec(name="a", actor=Speaker),
-            ChildSpec(name="b", actor=Speaker),
+            ChildSpec.of("a", Speaker),
+            ChildSpec.of("b", Speaker),
         ),
         intensity=0,
         restart=Restart.TEMPORARY,
     )
     async with open_system(
-        SupervisorSpec(name="root", children=(inner, ChildSpec(name="w", actor=Watcher)))
+        SupervisorSpec(name="root", children=(inner, ChildSpec.of("w", Watcher)))
     ) as system:
         for path in ("root/inner", "root/inner/a", "root/inner/b"):
             system.ref("root/w").tell(Watch(path))
@@ -275,10 +272,10 @@ async def test_a_child_of_a_supervisor_that_is_gone_for_good_is_finally_down() -
 async def test_the_children_of_a_dynamic_supervisor_are_finally_down_each_once() -> None:
     pool = SupervisorSpec(name="pool", dynamic=True)
     async with open_system(
-        SupervisorSpec(name="root", children=(pool, ChildSpec(name="w", actor=Watcher)))
+        SupervisorSpec(name="root", children=(pool, ChildSpec.of("w", Watcher)))
     ) as system:
         for name in "ab":
-            await system.supervisor("root/pool").start_child(ChildSpec(name=name, actor=Speaker))
+            await system.supervisor("root/pool").start_child(ChildSpec.of(name, Speaker))
             system.ref("root/w").tell(Watch(f"root/pool/{name}"))
         await trio.testing.wait_all_tasks_blocked()
         await system.supervisor("root").stop_child("pool")

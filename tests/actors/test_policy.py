@@ -34,7 +34,7 @@ class Idle(Actor[Ping]):
 
 
 def child(restart: Restart, backoff: Backoff | None = None) -> ChildSpec:
-    return ChildSpec(name="child", actor=Idle, restart=restart, backoff=backoff or Backoff())
+    return ChildSpec.of("child", Idle).with_options(restart=restart, backoff=backoff or Backoff())
 
 
 CRASHED, FINISHED, STOPPED = ExitKind.CRASHED, ExitKind.FINISHED, ExitKind.STOPPED
@@ -184,6 +184,8 @@ def test_the_strategy_decides_who_comes_back_together(
 def test_a_significant_child_that_ends_by_itself_may_end_its_supervisor(
     when: AutoShutdown, others: bool, ends: bool, kind: ExitKind, significant: bool
 ) -> None:
-    spec = ChildSpec(name="child", actor=Idle, restart=Restart.TEMPORARY, significant=significant)
+    spec = ChildSpec.of("child", Idle).with_options(
+        restart=Restart.TEMPORARY, significant=significant
+    )
     expected = ends and significant and kind is not STOPPED
     assert shuts_down(when, spec, Exit(kind), others=others) is expected

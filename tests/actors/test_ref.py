@@ -120,8 +120,8 @@ async def _raise() -> None:
 
 
 def desk(**mailbox: Any) -> SupervisorSpec:
-    child = ChildSpec(
-        name="desk", actor=Desk, restart=Restart.TRANSIENT, mailbox=MailboxSpec(**mailbox)
+    child = ChildSpec.of("desk", Desk).with_options(
+        restart=Restart.TRANSIENT, mailbox=MailboxSpec(**mailbox)
     )
     return SupervisorSpec(name="root", children=(child,), intensity=100)
 

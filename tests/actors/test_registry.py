@@ -43,7 +43,7 @@ POOL = SupervisorSpec(name="root", dynamic=True)
 
 
 def named(name: str) -> ChildSpec:
-    return ChildSpec(name=name, actor=Named, backoff=Backoff(step_s=0))
+    return ChildSpec.of(name, Named).with_options(backoff=Backoff(step_s=0))
 
 
 async def test_an_actor_is_found_by_the_names_it_took() -> None:

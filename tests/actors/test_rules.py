@@ -132,7 +132,7 @@ class Witness(Actor[WhoAsks]):
 async def test_no_life_sees_the_context_variables_of_who_asks_starts_or_crashes_it(
     dynamic: bool,
 ) -> None:
-    witness = ChildSpec(name="witness", actor=Witness, backoff=NO_PAUSE)
+    witness = ChildSpec.of("witness", Witness).with_options(backoff=NO_PAUSE)
     children = () if dynamic else (witness,)
     spec = SupervisorSpec(name="root", dynamic=dynamic, children=children)
     async with open_system(spec) as system:
@@ -197,7 +197,7 @@ class Deadly(Actor[Do]):
 @pytest.mark.parametrize("how", ["interrupt", "exit", "helper interrupt", "helper exit"])
 async def test_an_interrupt_tears_the_whole_tree_down_and_restarts_nobody(how: str) -> None:
     log = Log()
-    deadly = ChildSpec(name="deadly", actor=Deadly, backoff=NO_PAUSE)
+    deadly = ChildSpec.of("deadly", Deadly).with_options(backoff=NO_PAUSE)
     deep = group("deep", child(log, "a"), group("deeper", child(log, "b"), deadly))
     pool = SupervisorSpec(name="pool", dynamic=True)
     with pytest.raises(BaseExceptionGroup) as caught:  # noqa: PT012 - the body tells it
@@ -221,7 +221,7 @@ class Waiting(Child):
 
 async def test_a_system_at_rest_does_not_run(autojump_clock: trio.testing.MockClock) -> None:
     log = Log()
-    waiting = ChildSpec(name="a", actor=Waiting, arguments={"log": log})
+    waiting = ChildSpec.of("a", Waiting, log=log)
     temporary = child(log, "b", restart=Restart.TEMPORARY)
     async with open_system(group("root", group("inner", waiting, temporary))) as system:
         assert await system.ref("root/inner/a").ask(Life(), timeout=3600) == 1

@@ -100,10 +100,7 @@ class Bench:
 def spec(seen: list[int], gate: trio.Semaphore, **options: Any) -> SupervisorSpec:
     on_restart = options.pop("on_restart", OnRestart.KEEP)
     overflow = options.pop("overflow", Overflow.WAIT)
-    counter = ChildSpec(
-        name="counter",
-        actor=Counter,
-        arguments={"seen": seen, "gate": gate},
+    counter = ChildSpec.of("counter", Counter, seen=seen, gate=gate).with_options(
         mailbox=MailboxSpec(capacity=4, overflow=overflow, on_restart=on_restart),
         backoff=Backoff(first_s=0),
         shutdown_s=0.1,

@@ -58,9 +58,7 @@ class Worker(Actor[Work | Tick]):
 
 def tree() -> SupervisorSpec:
     workers = tuple(
-        ChildSpec(
-            name=name,
-            actor=Worker,
+        ChildSpec.of(name, Worker).with_options(
             mailbox=MailboxSpec(capacity=2, overflow=Overflow.WAIT),
             backoff=Backoff(first_s=0.05, jitter=1.0),
         )

@@ -92,9 +92,8 @@ class Blocker(Actor[Do]):
 
 
 def family(block: Callable[[], None], where: str = "", name: str = "root") -> SupervisorSpec:
-    arguments = {"block": block, "where": where}
     inner = SupervisorSpec(
-        name="inner", children=(ChildSpec(name="a", actor=Blocker, arguments=arguments),)
+        name="inner", children=(ChildSpec.of("a", Blocker, block=block, where=where),)
     )
     return SupervisorSpec(name=name, children=(inner,))
 

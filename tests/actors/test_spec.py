@@ -30,7 +30,7 @@ class Idle(Actor[Ping]):
 
 
 def child(name: str) -> ChildSpec:
-    return ChildSpec(name=name, actor=Idle)
+    return ChildSpec.of(name, Idle)
 
 
 @pytest.mark.parametrize("name", ["a", "build-1", "agent.x:y@host+z", "0" * 128])
@@ -91,13 +91,13 @@ def test_a_child_is_permanent_and_backs_off_unless_told_otherwise() -> None:
 
 def test_a_permanent_child_cannot_be_significant() -> None:
     with pytest.raises(MisuseError, match="'a' cannot be significant"):
-        ChildSpec(name="a", actor=Idle, significant=True)
+        ChildSpec.of("a", Idle).with_options(significant=True)
     with pytest.raises(MisuseError, match="'s' cannot be significant"):
         SupervisorSpec(name="s", significant=True)
 
 
 def test_a_significant_child_needs_a_supervisor_that_shuts_down() -> None:
-    significant = ChildSpec(name="a", actor=Idle, restart=Restart.TRANSIENT, significant=True)
+    significant = ChildSpec.of("a", Idle).with_options(restart=Restart.TRANSIENT, significant=True)
     with pytest.raises(MisuseError, match="'s' never shuts down by itself"):
         SupervisorSpec(name="s", children=(significant,))
     spec = SupervisorSpec(
@@ -110,3 +110,33 @@ def test_a_significant_child_needs_a_supervisor_that_shuts_down() -> None:
 def test_a_dynamic_supervisor_is_one_for_one(strategy: Strategy) -> None:
     with pytest.raises(MisuseError, match=f"cannot be {strategy.value}"):
         SupervisorSpec(name="s", dynamic=True, strategy=strategy)
+
+
+class Named(Actor[Ping]):
+    def __init__(self, name: str, *, size: int = 1) -> None:
+        self.named = (name, size)
+
+
+def test_each_incarnation_is_built_with_the_arguments_of_the_spec() -> None:
+    spec = ChildSpec.of("a", Named, "ada", size=3)
+    first, second = spec.new_actor(), spec.new_actor()
+    assert isinstance(first, Named)
+    assert isinstance(second, Named)
+    assert first is not second
+    assert first.named == second.named == ("ada", 3)
+
+
+def test_options_change_nothing_else_and_are_checked() -> None:
+    spec = ChildSpec.of("a", Named, name="ada")
+    changed = spec.with_options(restart=Restart.TRANSIENT, significant=True)
+    assert changed == attrs.evolve(spec, restart=Restart.TRANSIENT, significant=True)
+    assert (changed.actor, changed.keywords) == (Named, {"name": "ada"})
+    with pytest.raises(MisuseError, match="'a' cannot be significant"):
+        spec.with_options(significant=True)
+    with pytest.raises(ValueError, match="shutdown_s"):
+        spec.with_options(shutdown_s=-1)
+
+
+def test_a_spec_is_of_a_class() -> None:
+    with pytest.raises(MisuseError, match=r"child 'a': .* is not a class of actors"):
+        ChildSpec.of("a", lambda: Idle())

@@ -327,7 +327,7 @@ class Hasty(Actor[Life]):
 async def test_a_set_up_that_asks_a_later_sibling_waits_in_vain(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    spec = group("root", ChildSpec(name="hasty", actor=Hasty), child(Log(), "late"))
+    spec = group("root", ChildSpec.of("hasty", Hasty), child(Log(), "late"))
     with pytest.raises(StartFailed) as caught:
         async with open_system(spec):
             raise AssertionError("never up")

@@ -56,7 +56,7 @@ class Helped(Actor[Do]):
 
 
 def helped(name: str, **arguments: Any) -> ChildSpec:
-    return ChildSpec(name=name, actor=Helped, arguments=arguments, backoff=Backoff(first_s=1.0))
+    return ChildSpec.of(name, Helped, **arguments).with_options(backoff=Backoff(first_s=1.0))
 
 
 def family(*children: ChildSpec | SupervisorSpec, **options: Any) -> SupervisorSpec:

@@ -63,7 +63,7 @@ class Clock(Actor[Tick | Arm | ArmByHelper | Ticks | Crash]):
         self.context.after(message.seconds, Tick(message.name))
 
 
-CLOCK = SupervisorSpec(name="root", children=(ChildSpec(name="clock", actor=Clock),))
+CLOCK = SupervisorSpec(name="root", children=(ChildSpec.of("clock", Clock),))
 
 
 async def test_due_timers_come_earliest_first(autojump_clock: trio.testing.MockClock) -> None:
@@ -144,7 +144,7 @@ async def test_a_timer_of_a_class_that_the_actor_does_not_accept_crashes_it(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     crashes: list[BaseException | None] = []
-    spec = SupervisorSpec(name="root", children=(ChildSpec(name="wrong", actor=Wrong),))
+    spec = SupervisorSpec(name="root", children=(ChildSpec.of("wrong", Wrong),))
     async with open_system(
         spec, observer=lambda event: crashes.append(event.error) if event.error else None
     ) as system:
@@ -179,7 +179,7 @@ async def test_a_timer_that_lies_in_the_mailbox_is_a_message_like_any_other(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     seen: list[str] = []
-    spec = ChildSpec(name="late", actor=Late, arguments={"seen": seen})
+    spec = ChildSpec.of("late", Late, seen=seen)
     async with open_system(SupervisorSpec(name="root", children=(spec,))) as system:
         late = system.ref("root/late")
         late.tell(Arm(0.0, "due"))

@@ -24,16 +24,16 @@ class Busy(Actor[Do]):
 SPEC = SupervisorSpec(
     name="root",
     children=(
-        ChildSpec(name="a", actor=Busy, backoff=Backoff(first_s=5.0)),
+        ChildSpec.of("a", Busy).with_options(backoff=Backoff(first_s=5.0)),
         SupervisorSpec(name="pool", dynamic=True),
-        ChildSpec(name="z", actor=Busy),
+        ChildSpec.of("z", Busy),
     ),
 )
 
 
 async def test_a_snapshot_shows_every_place_in_the_order_of_starting() -> None:
     async with open_system(SPEC) as system:
-        await system.supervisor("root/pool").start_child(ChildSpec(name="b", actor=Busy))
+        await system.supervisor("root/pool").start_child(ChildSpec.of("b", Busy))
         root = system.tree()
     assert [child.path for child in root.children] == ["root/a", "root/pool", "root/z"]
     assert [child.kind for child in root.children] == ["Busy", "Supervisor", "Busy"]

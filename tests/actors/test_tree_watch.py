@@ -43,7 +43,7 @@ class Busy(Actor[Do]):
 
 
 def busy(name: str, **options: float) -> ChildSpec:
-    return ChildSpec(name=name, actor=Busy, backoff=Backoff(first_s=5.0), **options)  # type: ignore[arg-type]
+    return ChildSpec.of(name, Busy).with_options(backoff=Backoff(first_s=5.0), **options)  # type: ignore[arg-type]
 
 
 SPEC = SupervisorSpec(
@@ -224,7 +224,7 @@ class Fatal(Actor[None]):
 
 
 async def stop_while_starting(simulation: Simulation) -> list[str]:
-    hasty = SupervisorSpec(name="hasty", children=(ChildSpec(name="a", actor=Fatal),))
+    hasty = SupervisorSpec(name="hasty", children=(ChildSpec.of("a", Fatal),))
     root = SupervisorSpec(name="root", dynamic=True)
     async with simulation.open_system(root) as system:
         watch = system.watch_tree()
@@ -277,7 +277,7 @@ async def test_two_watchers_read_apart_from_each_other() -> None:
             await views(first, 1)
             await views(second, 1)
             await system.supervisor("root/pool").start_child(
-                ChildSpec(name="b", actor=Busy, restart=Restart.TEMPORARY)
+                ChildSpec.of("b", Busy).with_options(restart=Restart.TEMPORARY)
             )
             assert len(await views(first, 3)) == 3
             assert told(await views(second, 2)) == ["Gap", "Node"]

@@ -1,4 +1,4 @@
-"""What the type checker knows of tells and asks."""
+"""The types of messages, answers and specs, as mypy and basedpyright see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = """
 from __future__ import annotations
 
 import attrs
-from actors import Actor, Ref, Request
+from actors import Actor, ChildSpec, MailboxSpec, Ref, Request, Restart
 
 
 @attrs.frozen
@@ -66,6 +66,29 @@ async def use(account: Ref[Deposit | Balance | Owner], other: Ref[str]) -> None:
     narrowed: Ref[Deposit] = account
     widened: Ref[Deposit | Balance | Owner] = other  # an error
     print(maybe, anything, wrong, waited, narrowed, widened)
+
+
+class Inbox(Actor[Deposit]):
+    def __init__(self, *, name: str, limit: int = 10) -> None:
+        self._limits = {name: limit}
+
+
+class Plain:
+    pass
+
+
+def specs() -> None:
+    ChildSpec.of("account", Account)
+    ChildSpec.of("inbox", Inbox, name="ada")
+    ChildSpec.of("inbox", Inbox, name="ada", limit=3).with_options(restart=Restart.TRANSIENT)
+    ChildSpec.of("inbox", Inbox, name="bob").with_options(mailbox=MailboxSpec(), shutdown_s=2)
+    ChildSpec.of("missing", Inbox)  # an error
+    ChildSpec.of("wrong", Inbox, name=3)  # an error
+    ChildSpec.of("unknown", Inbox, name="ada", size=3)  # an error
+    ChildSpec.of("extra", Account, name="ada")  # an error
+    ChildSpec.of("plain", Plain)  # an error
+    ChildSpec.of("option", Account).with_options(restart="never")  # an error
+    ChildSpec.of("options", Account).with_options(restarts=3)  # an error
 """
 
 PYRIGHT = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT)]}
@@ -85,7 +108,8 @@ def by_mypy(folder: Path) -> Verdicts:
     )
     assert run.returncode == 1, run.stdout + run.stderr
     lines = (re.fullmatch(r"program\.py:(\d+): (.*)", line) for line in run.stdout.splitlines())
-    return {int(match[1]): match[2] for match in lines if match is not None}
+    found = [(int(match[1]), match[2]) for match in lines if match is not None]
+    return dict(reversed(found))  # an error, not the note that follows it
 
 
 def by_pyright(folder: Path) -> Verdicts:
@@ -136,5 +160,5 @@ def test_the_class_of_an_answer_is_known(verdicts: Verdicts, code: str, revealed
 @pytest.mark.slow
 def test_every_misuse_is_an_error_and_nothing_else_is(verdicts: Verdicts) -> None:
     wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# an error" in line}
-    assert len(wrong) == 7
+    assert len(wrong) == 14
     assert {number for number, said in verdicts.items() if said.startswith("error")} == wrong

@@ -68,20 +68,18 @@ class Knows(Actor[ListNodes]):
 
 
 async def status(*services: ChildSpec) -> DaemonStatus:
-    daemon = ChildSpec(
-        name="daemon",
-        actor=Daemon,
-        arguments={
-            "root": Path("/work"),
-            "version": "0",
-            "stop": trio.Event(),
-            "keyring": NoKeys(),
-            "handles": "root/handles",
-            "handle_seen": Seen,
-        },
+    daemon = ChildSpec.of(
+        "daemon",
+        Daemon,
+        root=Path("/work"),
+        version="0",
+        stop=trio.Event(),
+        keyring=NoKeys(),
+        handles="root/handles",
+        handle_seen=Seen,
     )
     children: tuple[Any, ...] = (
-        ChildSpec(name="handles", actor=Silent),
+        ChildSpec.of("handles", Silent),
         SupervisorSpec(name="connections", dynamic=True),
         *services,
         daemon,
@@ -93,7 +91,7 @@ async def status(*services: ChildSpec) -> DaemonStatus:
 
 
 def child(name: str, actor: type[Actor[Any]], **arguments: Any) -> ChildSpec:
-    return ChildSpec(name=name, actor=actor, arguments={"service": name, **arguments})
+    return ChildSpec.of(name, actor, service=name, **arguments)
 
 
 WORKER = NodeStatus(name="w1", kind="worker", state="up", terminals=2, pid=9)

@@ -16,7 +16,6 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import attrs
 import trio
@@ -87,12 +86,13 @@ def record(seq: int) -> CommandRecord:
 
 def subtree(name: str, directory: Path, flusher: Flusher, stage: Stage) -> SupervisorSpec:
     """A terminal without a shell."""
-    files: dict[str, Any] = {"files": TerminalFiles(directory / name), "flusher": flusher}
     return SupervisorSpec(
         name=name,
         children=(
-            ChildSpec(name="writer", actor=LedgerWriter, arguments=files),
-            ChildSpec(name="terminal", actor=Finishing, arguments={"stage": stage}),
+            ChildSpec.of(
+                "writer", LedgerWriter, files=TerminalFiles(directory / name), flusher=flusher
+            ),
+            ChildSpec.of("terminal", Finishing, stage=stage),
         ),
     )
 

@@ -70,11 +70,9 @@ class Echoer(Actor[Tick | Echo | Crash]):
 ECHOER = SupervisorSpec(
     name="root",
     children=(
-        ChildSpec(
-            name="echo",
-            actor=Echoer,
+        ChildSpec.of("echo", Echoer).with_options(
             backoff=Backoff(step_s=0),
-            # A quarter is kept for messages that nobody waits for.
+            # A quarter of the room is reserved for messages that are not requests.
             mailbox=MailboxSpec(capacity=2 * MESSAGES, overflow=Overflow.WAIT),
         ),
     ),
@@ -327,7 +325,7 @@ async def _run_idle(*, traced: bool) -> tuple[float, float, float]:
             tracemalloc.start()
         started = time.perf_counter()
         for number in range(IDLE_ACTORS):
-            await root.start_child(ChildSpec(name=f"a{number}", actor=Echoer))
+            await root.start_child(ChildSpec.of(f"a{number}", Echoer))
         start_s = time.perf_counter() - started
         if traced:
             kib = tracemalloc.get_traced_memory()[0] / 1024

@@ -98,25 +98,31 @@ async def open_floor(directory: Path) -> AsyncIterator[Floor]:
 async def open_terminal(root: Path, disk: Disk | None = None) -> AsyncIterator[Ref[Any]]:
     """The front of a terminal, in a tree of actors as the daemon builds it."""
     flusher = Flusher(disk)
-    inboxes = {"directory": root / "inboxes", "supervisor": "root/inboxes", "flusher": flusher}
-    terminals = {
-        "root": root,
-        "directory": root / "terminals",
-        "workspace": root / "workspace.json",
-        "restore": False,
-        "supervisor": "root/terminals",
-        "inboxes": "root/inbox-router",
-        "flusher": flusher,
-        "shell_file_limit": 1024,
-        "host": OsProcessHost(),
-    }
     tree = SupervisorSpec(
         name="root",
         children=(
             SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(name="inbox-router", actor=InboxRouter, arguments=inboxes),
+            ChildSpec.of(
+                "inbox-router",
+                InboxRouter,
+                directory=root / "inboxes",
+                supervisor="root/inboxes",
+                flusher=flusher,
+            ),
             SupervisorSpec(name="terminals", dynamic=True),
-            ChildSpec(name="terminal-directory", actor=TerminalDirectory, arguments=terminals),
+            ChildSpec.of(
+                "terminal-directory",
+                TerminalDirectory,
+                root=root,
+                directory=root / "terminals",
+                workspace=root / "workspace.json",
+                restore=False,
+                supervisor="root/terminals",
+                inboxes="root/inbox-router",
+                flusher=flusher,
+                shell_file_limit=1024,
+                host=OsProcessHost(),
+            ),
         ),
     )
     async with open_system(tree) as system:

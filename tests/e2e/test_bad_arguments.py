@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from actors.codec import resolved_fields
-from aegis.client.calling import arguments_of
+from aegis.client.calls import arguments_of
 from aegis.client.errors import CommandFailed
 from aegis.protocol.table import COMMANDS, Entry
 from tests.e2e.conftest import Connect

@@ -20,8 +20,8 @@ from typing import Any
 
 from actors.codec import structure
 from aegis.errors import AegisError
+from aegis.protocol.derived.wire import command_from
 from aegis.protocol.table import BY_NAME
-from aegis.protocol.wire import command_from
 from aegis.state.endpoint import Endpoint, write_endpoint
 from aegis.state.root import State, make_directory
 

@@ -84,16 +84,17 @@ class HandOver:
     shows_only_durable: bool = True
 
     async def play(self, world: World) -> None:
-        router = {
-            "directory": INBOX.parent,
-            "supervisor": "root/inboxes",
-            "flusher": world.flusher,
-        }
         spec = SupervisorSpec(
             name="root",
             children=(
                 SupervisorSpec(name="inboxes", dynamic=True),
-                ChildSpec(name="router", actor=InboxRouter, arguments=router),
+                ChildSpec.of(
+                    "router",
+                    InboxRouter,
+                    directory=INBOX.parent,
+                    supervisor="root/inboxes",
+                    flusher=world.flusher,
+                ),
             ),
         )
 

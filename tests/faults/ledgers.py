@@ -110,16 +110,11 @@ class Append:
 
     async def play(self, world: World) -> None:
         done = trio.Event()
-        front = {"world": world, "bursts": self.bursts, "done": done}
         spec = SupervisorSpec(
             name="root",
             children=(
-                ChildSpec(
-                    name="writer",
-                    actor=LedgerWriter,
-                    arguments={"files": FILES, "flusher": world.flusher},
-                ),
-                ChildSpec(name="terminal", actor=SmallFront, arguments=front),
+                ChildSpec.of("writer", LedgerWriter, files=FILES, flusher=world.flusher),
+                ChildSpec.of("terminal", SmallFront, world=world, bursts=self.bursts, done=done),
             ),
         )
 

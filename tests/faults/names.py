@@ -131,17 +131,18 @@ class Subscriptions:
     shows_only_durable: bool = True
 
     async def play(self, world: World) -> None:
-        router = {
-            "directory": Path("/state/inboxes"),
-            "supervisor": "root/inboxes",
-            "flusher": world.flusher,
-        }
         spec = SupervisorSpec(
             name="root",
             children=(
                 SupervisorSpec(name="inboxes", dynamic=True),
-                ChildSpec(name="router", actor=InboxRouter, arguments=router),
-                ChildSpec(name="front", actor=SubscribedFront, arguments={"world": world}),
+                ChildSpec.of(
+                    "router",
+                    InboxRouter,
+                    directory=Path("/state/inboxes"),
+                    supervisor="root/inboxes",
+                    flusher=world.flusher,
+                ),
+                ChildSpec.of("front", SubscribedFront, world=world),
             ),
         )
 

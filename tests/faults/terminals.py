@@ -22,8 +22,8 @@ from aegis.inboxes.faults import INBOXES
 from aegis.journal.faults import JOURNAL
 from aegis.protocol import terminals as api
 from aegis.protocol.control import ResizeTerminal
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import WaitTerminal
-from aegis.protocol.wire import to_plain
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 from tests.chaos.checking.case import Case

@@ -9,10 +9,10 @@ from typing import Any
 
 import mcp_types as types
 
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import INBOX_TEMPLATE, LEDGER_TEMPLATE
 from aegis.protocol.table import BY_NAME
-from aegis.protocol.wire import to_plain
 from aegis.servers.calls import CallPort
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, identity_of
 from aegis.servers.mcp.resources import mcp_error, refusals

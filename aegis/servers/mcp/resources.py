@@ -21,6 +21,7 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
 
 from aegis.errors import Unavailable
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.resources import (
     INBOX_TEMPLATE,
     LEDGER_TEMPLATE,
@@ -30,7 +31,6 @@ from aegis.protocol.resources import (
     resource_at,
 )
 from aegis.protocol.table import BY_NAME
-from aegis.protocol.wire import to_plain
 from aegis.servers.calls import Caller, CallPort, Failure, Identity, failure_of, internal_failure
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, connection_of, identity_of
 from aegis.servers.mcp.documents import check_may_read, document_of, reading_of

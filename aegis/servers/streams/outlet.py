@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import trio
 
 from actors import Reply
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.streams import (
     MAX_CHUNK_BYTES,
     Gap,
@@ -25,7 +26,6 @@ from aegis.protocol.streams import (
     pack_output,
     with_more,
 )
-from aegis.protocol.wire import to_plain
 from aegis.servers.calls import Caller
 from aegis.servers.requests import stream_frame
 from aegis.servers.streams.pace import Pace
@@ -37,13 +37,13 @@ TURN_S = MAX_CHUNK_BYTES / BYTES_PER_S
 
 
 class FloodLimit:
-    """Whose wait_turn it is to be sent much: first come, first served."""
+    """A rate limit that all floods of output share, first come, first served."""
 
     def __init__(self) -> None:
         self._free_at = 0.0
 
     async def wait_turn(self) -> None:
-        """Wait for a wait_turn."""
+        """Wait until the next large piece may be sent."""
         at = max(self._free_at, trio.current_time())
         self._free_at = at + TURN_S
         await trio.sleep_until(at)

@@ -8,6 +8,7 @@ from typing import Any
 from actors import ActorCrashed, Change, Gap, Node, Ref, System
 from aegis.errors import Unavailable
 from aegis.protocol.daemon import tree_node
+from aegis.protocol.derived.wire import arguments_from
 from aegis.protocol.feeds import FollowInbox, InboxNews
 from aegis.protocol.streams import (
     DeltaItem,
@@ -19,7 +20,6 @@ from aegis.protocol.streams import (
     StreamTree,
     TreeChange,
 )
-from aegis.protocol.wire import arguments_from
 from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
 from aegis.servers.streams.event_hub import EventHub

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 import structlog
 import trio
 
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.streams import RequestId
 from aegis.protocol.table import BY_NAME
-from aegis.protocol.wire import to_plain
 from aegis.servers.calls import (
     Caller,
     CallPort,

@@ -37,8 +37,8 @@ from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput, FetchPrinted
-from aegis.terminals.output.bell import Bell
-from aegis.terminals.output.text_search import MAX_PIECE_CHARS, TextSearch
+from aegis.terminals.output.notifier import Notifier
+from aegis.terminals.output.patterns import MAX_PIECE_CHARS, TextSearch
 from aegis.terminals.record import unfinished_record
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class Waits:
         self._start_soon = start_soon
         self._needs_input: NeedsInput | None = None
         self._waits: dict[_Wait, None] = {}  # an empty set takes 0.2 KiB, and most are empty
-        self._answered = Bell()
+        self._answered = Notifier()
 
     def add(
         self, request: WaitTerminal, reply: Reply[WaitOutcome], last: CommandRecord | None
@@ -210,7 +210,7 @@ class Waits:
                 wait.reply.send(outcome)
         finally:
             self._waits.pop(wait, None)
-            self._answered.ring()
+            self._answered.notify()
 
     async def _outcome(self, wait: _Wait) -> WaitOutcome:
         deadline = trio.current_time() + wait.request.timeout
@@ -284,7 +284,7 @@ class Waits:
         if wait.search is None:
             return False
         if chunk.dropped:
-            wait.search.forget()
+            wait.search.reset()
         found = await wait.search.find(chunk.text)
         if found is None:
             wait.cursor = chunk.next_cursor

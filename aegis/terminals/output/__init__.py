@@ -1,9 +1,13 @@
-"""Readers and watchers of what a shell prints.
+"""The output of a shell, and its readers.
 
-Owns: long polls by cursor (``readers``, ``reading``), streams (``watchers``), the list of all
-observers (``audience``), searching with clients' patterns (``patterns``, ``searching``,
-``text_search``), and the wake-up of waiting tasks (``bell``).
+Owns: the way of the output to the raw log, to its observers and into a command's record
+(``shell_output``, ``observers``), reads and long polls by cursor (``reading``, ``readers``), byte
+streams (``watchers``), the progress of a command (``command_progress``), searches with clients'
+patterns (``patterns``), and the wake-up of waiting tasks (``notifier``).
 
-Rules: a slow reader loses intermediate output and is told how much, never the end of a command. A
-pattern is searched in linear time (RE2) and in slices.
+Rules: a slow reader loses intermediate output and gets the number of lost bytes, but never loses
+the end of a command. Patterns are searched in linear time (RE2) and in slices.
+
+Public: ``OutputObservers``, ``VisibleOutput``, ``CommandOutput``, ``open_raw_log``, ``TextSearch``,
+``Notifier``.
 """

@@ -1,7 +1,7 @@
-"""Who reads a terminal's output as it comes: the shell's side of long polls.
+"""Long polls for a terminal's output: the shell's side.
 
-Each reader is a task that sleeps until there is something new. Nobody waits: an output costs one
-test. Somebody waits: one event, then nothing until the readers have looked.
+Each reader is a task that sleeps until there is new output. Without readers an output costs one
+test; with readers one event, until they have run.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ from aegis.terminals.messages import (
     FetchPrinted,
     PrintedSoFar,
 )
-from aegis.terminals.output.bell import Bell
-from aegis.terminals.output.heard import Heard
-from aegis.terminals.output.printed import Printed
+from aegis.terminals.output.command_progress import CommandProgress
+from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.reading import check_cursor, read_output
+from aegis.terminals.output.shell_output import CommandOutput
 
 T = TypeVar("T")
 
 MAX_READERS = 256
-"""Calls that may wait for output of one terminal at a time."""
+"""Limit of calls that wait for output of one terminal."""
 
 COALESCE_S = 0.02
-"""After the first byte somebody waited for, the next ones are gathered for so long."""
+"""Time, in seconds, for which output is collected after the first byte that a reader waited for."""
 
 
-class Followed(Protocol):
-    """What readers ask about the shell that runs."""
+class TrackedShell(Protocol):
+    """The running shell, as readers see it."""
 
     @property
     def is_running(self) -> bool:
-        """Whether a command runs."""
+        """Whether a command is running."""
 
     @property
-    def printed(self) -> Printed:
-        """Its output, and where that ended."""
+    def printed(self) -> CommandOutput:
+        """The output of the current command, and the cursor of its end."""
 
     @property
     def submitted(self) -> int | None:
-        """The call whose text is with the shell and did not begin yet."""
+        """The call whose text was sent to the shell and did not begin yet."""
 
     def newest_line(self) -> str:
-        """What it printed last."""
+        """Return the newest line of output."""
 
 
 @attrs.define(eq=False)
 class _Reader:
-    """One call. ``end`` is where its output ends, known or ``heard`` in the news of its command."""
+    """One call. Its output ends at ``end``, known by the request or by ``progress``."""
 
     reply: Reply[OutputChunk] | Reply[Progress]
     end: int | None = None
-    heard: Heard | None = None
+    progress: CommandProgress | None = None
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
 class OutputReaders:
     """The readers of one terminal. An ``OutputObserver``.
 
-    ``flush`` puts what was printed into the raw log's file: what a reader has seen survives a
-    kill. ``tracker`` gives what follows the shell that runs now, None while there is none, and
-    ``heard`` how far a command has come, given what is ``submitted``; it raises ``Unavailable`` if
-    that is not known.
+    ``flush`` writes the raw log's buffer to its file: output that a reader has seen survives a
+    kill. ``tracker`` returns the tracker of the running shell, None without one. ``progress_of``
+    returns the progress of a command, given the submitted call; it raises ``Unavailable`` if that
+    is not known.
     """
 
     def __init__(
@@ -83,48 +83,48 @@ class OutputReaders:
         raw_log: RawLog,
         *,
         flush: Callable[[], None],
-        tracker: Callable[[], Followed | None],
-        heard: Callable[[CommandKey, int | None], Heard],
+        tracker: Callable[[], TrackedShell | None],
+        progress_of: Callable[[CommandKey, int | None], CommandProgress],
         start_soon: Callable[..., object],
     ) -> None:
         self._name = name
-        self._heard = heard
+        self._progress_of = progress_of
         self._raw_log = raw_log
         self._flush = flush
         self._tracker = tracker
         self._start_soon = start_soon
         self._readers: dict[_Reader, None] = {}  # an empty set takes 0.2 KiB
-        self._came = Bell()
-        self._ended = Bell()
+        self._came = Notifier()
+        self._ended = Notifier()
         self._is_over = False
 
     def output(self, data: bytes, cursor: int) -> None:
-        """Something was printed."""
-        self._came.ring()
+        """Wake the readers."""
+        self._came.notify()
 
-    def told(self, news: object) -> None:
-        """The front was told this: a command may have ended, and with it what somebody reads."""
+    def handle_news(self, news: object) -> None:
+        """Take a message that was sent to the front: a command may have ended."""
         for reader in self._readers:
-            if reader.heard is not None and reader.end is None:
-                reader.heard = reader.heard.hear(news)
-                reader.end = reader.heard.ended_at
+            if reader.progress is not None and reader.end is None:
+                reader.progress = reader.progress.updated(news)
+                reader.end = reader.progress.ended_at
                 if reader.end is not None:
-                    self._came.ring()
-                    self._ended.ring()
+                    self._came.notify()
+                    self._ended.notify()
 
     def end(self) -> None:
-        """Nothing more will be printed: everybody is answered, and nobody waits again."""
+        """Answer all readers now: no more output will come."""
         self._stop()
-        self._came.ring()
+        self._came.notify()
 
     def close(self) -> None:
-        """The raw log will be closed: nobody reads it any more."""
+        """Cancel all readers before the raw log is closed."""
         self._stop()
         for reader in self._readers:
             reader.scope.cancel()
 
     def take(self, request: FetchOutput | FetchLine | FetchPrinted, reply: Reply[Any]) -> None:
-        """Answer what somebody asks about the output. Raises ``InvalidRequest``, ``Busy``."""
+        """Answer a request about the output. Raises ``InvalidRequest`` and ``Busy``."""
         match request:
             case FetchOutput():
                 self.fetch(request, reply)
@@ -133,7 +133,7 @@ class OutputReaders:
             case FetchPrinted():
                 self._flush()
                 tracker = self._tracker()
-                output = NO_OUTPUT if tracker is None else tracker.printed.so_far()
+                output = NO_OUTPUT if tracker is None else tracker.printed.snapshot()
                 reply.send(PrintedSoFar(output=output, raw_end=self._raw_log.position))
 
     def fetch(self, request: FetchOutput, reply: Reply[OutputChunk]) -> None:
@@ -142,13 +142,15 @@ class OutputReaders:
             request = attrs.evolve(request, cursor=self._raw_log.position)
         else:
             check_cursor(self._raw_log, self._name, request.cursor)
-        end, heard = request.end, None
+        end, progress = request.end, None
         if request.command is not None:
             tracker = self._tracker()
-            heard = self._heard(request.command, None if tracker is None else tracker.submitted)
-            end = heard.ended_at
+            progress = self._progress_of(
+                request.command, None if tracker is None else tracker.submitted
+            )
+            end = progress.ended_at
         reader = self._added(reply)
-        reader.end, reader.heard = end, heard
+        reader.end, reader.progress = end, progress
         self._start_soon(self._answer_output, reader, request, reply)
 
     def follow(self, request: FetchLine, reply: Reply[Progress]) -> None:
@@ -157,7 +159,7 @@ class OutputReaders:
 
     def _stop(self) -> None:
         self._is_over = True
-        self._ended.ring()
+        self._ended.notify()
 
     def _added(self, reply: Reply[OutputChunk] | Reply[Progress]) -> _Reader:
         if len(self._readers) >= MAX_READERS:
@@ -213,22 +215,25 @@ class OutputReaders:
         return chunk
 
     def _end_for(self, reader: _Reader) -> int | None:
-        """Where its output ends, or seems to: behind that is prompt and echo, unless it goes on."""
+        """Return the end of the output, as far as it is known.
+
+        While the command is open that is a guess: prompt and echo follow, unless it continues.
+        """
         tracker = self._tracker()
-        if reader.end is None and reader.heard is not None and reader.heard.runs and tracker:
+        if reader.end is None and reader.progress is not None and reader.progress.runs and tracker:
             return tracker.printed.ended_at
         return reader.end
 
     def _is_running(self, reader: _Reader) -> bool:
-        if reader.end is not None or reader.heard is not None:
+        if reader.end is not None or reader.progress is not None:
             return reader.end is None
         tracker = self._tracker()
         return tracker is not None and tracker.is_running
 
     async def _more_by(self, deadline: float, reader: _Reader | None = None) -> bool:
-        """Wait until something was printed; False if that is not to be waited for any more.
+        """Wait for more output; return False if the caller must stop waiting.
 
-        Also until what ``reader`` reads has ended: it looks once more then, and waits no longer.
+        The end of the output of ``reader`` counts as more: it is read once again then.
         """
         has_ended = reader is not None and reader.end is not None
         if self._is_over or has_ended or trio.current_time() >= deadline:
@@ -244,5 +249,5 @@ class OutputReaders:
 
 
 def _answer(reply: Reply[T], value: T) -> None:
-    if not reply.is_settled:  # who went away is not late
+    if not reply.is_settled:  # the caller may have gone
         reply.send(value)

@@ -1,7 +1,7 @@
-"""Reading a stretch of a terminal's output by cursor, from its raw log, in pieces.
+"""Reading a terminal's output by cursor, from its raw log, in pieces.
 
-Between pieces others run: the raw log may be written to and rotated meanwhile, and an offset still
-means the same byte. What is no longer kept is passed over and counted.
+Other tasks run between pieces: the raw log may be written and rotated meanwhile, and an offset
+still means the same byte. Output that is no longer kept is skipped and counted.
 """
 
 from __future__ import annotations
@@ -13,34 +13,38 @@ from typing import Protocol
 import trio
 
 from aegis.errors import InvalidRequest
+from aegis.journal.disk import Disk
+from aegis.journal.raw_log import LIMIT_BYTES, RawLog
 from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.output import OutputChunk
+from aegis.terminals.history import History
 from aegis.terminals.messages import FetchOutput
 from aegis.terminals.parse.plain import LOOKAHEAD_BYTES, Taken, take_plain, take_raw
+from aegis.terminals.settings import TerminalFiles
 
 PIECE_BYTES = 16 * 1024
-"""Bytes that are cleaned at once: a millisecond, and a few where every byte is an escape."""
+"""Bytes cleaned at once: one millisecond, a few where every byte is an escape."""
 
 SHORT_LOOKAHEAD_BYTES = 512
 """Enough to decide about everything but strings."""
 
 FULL_BYTES = MAX_REPLY_BYTES - 6 * PIECE_BYTES
-"""A reply of so many bytes, as JSON, gets no further piece: it stays within the limit."""
+"""Size, as JSON, from which a reply gets no further piece, so that it fits the limit."""
 
 
-class KeptOutput(Protocol):
-    """A raw log, as far as it is needed here."""
+class OutputLog(Protocol):
+    """The reading side of a raw log."""
 
     @property
     def position(self) -> int:
-        """The offset of the byte to come."""
+        """The offset of the next byte."""
 
     def stretch(self, start: int, max_bytes: int) -> tuple[int, bytes]:
-        """The first kept bytes at ``start`` or behind it, and where they begin."""
+        """Return the first kept bytes from ``start`` on, and the offset of the first."""
 
 
-def check_cursor(log: KeptOutput, name: str, cursor: int) -> None:
-    """Raise ``InvalidRequest`` if nothing was printed at ``cursor``, nor will be next."""
+def check_cursor(log: OutputLog, name: str, cursor: int) -> None:
+    """Raise ``InvalidRequest`` if ``cursor`` lies beyond the end of the output."""
     if cursor > log.position:
         raise InvalidRequest(
             f"cursor {cursor} lies beyond the output of terminal {name!r}, which ends at "
@@ -49,9 +53,9 @@ def check_cursor(log: KeptOutput, name: str, cursor: int) -> None:
 
 
 def check_cursor_of(command: str, cursor: int, start: int, end: int | None) -> None:
-    """Raise ``InvalidRequest`` if ``cursor`` lies outside the output of ``command`` (a sentence's).
+    """Raise ``InvalidRequest`` if ``cursor`` lies outside ``start`` to ``end``; None: no end yet.
 
-    Its output goes from ``start`` to ``end``; None: it goes on.
+    ``command`` is the command's description in the error sentence.
     """
     if cursor < start or (end is not None and cursor > end):
         where = f"begins at {start}" if end is None else f"goes from {start} to {end}"
@@ -62,21 +66,21 @@ def check_cursor_of(command: str, cursor: int, start: int, end: int | None) -> N
 
 
 def no_end() -> int | None:
-    """The end of a stretch that goes on for as long as there is output."""
+    """Return None: the output to read has no end."""
     return None
 
 
 async def read_output(
-    log: KeptOutput,
+    log: OutputLog,
     request: FetchOutput,
     is_running: Callable[[], bool],
     end: Callable[[], int | None] = no_end,
 ) -> OutputChunk:
-    """What ``request`` asks for, as far as it is there; it waits for nothing.
+    """Return the existing output for ``request``, without waiting. Raises ``StorageError``.
 
-    No byte is read from the cursor on that ``end`` gives, which is asked before each piece; what is
-    cut off there goes on nowhere. ``next_cursor`` is where it began while there is nothing yet
-    whose text is certain. Raises ``StorageError``.
+    ``end`` returns the cursor where the output ends; it is called before each piece. A sequence cut
+    off there is complete. ``next_cursor`` equals ``cursor`` while the text of the next bytes is
+    not certain.
     """
     wanted = log.position if request.cursor is None else request.cursor
     reading = _Reading(log, request, wanted, end)
@@ -92,10 +96,10 @@ async def read_output(
 
 
 class _Reading:
-    """What one call gets: the text of the bytes from ``start`` to ``end``."""
+    """The text of the bytes from ``start`` to ``end``, for one call."""
 
     def __init__(
-        self, log: KeptOutput, request: FetchOutput, wanted: int, bound: Callable[[], int | None]
+        self, log: OutputLog, request: FetchOutput, wanted: int, bound: Callable[[], int | None]
     ) -> None:
         self._log = log
         self._request = request
@@ -110,12 +114,12 @@ class _Reading:
         return "".join(self._texts)
 
     def read_piece(self) -> bool:
-        """Add what comes next; whether there may be more for this call."""
+        """Add the next piece; return whether more may follow in this call."""
         size = min(PIECE_BYTES, self._request.max_bytes - (self.end - self.start))
         begin, taken = self._take(size)
         if begin > self.end:
             if self.end > self.start:
-                return False  # bytes are missing here: the next call tells of them
+                return False  # bytes are missing here: the next call reports them
             self.start = begin
         self.end = begin + taken.size
         self._texts.append(taken.text)
@@ -146,8 +150,19 @@ class _Reading:
             begin = min(begin, max(bound, self.end))
             data = data[: max(0, bound - begin)]
         end = begin + len(data)
-        # Fewer bytes than there should be: what follows the last of them is not kept.
+        # Fewer bytes than asked for: the bytes behind them are not kept.
         whole = end == bound or (len(data) < size + lookahead and end < self._log.position)
         if self._request.plain:
             return begin, take_plain(data, size, whole=whole, max_chars=self._chars_left)
         return begin, take_raw(data, size, whole=whole)
+
+
+def open_raw_log(disk: Disk, files: TerminalFiles, limit_bytes: int = LIMIT_BYTES) -> RawLog:
+    """Open the raw log of a terminal. Raises ``StorageError``.
+
+    ``limit_bytes`` is the size limit of each of its two files; a reader may leave it out.
+    """
+    # A cursor that was published never means other bytes: the log continues behind the last one in
+    # the ledger, even where its own file lost bytes.
+    published = History(files.ledger, disk=disk).last_cursor()
+    return RawLog.open(files.directory, disk=disk, limit_bytes=limit_bytes, at_least=published)

@@ -1,7 +1,7 @@
-"""``Watchers``: who is sent a terminal's output as it comes, as bytes: the shell's side of streams.
+"""``Watchers``: the streams of a terminal's output as bytes: the shell's side.
 
-Each asks for the next bytes when it can take them, and waits here only if there are none. So one
-that takes nothing costs nothing, and a flood costs each of them one reading for each message.
+Each watcher requests the next bytes when it can take them, and waits only if there are none. So an
+idle watcher costs nothing, and a flood costs each watcher one read per message.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from aegis.protocol.streams import MAX_CHUNK_BYTES
 from aegis.terminals.output.reading import check_cursor
 
 MAX_WATCHERS = 1024
-"""Streams that may wait for output of one terminal."""
+"""Limit of streams that wait for output of one terminal."""
 
 _Read = dict[tuple[int, int, bool], tuple[int, bytes]]
 
 
 @attrs.frozen
 class _Watcher:
-    """One that waits: it has everything before ``cursor``."""
+    """A waiting stream, which has all output before ``cursor``."""
 
     request: FollowOutput
     cursor: int
@@ -34,10 +34,10 @@ class _Watcher:
 
 
 class Watchers:
-    """Those of the terminal ``name`` whose shell's actor is ``source`` (a path).
+    """The watchers of the terminal ``name``, whose shell's actor has the path ``source``.
 
-    An ``OutputObserver``. ``view`` and ``is_alternate`` say how the terminal stands. ``flush`` puts
-    what was printed into the raw log's file: what somebody was sent survives a kill.
+    An ``OutputObserver``. ``view`` and ``is_alternate`` return the terminal's state. ``flush``
+    writes the raw log's buffer to its file: output that was sent survives a kill.
     """
 
     def __init__(
@@ -63,23 +63,23 @@ class Watchers:
         self._is_over = False
 
     def output(self, data: bytes, cursor: int) -> None:
-        """Something was printed."""
+        """Wake the watchers."""
         if self._waiting:
             self.changed()
 
     def changed(self) -> None:
-        """How the terminal stands may be different: look who is to be told, once others ran."""
+        """Answer the watchers whose state changed, after other tasks ran."""
         if self._waiting and not self._is_answering:
             self._is_answering = True
             self._start_soon(self._answer_waiting)
 
     def end(self) -> None:
-        """Nothing more will be printed: everybody is told once it has read everything."""
+        """Note that no more output will come: each watcher learns it after the last byte."""
         self._is_over = True
         self.changed()
 
     def take(self, request: FollowOutput, reply: Reply[OutputNews]) -> None:
-        """Answer, now or once there is something to tell. Raises ``AegisError``."""
+        """Answer now, or once there is output or a change. Raises ``AegisError``."""
         cursor = self._raw_log.position if request.cursor is None else request.cursor
         check_cursor(self._raw_log, self._name, cursor)
         watcher = _Watcher(request, cursor, reply)
@@ -123,7 +123,7 @@ class Watchers:
         )
 
     def _news(self, watcher: _Watcher, read: _Read) -> OutputNews:
-        """What this one is told. Those who ask for the same share what was ``read``."""
+        """Return the answer for ``watcher``. Equal requests share one ``read``."""
         asked = (watcher.cursor, watcher.request.max_bytes, watcher.request.newest)
         if asked not in read:
             read[asked] = self._read(watcher)
@@ -141,7 +141,7 @@ class Watchers:
         )
 
     def _read(self, watcher: _Watcher) -> tuple[int, bytes]:
-        """The bytes for this one, and where they begin. Raises ``StorageError``."""
+        """Return the bytes for ``watcher`` and the cursor of the first. Raises ``StorageError``."""
         size = min(watcher.request.max_bytes, MAX_CHUNK_BYTES)
         begin, data = self._raw_log.stretch(watcher.cursor, size)
         if begin > watcher.cursor and watcher.request.newest:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
 from aegis.errors import Busy, InvalidRequest
 from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
-from aegis.terminals.output.bell import Bell
+from aegis.protocol.terminals import State
+from aegis.terminals import messages as msg
+from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
@@ -60,7 +62,7 @@ class RunningShell:
         self._start_writing: Callable[[], object] | None = None
         self._is_writing = False
         self._is_at_end = False
-        self._at_end = Bell()
+        self._at_end = Notifier()
 
     @property
     def is_in_front(self) -> bool:
@@ -101,7 +103,7 @@ class RunningShell:
 
         Otherwise they count as sent.
         """
-        waiting = self.outgoing_size + self.tracker.incoming.held_bytes
+        waiting = self.outgoing_size + self.tracker.input.queued_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
         tty = self.process.line_discipline()
@@ -170,7 +172,7 @@ class RunningShell:
                 for _ in range(0 if is_dry else TURNS_FOR_OTHERS):
                     await trio.lowlevel.checkpoint()
         self._is_at_end = True
-        self._at_end.ring()
+        self._at_end.notify()
 
     def _take_in(self, data: bytes) -> bool:
         """``data`` and what lies ready behind it, for one turn; whether that was all there is."""
@@ -199,3 +201,45 @@ class RunningShell:
                 await self.process.write(data)
                 self.outgoing_size -= len(data)
             self._is_writing = False
+
+
+def introduction(
+    running: RunningShell | None,
+    *,
+    life: int,
+    first_cursor: int,
+    cursor: int,
+    shells: Sequence[str],
+    failure: str,
+    ending: msg.WhyEnded | None,
+    news: tuple[msg.CommandNotification, ...],
+) -> msg.Introduction:
+    """What the front must know of this ``life``; ``running`` is the shell that runs, if any."""
+    tracker = None if running is None else running.tracker
+    return msg.Introduction(
+        life=life,
+        first_cursor=first_cursor,
+        cursor=cursor,
+        shells=tuple(shells),
+        shell=shells[-1],
+        pid=None if running is None else running.process.pid,
+        integration="osc133" if tracker is None else tracker.adapter.integration,
+        was_prompted=tracker is not None and tracker.was_prompted,
+        at_prompt=tracker is not None and tracker.at_prompt,
+        cwd=None if tracker is None else tracker.cwd,
+        typing=None if tracker is None else tracker.typing,
+        submitted=None if tracker is None else tracker.submitted,
+        needs_input=None if running is None else running.watch.needs_input,
+        failure=failure,
+        ending=ending,
+        news=news,
+    )
+
+
+def state_of(running: RunningShell | None, failure: str, ending: msg.WhyEnded | None) -> State:
+    """The state of the terminal as its shell knows it."""
+    if running is None:
+        return "closed" if ending is not None else "failed" if failure else "starting"
+    if not running.tracker.was_prompted:
+        return "starting"
+    return "running" if running.tracker.is_running else "idle"

@@ -28,19 +28,18 @@ from aegis.terminals import messages as msg
 from aegis.terminals.front_port import Front
 from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.meta import saved_settings
-from aegis.terminals.output.audience import Audience
-from aegis.terminals.output.raw_bytes import open_raw_log
+from aegis.terminals.output.observers import OutputObservers
+from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell import shell_timers as timers
-from aegis.terminals.shell.cleaning import Cleaner
-from aegis.terminals.shell.introducing import introduction, state_of
-from aegis.terminals.shell.news import MAX_KEPT, NewsLog
+from aegis.terminals.shell import messages as timers
+from aegis.terminals.shell.cleanup import Cleaner
+from aegis.terminals.shell.messages import ShellMessage
+from aegis.terminals.shell.notifications import MAX_KEPT, NotificationLog
 from aegis.terminals.shell.rearming import Rearming
 from aegis.terminals.shell.responder import MAX_UNREAD_ANSWERS_BYTES, Responder
-from aegis.terminals.shell.running import RunningShell
-from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.running import RunningShell, introduction, state_of
 from aegis.terminals.shell.signalling import signal_front
 from aegis.terminals.shell.starting import Starter
 from aegis.terminals.shell.tracker import Tracker
@@ -96,9 +95,9 @@ class Shell(Actor[ShellMessage]):
         self._cleaning: RunningShell | None = None
         self._raw_log: RawLog | None = None
         self._screen: LiveScreen | None = None
-        self._audience: Audience | None = None
+        self._observers: OutputObservers | None = None
         self._cwd = settings.cwd
-        self._news = NewsLog()
+        self._news = NotificationLog()
         self._shells: list[str] = []
         self._first_cursor = self._promptless = 0
         self._is_over = self._flush_is_due = False
@@ -116,7 +115,7 @@ class Shell(Actor[ShellMessage]):
         self._raw_log = open_raw_log(disk, self._files, self._raw_log_bytes)
         self._first_cursor = self._raw_log.position
         self._screen = LiveScreen(self._raw_log, self._rows, self._cols, self.context.start_soon)
-        self._audience = self._new_audience(self._raw_log, self._screen)
+        self._observers = self._new_observers(self._raw_log, self._screen)
         self._running = await self._start()
         self._running.tracker.greeting.send()
         self._introduce()
@@ -125,8 +124,8 @@ class Shell(Actor[ShellMessage]):
     async def teardown(self) -> None:
         """Whatever happens, no process stays."""
         await self._leave_nothing()
-        if self._audience is not None:
-            self._audience.close()
+        if self._observers is not None:
+            self._observers.close()
         if self._raw_log is not None:
             self._flush()
             with contextlib.suppress(StorageError):  # the log has just told of it
@@ -160,8 +159,8 @@ class Shell(Actor[ShellMessage]):
             ):
                 self._timer_rang(message)
             case _:
-                assert self._audience is not None
-                self._audience.take(message, self.defer(message))
+                assert self._observers is not None
+                self._observers.take(message, self.defer(message))
 
     def _timer_rang(self, message: timers.ShellTimer) -> None:
         assert self._raw_log is not None
@@ -183,8 +182,8 @@ class Shell(Actor[ShellMessage]):
 
     # What is read as it comes.
 
-    def _new_audience(self, raw_log: RawLog, screen: LiveScreen) -> Audience:
-        return Audience(
+    def _new_observers(self, raw_log: RawLog, screen: LiveScreen) -> OutputObservers:
+        return OutputObservers(
             self._settings.name,
             self.context.path,
             raw_log,
@@ -192,7 +191,7 @@ class Shell(Actor[ShellMessage]):
             flush=self._flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
             view=self._view,
-            heard=self._news.heard_of,
+            progress_of=self._news.progress_of,
             start_soon=self.context.start_soon,
         )
 
@@ -201,7 +200,7 @@ class Shell(Actor[ShellMessage]):
         self._flush()
         self._flush_soon()
 
-    # What the tracker needs (``ShellSide``).
+    # What the tracker needs (``ShellPort``).
 
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
@@ -253,8 +252,8 @@ class Shell(Actor[ShellMessage]):
     def _tell(self, news: Any) -> None:
         self._news.keep(news)
         self._front.tell(news)
-        if self._audience is not None:
-            self._audience.told(news)
+        if self._observers is not None:
+            self._observers.handle_news(news)
 
     def _view(self) -> View:
         """What watchers are told beside the output."""
@@ -262,8 +261,8 @@ class Shell(Actor[ShellMessage]):
         return View(cols=self._cols, rows=self._rows, state=state)
 
     def _view_changed(self) -> None:
-        if self._audience is not None:
-            self._audience.view_changed()
+        if self._observers is not None:
+            self._observers.view_changed()
 
     def _type_keys(self, request: msg.TypeKeys) -> None:
         running = self._running
@@ -305,7 +304,7 @@ class Shell(Actor[ShellMessage]):
         self._is_over = True
         left, self._running, self._cleaning = self._running or self._cleaning, None, None
         if left is not None:
-            await self._cleaner.end_in_haste(left)
+            await self._cleaner.end_quickly(left)
 
     async def _keep_running(self) -> None:
         try:
@@ -345,9 +344,9 @@ class Shell(Actor[ShellMessage]):
         assert self._raw_log is not None
         assert self._screen is not None
         self._screen.begin_anew()
-        assert self._audience is not None
+        assert self._observers is not None
         # The screen comes first: the responder asks it where the cursor was.
-        observers = (*self._audience.observers, self._responder())
+        observers = (*self._observers.observers, self._responder())
         tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, process, tracker, directory)
@@ -383,7 +382,7 @@ class Shell(Actor[ShellMessage]):
         """
         self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
         if self._promptless >= len(FRESH_SHELL_DELAYS_S):
-            last = ended.tracker.printed.so_far().text.strip()[-500:]
+            last = ended.tracker.printed.snapshot().text.strip()[-500:]
             self._fail(
                 f"{self._promptless} shells in a row ended before a prompt: {last!r}; {SPAWN_ANEW}"
             )
@@ -426,14 +425,14 @@ class Shell(Actor[ShellMessage]):
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
-        assert self._audience is not None
+        assert self._observers is not None
         if self._ending is not None:
-            self._audience.end()
+            self._observers.end()
         self._tell(
             msg.ShellEnded(
                 shell=self._shells[-1],
                 exit=status,
-                output=msg.NO_OUTPUT if ended is None else ended.tracker.printed.so_far(),
+                output=msg.NO_OUTPUT if ended is None else ended.tracker.printed.snapshot(),
                 finished_at=utc_now(),
                 moment_s=trio.current_time(),
                 raw_end=self._raw_log.position,

@@ -22,19 +22,15 @@ from aegis.terminals import faults
 from aegis.terminals import messages as msg
 from aegis.terminals.hooks.adapter import PROBE_S, Rearmed, ShellAdapter
 from aegis.terminals.hooks.greeting import Greeting
-from aegis.terminals.output.observer import OutputObserver
-from aegis.terminals.output.printed import Printed
-from aegis.terminals.output.visible import Visible
+from aegis.terminals.output.shell_output import CommandOutput, OutputObserver, VisibleOutput
 from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.parse.apart import ErrorText
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.streams import APART_S, Streams
-from aegis.terminals.shell.command_news import command_ended, command_started, nothing_ran
-from aegis.terminals.shell.incoming import Incoming
-from aegis.terminals.shell.keyed_line import KeyedLines
-from aegis.terminals.shell.line_drop import LineDrop
-from aegis.terminals.shell.line_question import LineQuestion
-from aegis.terminals.shell.shell_side import ShellSide
+from aegis.terminals.shell.input_queue import InputQueue
+from aegis.terminals.shell.notifications import command_ended, command_started, nothing_ran
+from aegis.terminals.shell.port import ShellPort
+from aegis.terminals.shell.typed_line import EmptyLineQuery, KeyedLines, LineDrop
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -51,28 +47,28 @@ class Tracker:
         name: str,
         adapter: ShellAdapter,
         raw_log: RawLog,
-        shell: ShellSide,
+        shell: ShellPort,
         tell: Callable[[Any], None],
         observers: Sequence[OutputObserver] = (),
     ) -> None:
         self._name = name
         self.adapter = adapter
         self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
-        self._visible = Visible(raw_log, observers)
+        self._visible = VisibleOutput(raw_log, observers)
         self._shell = shell
         self._tell = tell
         self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
-        self.printed = Printed()
+        self.printed = CommandOutput()
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self.incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self.input = InputQueue(shell, self._typed, lambda: self.phase, self._is_being_read)
         self._incomplete = self._has_echo = False
         self._drop = LineDrop(shell)
         self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
-        self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
+        self._question = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
         self.typing: api.Typing | None = None
         self.reports = Reports()
         self.was_prompted = False
@@ -99,16 +95,16 @@ class Tracker:
                     case ErrorText(data=text):
                         self._print_error(text)
                     case PasteMode(on=on, data=sequence):
-                        self._visible.show(sequence)
+                        self._visible.write(sequence)
                         self.is_pasting = on
                         self._happened(self._boundaries.paste_mode(on))
                     case Mark():
                         self._follow_mark(event)
         finally:
-            self._visible.pass_on()  # a reader has what was printed before a crash
+            self._visible.publish()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
-        self.incoming.release()
+        self.input.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(APART_S)
         self._tell_typing()
@@ -150,7 +146,7 @@ class Tracker:
         that the prompt is on.
         """
         self.close()
-        self._rearmed = without_last_lines(self.printed.so_far())
+        self._rearmed = without_last_lines(self.printed.snapshot())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
         self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
@@ -164,7 +160,7 @@ class Tracker:
     def _answers_anew(self) -> None:
         """The first mark of a hook that was read again: a new life of the boundaries."""
         lost = self._boundaries.replaced()
-        self.printed.drop()
+        self.printed.discard()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
@@ -186,7 +182,7 @@ class Tracker:
 
     def keys(self, writer: str, data: bytes) -> None:
         """Somebody sends keys."""
-        self.incoming.keys(writer, data)
+        self.input.keys(writer, data)
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
@@ -196,12 +192,12 @@ class Tracker:
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
-        self.incoming.signal(writer, send, is_interrupt=is_interrupt)
+        self.input.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
 
     def look_again(self) -> None:
         """Time has passed: keys that were held back go out, and a probe is sent once more."""
-        self.incoming.release()
+        self.input.release()
         self._take(self._streams.feed(self._question.overdue()))
         self._question.look()
         self._tell_typing()
@@ -249,7 +245,9 @@ class Tracker:
             return
         self._visible.flush()
         self._tell(
-            msg.OutputSoFar(call=call, output=self.printed.so_far(), raw_end=self._visible.position)
+            msg.OutputSoFar(
+                call=call, output=self.printed.snapshot(), raw_end=self._visible.position
+            )
         )
 
     @property
@@ -268,17 +266,17 @@ class Tracker:
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
-        self._visible.show(text)
+        self._visible.write(text)
         self.printed.feed(text)
         self._question.printed(text)
 
     def _print_error(self, text: bytes) -> None:
-        self._visible.show(text)
+        self._visible.write(text)
         self.printed.feed_errors(text)
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
-        self._visible.pass_on()  # answers to what was asked before go before the submission
+        self._visible.publish()  # answers to what was asked before go before the submission
         try:
             data = self.adapter.encode(submission.cmd)
         except OSError as error:
@@ -287,7 +285,7 @@ class Tracker:
             return
         self._boundaries.submitted()
         self._streams.submitted()
-        self.incoming.submitting(len(data))
+        self.input.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:
@@ -301,7 +299,7 @@ class Tracker:
             self._answers_anew()
         if mark.kind == "D":
             self._keyed.ended()
-        before = self._visible.show(mark.visible)
+        before = self._visible.write(mark.visible)
         if mark.kind == "B":
             self._question.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
@@ -328,9 +326,9 @@ class Tracker:
 
     def _output_turns(self, happening: bd.Happening, cursor: int) -> None:
         if isinstance(happening, bd.OutputEnded):
-            self.printed.set_aside(cursor)
+            self.printed.suspend(cursor)
         else:
-            self.printed.go_on()
+            self.printed.resume()
 
     def _at(self, mark_begins: int | None) -> int:
         return self._visible.position if mark_begins is None else mark_begins
@@ -380,7 +378,7 @@ class Tracker:
     def _line_goes_on(self, secondary: bd.Secondary) -> None:
         if self._has_echo:
             return
-        self.printed.set_aside(self._visible.position)  # a line before may be an open command
+        self.printed.suspend(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
             self._drop.begin(self.adapter.drops)
@@ -395,11 +393,11 @@ class Tracker:
             self._shell.hook_answered()
         self.was_prompted = True
         self._question.prompted()
-        self.printed.drop()
+        self.printed.discard()
         if not self.adapter.tells_starts:
             self.printed.begin()
         self.cwd = self._shell.working_directory()
-        self._visible.pass_on()
+        self._visible.publish()
         self.reports.forget()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():

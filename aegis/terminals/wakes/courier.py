@@ -23,8 +23,8 @@ import trio
 from actors import AskError, Ref, Reply
 from aegis.errors import AegisError
 from aegis.protocol.inboxes import Deliver, Receipt, SyncInbox
-from aegis.terminals.output.bell import Bell
-from aegis.terminals.output.searching import search
+from aegis.terminals.output.notifier import Notifier
+from aegis.terminals.output.patterns import search
 from aegis.terminals.wakes.notification import Wake
 from aegis.terminals.wakes.subscriptions import Filter
 from aegis.terminals.wakes.wake_feed import Page, WakeFeed
@@ -85,7 +85,7 @@ class Courier:
         self._on_change = on_change
         self._start_soon = start_soon
         self._scope = trio.CancelScope()
-        self._news = Bell()
+        self._news = Notifier()
         self._is_idle = False
         self._failures = 0
         self._page = deque[tuple[Wake, bool]]()  # and whether it is to be told
@@ -152,7 +152,7 @@ class Courier:
     def finished(self, wake: Wake | None) -> None:
         """A record is in the ledger; None: it is to be read from there."""
         if wake is None or not self._is_deferred_at_once(wake):
-            self._news.ring()
+            self._news.notify()
 
     def sync_soon(self) -> None:
         """Let the inbox sync what is deferred."""
@@ -237,7 +237,7 @@ class Courier:
         """What is deferred may be lost: the task sends it again."""
         self._failure = why
         self._deferred = None
-        self._news.ring()
+        self._news.notify()
 
     # With a sync.
 

@@ -21,10 +21,10 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
-from aegis.terminals.aside import open_note
 from aegis.terminals.history import History
-from aegis.terminals.output.bell import Bell
+from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import Pattern
+from aegis.terminals.quarantine import open_note
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes.courier import Courier, Inbox
 from aegis.terminals.wakes.notification import Wake, wake_delivery
@@ -84,7 +84,7 @@ class Wakes:
         self._coming: list[Change] = []
         self._couriers: dict[str, Courier] = {}
         self._lock: trio.Lock | None = None
-        self._changed = Bell()
+        self._changed = Notifier()
         self._is_unsaved = False
         self._cannot_save = False
         self._is_saving = False
@@ -335,7 +335,7 @@ class Wakes:
 
     def _changed_soon(self) -> None:
         self._is_unsaved = True
-        self._changed.ring()
+        self._changed.notify()
 
     def _save_soon(self) -> None:
         """Without a subscriber there is nothing to save: most terminals need no task for it."""

@@ -72,8 +72,8 @@ async def host(link: Link, argument: bytes) -> None:
     tree = SupervisorSpec(
         name=name,
         children=(
-            ChildSpec(name="x", actor=Worked),
-            ChildSpec(name="i", actor=Inside, arguments={"leave": leave, "fail": fail}),
+            ChildSpec.of("x", Worked),
+            ChildSpec.of("i", Inside, leave=leave, fail=fail),
         ),
     )
     async with (
@@ -102,22 +102,19 @@ async def open_hosting(
     """A system with workers at ``root/workers/<name>``, an actor ``root/a``, and others."""
     async with open_runtime() as runtime:
         workers = tuple(
-            ChildSpec(
-                name=name,
-                actor=WorkerNode,
-                arguments={
-                    "runtime": runtime,
-                    "spec": WorkerSpec(
-                        name=name,
-                        entry=f"{__name__}:host",
-                        argument=f"root/workers/{name}".encode(),
-                        beat=Beat(0.2, 3.0),
-                    ),
-                    "vocabulary": VOCABULARY,
-                    "exports": lambda group, name: (group, name) == ("worked", "a"),
-                },
-                backoff=NO_PAUSE,
-            )
+            ChildSpec.of(
+                name,
+                WorkerNode,
+                runtime=runtime,
+                spec=WorkerSpec(
+                    name=name,
+                    entry=f"{__name__}:host",
+                    argument=f"root/workers/{name}".encode(),
+                    beat=Beat(0.2, 3.0),
+                ),
+                vocabulary=VOCABULARY,
+                exports=lambda group, name: (group, name) == ("worked", "a"),
+            ).with_options(backoff=NO_PAUSE)
             for name in names
         )
         tree = SupervisorSpec(
@@ -125,7 +122,7 @@ async def open_hosting(
             intensity=0,
             children=(
                 SupervisorSpec(name="workers", children=workers, intensity=intensity, period_s=60),
-                ChildSpec(name="a", actor=Worked),
+                ChildSpec.of("a", Worked),
                 *others,
             ),
         )

@@ -102,7 +102,7 @@ VOCABULARY = Vocabulary((Add, Sum, Echo, Do, Chain))
 
 def children(*names: str) -> tuple[ChildSpec, ...]:
     """Actors of these names."""
-    return tuple(ChildSpec(name=name, actor=Worked) for name in names)
+    return tuple(ChildSpec.of(name, Worked) for name in names)
 
 
 class MemoryWire:

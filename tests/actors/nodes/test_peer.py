@@ -85,7 +85,7 @@ async def test_a_message_that_no_actor_there_accepts_is_refused_or_a_dead_letter
         async def receive(self, message: Add) -> None:
             raise AssertionError
 
-    async with open_pair(below=(ChildSpec(name="n", actor=Narrow),)) as pair:
+    async with open_pair(below=(ChildSpec.of("n", Narrow),)) as pair:
         narrow = pair.above.ref("root/w/n")
         with pytest.raises(WrongMessage, match="does not accept Sum"):
             await narrow.ask(Sum())
@@ -117,7 +117,7 @@ async def test_who_gives_up_lets_the_actor_there_know() -> None:
                 self.defer(message).on_abandon(given_up.set)
 
     given_up = trio.Event()
-    async with open_pair(below=(ChildSpec(name="x", actor=Slow),)) as pair:
+    async with open_pair(below=(ChildSpec.of("x", Slow),)) as pair:
         with pytest.raises(AskDeadline):
             await pair.above.ref("root/w/x").ask(Sum(), timeout=1)
         await given_up.wait()
@@ -161,7 +161,7 @@ class Monitor(Actor[Down]):
 
 
 def monitor(path: str, seen: list[Down]) -> tuple[ChildSpec, ...]:
-    return (ChildSpec(name="m", actor=Monitor, arguments={"path": path, "seen": seen}),)
+    return (ChildSpec.of("m", Monitor, path=path, seen=seen),)
 
 
 async def test_a_monitor_hears_of_lives_that_end_in_another_process() -> None:
@@ -278,7 +278,7 @@ async def test_the_tree_of_one_process_hangs_in_that_of_the_other() -> None:
 
 async def test_a_mailbox_there_that_is_full_refuses_or_lets_wait_as_its_policy_says() -> None:
     small = [
-        ChildSpec(name=name, actor=Worked, mailbox=MailboxSpec(capacity=4, overflow=overflow))
+        ChildSpec.of(name, Worked).with_options(mailbox=MailboxSpec(capacity=4, overflow=overflow))
         for name, overflow in (("r", Overflow.REJECT), ("p", Overflow.WAIT))
     ]
     async with open_pair(below=tuple(small)) as pair:
@@ -317,7 +317,7 @@ async def test_addresses_that_nobody_keeps_are_not_remembered() -> None:
 
 
 async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address() -> None:
-    temporary = ChildSpec(name="x", actor=Worked, restart=Restart.TEMPORARY)
+    temporary = ChildSpec.of("x", Worked).with_options(restart=Restart.TEMPORARY)
     async with open_pair(below=(temporary,)) as pair:
         x = pair.above.ref("root/w/x")
         with pytest.raises(ActorCrashed):

@@ -15,7 +15,7 @@ from aegis.configuration.terminals import DEFAULT_RAW_LOG_BYTES, TerminalsSectio
 from aegis.configuration.values import Number, Program, WholeNumber
 from aegis.journal.raw_log import BUFFER_BYTES, LIMIT_BYTES
 from aegis.protocol.command import Command
-from aegis.protocol.defaults import settings_of
+from aegis.protocol.derived.defaults import settings_of
 from aegis.protocol.table import COMMANDS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "configuration.md"

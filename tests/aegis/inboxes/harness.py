@@ -25,14 +25,12 @@ async def open_inboxes(directory: Path, disk: Disk | None = None) -> AsyncIterat
         name="root",
         children=(
             SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec(
-                name="router",
-                actor=InboxRouter,
-                arguments={
-                    "directory": directory,
-                    "supervisor": "root/inboxes",
-                    "flusher": Flusher(disk),
-                },
+            ChildSpec.of(
+                "router",
+                InboxRouter,
+                directory=directory,
+                supervisor="root/inboxes",
+                flusher=Flusher(disk),
             ),
         ),
     )

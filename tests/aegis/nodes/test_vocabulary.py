@@ -13,7 +13,7 @@ from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon, told_to_nodes
 from aegis.protocol.table import COMMANDS
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.terminals.front_port import Front
-from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.messages import ShellMessage
 
 CROSSING = sorted(VOCABULARY.classes, key=lambda cls: cls.__name__)
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from actors.codec import MAX_INT, resolved_fields, structure, unstructure
 from actors.errors import CodecError
-from aegis.protocol.schema import input_schema, output_schema
+from aegis.protocol.derived.schema import input_schema, output_schema
+from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.table import COMMANDS, Entry
-from aegis.protocol.tool_schema import tool_input_schema, tool_output_schema
-from aegis.protocol.wire import to_plain
 
 T = TypeVar("T", bound=Callable[..., Any])
 

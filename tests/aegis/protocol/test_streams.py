@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.codec import resolved_fields, structure
 from actors.errors import CodecError
 from aegis.errors import InvalidRequest
-from aegis.protocol.schema import input_schema, output_schema
+from aegis.protocol.derived.schema import input_schema, output_schema
 from aegis.protocol.streams import (
     BY_STREAM,
     CLIENT_FRAMES,

@@ -70,8 +70,9 @@ class Board:
         self.port = Dispatcher(system, "root/connections", self._spec, self.settings)
 
     def _spec(self, name: str, caller: Caller) -> ChildSpec:
-        arguments = {"begin": self.begin, "answers": lambda: self.answers, "deaths": self.deaths}
-        return ChildSpec(name=name, actor=Slow, arguments=arguments)
+        return ChildSpec.of(
+            name, Slow, begin=self.begin, answers=lambda: self.answers, deaths=self.deaths
+        )
 
     @property
     def actors(self) -> list[str]:

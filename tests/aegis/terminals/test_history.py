@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from aegis.errors import NotFound
 from aegis.journal.ledger import encode_line
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.terminals import ReadRecords
-from aegis.protocol.wire import to_plain
 from aegis.terminals.history import History
 from tests.aegis.terminals.samples import RECORD
 

@@ -32,7 +32,7 @@ from aegis.terminals.directory.directory import DirectoryMessage, EndAllTerminal
 from aegis.terminals.directory.hosting import TerminalHost, host_tree
 from aegis.terminals.directory.placed_subtrees import WORKERS
 from aegis.terminals.front_port import FrontMessage
-from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.messages import ShellMessage
 from tests.actors.nodes.pair import MemoryWire, wires
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC, processes_with
 
@@ -200,22 +200,10 @@ async def open_daemon(
     """A daemon that has these ``workers``; those in ``started`` (None: all) are up."""
     (root / ".bashrc").write_text(PLAIN_BASHRC)
     wakes: list[str] = []
-    arguments = {
-        "root": root,
-        "directory": root / "terminals",
-        "workspace": root / "workspace.json",
-        "restore": restore,
-        "supervisor": "root/terminals",
-        "flusher": Flusher(),
-        "inboxes": INBOX,
-        "shell_file_limit": 1024,
-        "host": OsProcessHost(),
-        "workers": workers,
-    }
     spec = SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="inbox", actor=Inbox, arguments={"ids": wakes}),
+            ChildSpec.of("inbox", Inbox, ids=wakes),
             SupervisorSpec(name="terminals", dynamic=True),
             SupervisorSpec(name="late", dynamic=True),
         ),
@@ -227,7 +215,20 @@ async def open_daemon(
                 await daemon.start_worker(name)
             late = system.supervisor("root/late")
             await late.start_child(
-                ChildSpec(name="directory", actor=TerminalDirectory, arguments=arguments)
+                ChildSpec.of(
+                    "directory",
+                    TerminalDirectory,
+                    root=root,
+                    directory=root / "terminals",
+                    workspace=root / "workspace.json",
+                    restore=restore,
+                    supervisor="root/terminals",
+                    flusher=Flusher(),
+                    inboxes=INBOX,
+                    shell_file_limit=1024,
+                    host=OsProcessHost(),
+                    workers=workers,
+                )
             )
             try:
                 yield daemon

@@ -11,8 +11,8 @@ from aegis.protocol import control
 from aegis.protocol import inboxes as box
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.screens import GetScreen
-from aegis.protocol.wire import to_plain
 from tests.chaos.checking.evidence import Answer, Handoff
 from tests.chaos.checking.happenings import OutputRead, RecordsRead, Span, Waited
 from tests.chaos.histories import script as s

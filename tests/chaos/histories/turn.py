@@ -15,7 +15,7 @@ from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.wire import to_plain
+from aegis.protocol.derived.wire import to_plain
 from tests.chaos.checking.evidence import Command, Told
 from tests.chaos.checking.happenings import (
     Broadcasted,

@@ -33,22 +33,20 @@ async def open_directory(
     spec = SupervisorSpec(
         name="root",
         children=(
-            ChildSpec(name="inbox", actor=Inbox),
+            ChildSpec.of("inbox", Inbox),
             SupervisorSpec(name="terminals", dynamic=True),
-            ChildSpec(
-                name="directory",
-                actor=TerminalDirectory,
-                arguments={
-                    "root": root,
-                    "directory": root / "terminals",
-                    "workspace": root / "workspace.json",
-                    "restore": restore,
-                    "supervisor": "root/terminals",
-                    "flusher": Flusher(),
-                    "inboxes": "root/inbox",
-                    "shell_file_limit": 1024,
-                    "host": OsProcessHost() if host is None else host,
-                },
+            ChildSpec.of(
+                "directory",
+                TerminalDirectory,
+                root=root,
+                directory=root / "terminals",
+                workspace=root / "workspace.json",
+                restore=restore,
+                supervisor="root/terminals",
+                flusher=Flusher(),
+                inboxes="root/inbox",
+                shell_file_limit=1024,
+                host=OsProcessHost() if host is None else host,
             ),
         ),
     )

@@ -19,9 +19,9 @@ from aegis.journal.note import Note
 from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput
 from aegis.processes.os_processes import OsProcessHost
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.output import OutputChunk, WaitOutcome, WaitTerminal
 from aegis.protocol.terminals import CommandRecord, NeedsInput
-from aegis.protocol.wire import to_plain
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.front.waits import MAX_WAITS, Waits
@@ -30,7 +30,7 @@ from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, 
 from aegis.terminals.output.readers import OutputReaders
 from aegis.terminals.record import final_record, outcome_of
 from aegis.terminals.settings import TerminalSettings
-from aegis.terminals.shell.news import NewsLog
+from aegis.terminals.shell.notifications import NotificationLog
 
 PRINTED = CapturedOutput(text="Password: ", total_bytes=10, truncated=False)
 NEEDS = NeedsInput(kind="secret", program="sudo")
@@ -47,7 +47,7 @@ class FakeShell:
             self.log,
             flush=self.log.flush,
             tracker=lambda: None,
-            heard=NewsLog().heard_of,
+            progress_of=NotificationLog().progress_of,
             start_soon=nursery.start_soon,
         )
 

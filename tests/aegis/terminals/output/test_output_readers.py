@@ -15,9 +15,9 @@ from aegis.journal.raw_log import RawLog
 from aegis.protocol.output import OutputChunk, Progress
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
-from aegis.terminals.output.printed import Printed
 from aegis.terminals.output.readers import COALESCE_S, MAX_READERS, OutputReaders
-from aegis.terminals.shell.news import NewsLog
+from aegis.terminals.output.shell_output import CommandOutput
+from aegis.terminals.shell.notifications import NotificationLog
 from tests.aegis.terminals.samples import ended, started
 
 Clock = trio.testing.MockClock
@@ -34,7 +34,7 @@ class Shell:
     submitted: int | None = None
 
     def __init__(self) -> None:
-        self.printed = Printed()
+        self.printed = CommandOutput()
 
     line = ""
 
@@ -49,14 +49,14 @@ class Output:
         self.log = RawLog.open(directory)
         self.shell: Shell | None = Shell()
         self.flushes = 0
-        self.news = NewsLog()
+        self.news = NotificationLog()
         self._began_at = trio.current_time()
         self.readers = OutputReaders(
             "build",
             self.log,
             flush=self._flush,
             tracker=lambda: self.shell,
-            heard=self.news.heard_of,
+            progress_of=self.news.progress_of,
             start_soon=nursery.start_soon,
         )
 
@@ -82,7 +82,7 @@ class Output:
     def tells(self, news: object) -> None:
         """The front is told this, as the shell's actor does it."""
         self.news.keep(news)
-        self.readers.told(news)
+        self.readers.handle_news(news)
 
     def poll_command(self, cursor: int = 2, wait_s: float = 100.0) -> Reply[OutputChunk]:
         reply: Reply[OutputChunk] = Reply()
@@ -190,12 +190,12 @@ async def test_what_seems_to_be_the_prompt_is_not_given_unless_the_command_goes_
     assert output.shell is not None
     output.prints(b"$ out")
     output.tells(STARTED)
-    output.shell.printed.set_aside(5)
+    output.shell.printed.suspend(5)
     output.prints(b"> ")
     assert (await output.poll_command().wait()).text == "out"
     waiting = await output.poll_command(5, wait_s=3).wait()
     assert (waiting.text, waiting.running, output.seconds) == ("", True, 3)
-    output.shell.printed.go_on()
+    output.shell.printed.resume()
     assert (await output.poll_command(5).wait()).text == "> "
 
 

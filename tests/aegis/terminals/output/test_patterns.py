@@ -1,9 +1,10 @@
-"""Patterns of clients: what is refused, what is found, and that no search takes long."""
+"""Patterns of clients: refusals, matches, bounded time, and searches in pieces of text."""
 
 from __future__ import annotations
 
 import re
 import threading
+from itertools import pairwise
 from unittest.mock import patch
 
 import pytest
@@ -13,8 +14,16 @@ from hypothesis import strategies as st
 
 from aegis.errors import InvalidRequest
 from aegis.protocol.terminals import MAX_PATTERN_CHARS
-from aegis.terminals.output.patterns import MAX_TEXT_CHARS, Pattern
-from aegis.terminals.output.searching import search
+from aegis.terminals.output.patterns import (
+    KEPT_CHARS,
+    MAX_MATCH_CHARS,
+    MAX_PIECE_CHARS,
+    MAX_TEXT_CHARS,
+    Pattern,
+    PatternMatch,
+    TextSearch,
+    search,
+)
 
 SLOWEST = "(a?){400}a{400}c"
 """About the slowest pattern that is permitted: half a second for a long text."""
@@ -125,3 +134,71 @@ async def test_a_slow_search_that_is_cancelled_holds_up_nobody() -> None:
 def test_plain_words_are_found_where_python_finds_them(text: str, word: str) -> None:
     found = re.search(re.escape(word), text)
     assert Pattern(re.escape(word)).search(text) == (None if found is None else found.span())
+
+
+async def found_in(source: str, *pieces: str) -> list[PatternMatch | None]:
+    search = TextSearch(source)
+    return [await search.find(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize(
+    ("source", "pieces", "found"),
+    [
+        ("done", ["not yet\n", "it is done now"], [None, PatternMatch("done", 10)]),
+        ("done", ["it is do", "ne"], [None, PatternMatch("done", 2)]),
+        ("^ok$", ["no\nok", "ay\n", "ok\n"], [PatternMatch("ok", 5)]),
+        ("^ok$", ["nok\n", "ok\n"], [None, PatternMatch("ok", 2)]),
+        ("(?i)READY", ["rea", "dy"], [None, PatternMatch("ready", 2)]),
+        ("é€😀!", ["xé€", "😀!"], [None, PatternMatch("é€😀!", 2)]),
+        ("a|b", ["c", "d", "xb"], [None, None, PatternMatch("b", 2)]),
+        ("", [""], [PatternMatch("", 0)]),
+        (r"\d+ passed", ["= 12", " pass", "ed in 3s"], [None, None, PatternMatch("12 passed", 2)]),
+    ],
+)
+async def test_a_match_may_lie_across_pieces(
+    source: str, pieces: list[str], found: list[PatternMatch | None]
+) -> None:
+    assert (await found_in(source, *pieces))[: len(found)] == found
+
+
+@pytest.mark.parametrize("source", ["(", "a{2,1}", "x" * 1_001, "(?=x)", "a)(b"])
+def test_what_is_no_pattern_is_refused(source: str) -> None:
+    with pytest.raises(InvalidRequest, match="pattern"):
+        TextSearch(source)
+
+
+async def test_a_match_is_not_made_of_texts_with_a_gap_between() -> None:
+    search = TextSearch("onetwo")
+    assert await search.find("one") is None
+    search.reset()
+    assert await search.find("two") is None
+    assert await search.find("onetwo") == PatternMatch("onetwo", 6)
+
+
+async def test_only_the_end_of_a_long_text_is_kept_and_it_begins_with_a_line() -> None:
+    search = TextSearch("^x.*END")
+    filler = "y" * 99 + "\n"
+    for _ in range(5):
+        assert await search.find(filler * (MAX_PIECE_CHARS // 100)) is None
+    assert await search.find("x" + "z" * (KEPT_CHARS - 200)) is None
+    assert await search.find("END") == PatternMatch(("x" + "z" * KEPT_CHARS)[:MAX_MATCH_CHARS], 3)
+
+
+async def test_a_pattern_that_is_dear_elsewhere_is_searched_in_bounded_time() -> None:
+    search = TextSearch(r"(a*)*(a|aa)+b")
+    for _ in range(8):
+        assert await search.find("a" * MAX_PIECE_CHARS) is None
+    assert await search.find("ab") is not None
+
+
+@given(text=st.text("ab\nx", max_size=200), cuts=st.lists(st.integers(0, 200), max_size=6))
+async def test_pieces_find_what_the_whole_text_holds(text: str, cuts: list[int]) -> None:
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(bounds)]
+    found = await found_in("ab+x", *pieces)
+    [whole] = await found_in("ab+x", text)
+    first = next((each for each in found if each is not None), None)
+    assert (first is None) == (whole is None)
+    if first is not None and whole is not None:
+        before = sum(len(piece) for piece in pieces[: found.index(first)])
+        assert (first.text, before + first.end) == (whole.text, whole.end)

@@ -150,19 +150,19 @@ class Place:
         self, flusher: Flusher | None = None, inbox_disk: FaultyDisk | None = None
     ) -> AsyncIterator[Place]:
         self.files.directory.mkdir(parents=True, exist_ok=True)
-        inboxes = {
-            "directory": self.inboxes,
-            "supervisor": "root/inboxes",
-            "flusher": Flusher(inbox_disk),
-        }
-        front = {"files": self.files, "flusher": flusher or Flusher()}
         spec = SupervisorSpec(
             name="root",
             intensity=20,
             children=(
                 SupervisorSpec(name="inboxes", dynamic=True, intensity=20),
-                ChildSpec(name="router", actor=InboxRouter, arguments=inboxes),
-                ChildSpec(name="front", actor=SmallFront, arguments=front),
+                ChildSpec.of(
+                    "router",
+                    InboxRouter,
+                    directory=self.inboxes,
+                    supervisor="root/inboxes",
+                    flusher=Flusher(inbox_disk),
+                ),
+                ChildSpec.of("front", SmallFront, files=self.files, flusher=flusher or Flusher()),
             ),
         )
         with trio.fail_after(HANG_S):

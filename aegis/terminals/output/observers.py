@@ -1,0 +1,99 @@
+"""``OutputObservers``: the readers, the watchers and the screen of one shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from actors import Reply
+from aegis.journal.raw_log import RawLog
+from aegis.protocol.feeds import DrawScreen, FollowOutput, View
+from aegis.terminals.command_key import CommandKey
+from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, TakeScreen
+from aegis.terminals.output.command_progress import CommandProgress
+from aegis.terminals.output.readers import OutputReaders, TrackedShell
+from aegis.terminals.output.shell_output import OutputObserver
+from aegis.terminals.output.watchers import Watchers
+from aegis.terminals.screen.live import LiveScreen
+
+OutputRequest = FetchOutput | FetchLine | FetchPrinted | FollowOutput | TakeScreen | DrawScreen
+
+
+class OutputObservers:
+    """All observers of the terminal ``name``, whose shell's actor has the path ``source``.
+
+    ``flush`` writes the raw log's buffer to its file, and closes that file after a while.
+    ``tracker`` and ``view`` return the shell's state, ``progress_of`` the progress of a command.
+    ``start_soon`` starts helper tasks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        raw_log: RawLog,
+        screen: LiveScreen,
+        *,
+        flush: Callable[[], None],
+        tracker: Callable[[], TrackedShell | None],
+        view: Callable[[], View],
+        progress_of: Callable[[CommandKey, int | None], CommandProgress],
+        start_soon: Callable[..., object],
+    ) -> None:
+        self._screen = screen
+        self._flush = flush
+        self._readers = OutputReaders(
+            name,
+            raw_log,
+            flush=flush,
+            tracker=tracker,
+            progress_of=progress_of,
+            start_soon=start_soon,
+        )
+        self._watchers = Watchers(
+            name,
+            source,
+            raw_log,
+            view=view,
+            is_alternate=lambda: screen.shows_alternate,
+            flush=flush,
+            start_soon=start_soon,
+        )
+
+    @property
+    def observers(self) -> tuple[OutputObserver, ...]:
+        """The receivers of every byte, in the order of their calls: the screen first."""
+        return self._screen, self._readers, self._watchers
+
+    def take(self, request: OutputRequest, reply: Reply[Any]) -> None:
+        """Answer ``request``, now or later. Raises ``AegisError``."""
+        match request:
+            case FollowOutput():
+                self._watchers.take(request, reply)
+            case TakeScreen():
+                self._screen.request(reply)
+                self._flush()  # the raw log was opened for reading: flush closes it again later
+            case DrawScreen():
+                self._screen.request_redraw(reply)
+                self._flush()
+            case _:
+                self._readers.take(request, reply)
+
+    def handle_news(self, news: object) -> None:
+        """Take a message that was sent to the front, about a command or the shell."""
+        self._readers.handle_news(news)
+        self._watchers.changed()
+
+    def view_changed(self) -> None:
+        """Check the watchers: the window or the state may have changed."""
+        self._watchers.changed()
+
+    def end(self) -> None:
+        """Answer all: no more output will come."""
+        self._readers.end()
+        self._watchers.end()
+
+    def close(self) -> None:
+        """Stop all use of the raw log, before it is closed."""
+        self._readers.close()
+        self._screen.close()

@@ -1,0 +1,124 @@
+"""What a shell prints: its way to the raw log, to the observers, and into a command's record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from aegis.errors import StorageError
+from aegis.journal.raw_log import RawLog
+from aegis.processes.capture import CapturedOutput, OutputCapture
+from aegis.terminals.messages import NO_OUTPUT
+
+log = structlog.get_logger("aegis.terminals")
+
+
+class OutputObserver(Protocol):
+    """A receiver of all visible output. It is called on the hot path and must be quick."""
+
+    def output(self, data: bytes, cursor: int) -> None:
+        """Take ``data``, whose first byte has the offset ``cursor`` in the raw log.
+
+        Marks come without their secret.
+        """
+
+
+class VisibleOutput:
+    """The visible bytes of one shell, written to the raw log and then passed to ``observers``."""
+
+    # Observers get few large pieces: the parts that the parsers made of one chunk are joined again.
+    # A short command prints a dozen marks, and each observer would search each part of them.
+
+    def __init__(self, raw_log: RawLog, observers: Sequence[OutputObserver]) -> None:
+        self._raw_log = raw_log
+        self._observers = observers
+        self._unpublished: list[bytes] = []
+
+    @property
+    def position(self) -> int:
+        return self._raw_log.position
+
+    def write(self, data: bytes) -> int:
+        """Write ``data`` to the raw log and return its cursor; call ``publish`` afterwards."""
+        cursor = self._raw_log.position
+        self._raw_log.write(data)
+        self._unpublished.append(data)
+        return cursor
+
+    def publish(self) -> None:
+        """Pass the data written since the last call to the observers."""
+        if not self._unpublished:
+            return
+        parts = self._unpublished
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._unpublished.clear()
+        cursor = self._raw_log.position - len(data)
+        for observer in self._observers:
+            observer.output(data, cursor)
+
+    def flush(self) -> None:
+        """Write the raw log's buffer to its file. A full disk is only logged."""
+        try:
+            self._raw_log.flush()
+        except StorageError as error:
+            log.warning("raw log not written", error=str(error))
+
+
+class CommandOutput:
+    """The captured output of the current command; before the first one, of the shell's start.
+
+    Nothing is captured while a line is edited: the capture of a command that may continue is
+    suspended. ``ended_at`` is the cursor of that end, None while output is captured.
+    """
+
+    def __init__(self) -> None:
+        self.ended_at: int | None = None
+        self._capture: OutputCapture | None = OutputCapture()
+        self._suspended: OutputCapture | None = None
+
+    def feed(self, text: bytes) -> None:
+        if self._capture is not None:
+            self._capture.feed(text)
+
+    def feed_errors(self, text: bytes) -> None:
+        if self._capture is not None:
+            self._capture.feed_errors(text)
+
+    def begin(self) -> None:
+        """Start the capture of a new command."""
+        self._capture, self._suspended, self.ended_at = OutputCapture(), None, None
+
+    def resume(self) -> None:
+        """Continue the suspended capture; without one, start a new one."""
+        self._capture, self._suspended = self._suspended or OutputCapture(), None
+        self.ended_at = None
+
+    def suspend(self, cursor: int) -> None:
+        """Stop capturing at ``cursor``, where prompt and echo begin; a command may be open."""
+        self._suspended, self._capture = self._current(), None
+        self.ended_at = cursor if self.ended_at is None else self.ended_at
+
+    def discard(self) -> None:
+        """Drop the capture: prompt and echo follow, and no command is open."""
+        self._capture = self._suspended = self.ended_at = None
+
+    def snapshot(self) -> CapturedOutput:
+        """Return the output so far; the capture continues."""
+        capture = self._current()
+        return NO_OUTPUT if capture is None else capture.snapshot()
+
+    def take(self) -> CapturedOutput:
+        """Return the whole output and end the capture."""
+        capture = self._current()
+        self.discard()
+        return NO_OUTPUT if capture is None else capture.result()
+
+    def newest_line(self) -> str:
+        """Return the newest line of the output; empty if nothing was printed."""
+        capture = self._current()
+        return "" if capture is None else capture.newest_line()
+
+    def _current(self) -> OutputCapture | None:
+        return self._suspended if self._capture is None else self._capture

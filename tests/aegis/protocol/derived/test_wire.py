@@ -1,0 +1,327 @@
+"""From arguments to commands, from replies to documents; and what bad arguments are told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegis.errors import InvalidRequest
+from aegis.protocol import daemon, inboxes, terminals
+from aegis.protocol.control import SIGNAL_RULE
+from aegis.protocol.derived.wire import MAX_SENTENCE_CHARS, command_from, to_plain
+from aegis.protocol.naming import NAME_RULE
+from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.workspaces import SHELL_RULE, WORKSPACE_RULE
+
+HANDLE = "from_handle must be text or null, not 7"
+NO_NAME = "name is missing"
+BAD_NAME = f"name must be {NAME_RULE}, not 'a b'"
+ONLY_HANDLE = "there is no argument 'name'; allowed: from_handle"
+
+BAD: list[tuple[str, Any, str]] = [
+    ("term_spawn", {}, NO_NAME),
+    ("term_spawn", {"name": "a b"}, BAD_NAME),
+    ("term_spawn", {"name": ""}, f"name must be {NAME_RULE}, not ''"),
+    ("term_spawn", {"name": "a", "cols": 1}, "cols must be from 2 to 1000 columns, not 1"),
+    ("term_spawn", {"name": "a", "cols": "80"}, 'cols must be a whole number, not "80"'),
+    ("term_spawn", {"name": "a", "node": "a b"}, f"node must be {NAME_RULE}, not 'a b'"),
+    ("node_forget", {}, "node is missing"),
+    ("node_forget", {"node": ""}, f"node must be {NAME_RULE}, not ''"),
+    ("term_spawn", {"name": "a", "rows": 1001}, "rows must be from 1 to 1000 rows, not 1001"),
+    ("term_spawn", {"name": "a", "shell": ["bash"]}, "shell must be text or null, not a list"),
+    ("term_spawn", {"name": "a", "cwd": 1}, "cwd must be text or null, not 1"),
+    (
+        "term_spawn",
+        {"name": "a", "cwd": "/" * 16_388},
+        "cwd must be at most 16387 characters long, not 16388",
+    ),
+    ("term_spawn", {"name": "a", "env": {"PATH": 7}}, "env.PATH must be text, not 7"),
+    ("term_spawn", {"name": "a", "env": ["A=1"]}, "env must be an object, not a list"),
+    (
+        "term_spawn",
+        {"name": "a", "env": {"A=B": "c"}},
+        "env holds 'A=B': a variable's name must not be empty or hold '=', and neither name nor "
+        "value may hold a NUL",
+    ),
+    ("term_list", {"name": "a"}, ONLY_HANDLE),
+    ("term_list", {"from_handle": 7}, HANDLE),
+    ("term_run", {"name": "a"}, "cmd is missing"),
+    ("term_run", {"name": "a", "cmd": None}, "cmd must be text, not null"),
+    (
+        "term_run",
+        {"nme": "a", "cmd": "ls"},
+        "there is no argument 'nme' (did you mean 'name'?); allowed: from_handle, name, cmd, "
+        "timeout, until",
+    ),
+    (
+        "term_run",
+        {"name": "a", "cmd": "ls", "timeout": "abc"},
+        'timeout must be a number, not "abc"',
+    ),
+    (
+        "term_run",
+        {"name": "a", "cmd": "ls", "timeout": 0},
+        "timeout must be from 0.01 to 86400 seconds, not 0.0",
+    ),
+    (
+        "term_run",
+        {"name": "a", "cmd": "x" * 1_000_001},
+        "cmd must be at most 1000000 characters long, not 1000001",
+    ),
+    ("term_keys", {"name": "a"}, "keys is missing"),
+    ("term_keys", {"name": "a", "keys": ["\r"]}, "keys must be text, not a list"),
+    (
+        "term_keys",
+        {"name": "a", "keys": "x" * 65_537},
+        "keys must be at most 65536 characters long, not 65537",
+    ),
+    ("term_signal", {"name": "a"}, "signal is missing"),
+    ("term_signal", {"name": "a", "signal": "9"}, f"signal must be {SIGNAL_RULE}, not '9'"),
+    ("term_resize", {"name": "a", "cols": 80}, "rows is missing"),
+    (
+        "term_resize",
+        {"name": "a", "cols": 1, "rows": 24},
+        "cols must be from 2 to 1000 columns, not 1",
+    ),
+    ("term_read", {"name": "a", "last_n": 0}, "last_n must be from 1 to 1000 records, not 0"),
+    ("term_read", {"name": "a", "last_n": -3}, "last_n must be from 1 to 1000 records, not -3"),
+    ("term_read", {"name": "a", "last_n": 1.5}, "last_n must be a whole number or null, not 1.5"),
+    (
+        "term_read",
+        {"name": "a", "last_n": 1, "since_seq": 1},
+        "give last_n or since_seq, not both",
+    ),
+    ("term_screen", {}, NO_NAME),
+    ("term_subscribe", {"name": 7}, "name must be text, not 7"),
+    (
+        "term_subscribe",
+        {"name": "a", "patern": "x"},
+        "there is no argument 'patern' (did you mean 'pattern'?); allowed: from_handle, name, "
+        "pattern, only_failures",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "pattern": "x" * 1001},
+        "pattern must be at most 1000 characters long, not 1001",
+    ),
+    (
+        "term_subscribe",
+        {"name": "a", "only_failures": "no"},
+        'only_failures must be true or false, not "no"',
+    ),
+    (
+        "term_broadcast",
+        {"names": [], "cmd": "ls"},
+        "names must hold 1 to 64 terminals, not 0",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "A"], "cmd": "ls"},
+        "names must be different terminals; case makes no difference",
+    ),
+    (
+        "term_broadcast",
+        {"names": ["a", "b c"], "cmd": "ls"},
+        f"names must each be {NAME_RULE}, not 'b c'",
+    ),
+    ("workspace_create", {}, "workspace is missing"),
+    (
+        "workspace_create",
+        {"workspace": "a.b"},
+        f"workspace must be {WORKSPACE_RULE}, not 'a.b'",
+    ),
+    (
+        "workspace_list",
+        {"workspace": "a"},
+        "there is no argument 'workspace'; allowed: from_handle",
+    ),
+    ("workspace_delete", {"workspace": "a", "purge": 1}, "purge must be true or false, not 1"),
+    ("workspace_exec", {"workspace": "a"}, "command is missing"),
+    (
+        "workspace_exec",
+        {"workspace": "a", "command": "true", "timeout": 0},
+        "timeout must be from 0.01 to 86400 seconds, not 0.0",
+    ),
+    (
+        "shell_open",
+        {"workspace": "a", "name": "a.b"},
+        f"name must be {SHELL_RULE}, not 'a.b'",
+    ),
+    ("shell_read", {}, "shell is missing"),
+    ("shell_write", {"shell": "a"}, "input is missing"),
+    ("shell_signal", {"shell": "a", "signal": "9"}, f"signal must be {SIGNAL_RULE}, not '9'"),
+    ("shell_close", {}, "shell is missing"),
+    ("term_output", {}, NO_NAME),
+    (
+        "term_output",
+        {"name": "a", "max_bytes": 2_000_000},
+        "max_bytes must be from 256 to 1048576 bytes, not 2000000",
+    ),
+    ("term_output", {"name": "a", "plain": 1}, "plain must be true or false, not 1"),
+    ("term_wait", {"name": "a", "seq": "1"}, 'seq must be a whole number or null, not "1"'),
+    (
+        "term_wait",
+        {"name": "a", "idle_s": 0},
+        "idle_s must be from 0.05 to 3600 seconds, not 0.0",
+    ),
+    ("term_unsubscribe", {}, NO_NAME),
+    ("term_close", {"name": "a", "purge": "no"}, 'purge must be true or false, not "no"'),
+    ("term_close", {"name": "a", "purge": 1}, "purge must be true or false, not 1"),
+    ("inbox_read", {"limit": 0}, "limit must be from 1 to 1000 messages, not 0"),
+    ("inbox_read", {"unread": None}, "unread must be true or false, not null"),
+    ("inbox_read", {"after": 3}, "after must be text or null, not 3"),
+    ("inbox_wait", {"timeout": -1}, "timeout must be from 0 to 86400 seconds, not -1.0"),
+    ("inbox_wait", {"timeout": True}, "timeout must be a number, not true"),
+    ("handoff", {"context": "x"}, "target_handle is missing"),
+    (
+        "handoff",
+        {"target": "bob", "context": "x"},
+        "there is no argument 'target' (did you mean 'target_handle'?); allowed: from_handle, "
+        "target_handle, context",
+    ),
+    (
+        "handoff",
+        {"target_handle": "-", "context": "x"},
+        f"target_handle must be {NAME_RULE}, not '-'",
+    ),
+    ("status", {"name": "a"}, ONLY_HANDLE),
+    ("tree", {"from_handle": 7}, HANDLE),
+    ("session_new", {}, "handle is missing"),
+    ("session_new", {"handle": None}, "handle must be text, not null"),
+    ("session_list", {"name": "a"}, ONLY_HANDLE),
+    ("session_revoke", {}, "handle is missing"),
+    ("session_revoke", {"handle": "../a"}, f"handle must be {NAME_RULE}, not '../a'"),
+    ("token_rotate", {"session": ""}, f"session must be {NAME_RULE}, not ''"),
+    ("token_rotate", {"all_keys": 1}, "all_keys must be true or false, not 1"),
+    ("down", ["now"], "the document must be an object, not a list"),
+    ("down", {"name": "a"}, ONLY_HANDLE),
+]
+
+
+@pytest.mark.parametrize(("command", "arguments", "sentence"), BAD)
+def test_bad_arguments_are_refused_with_what_is_allowed(
+    command: str, arguments: Any, sentence: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        command_from(BY_NAME[command], arguments)
+    assert str(caught.value) == f"{BY_NAME[command].tool}: {sentence}"
+
+
+def test_the_table_of_bad_arguments_knows_every_command() -> None:
+    assert {command for command, _, _ in BAD} == set(BY_NAME)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_whatever_is_sent_is_told_in_one_short_printable_sentence(
+    entry: Entry, data: st.DataObject
+) -> None:
+    names = st.sampled_from([field.name for field in entry.command.__attrs_attrs__])
+    arguments = data.draw(st.dictionaries(names | st.text(st.characters()), JSON, max_size=5))
+    told = refusal_of(entry, arguments)
+    if told is not None:
+        assert told.startswith(f"{entry.tool}: ")
+        assert len(told) <= MAX_SENTENCE_CHARS
+        assert told.isprintable()
+
+
+def refusal_of(entry: Entry, arguments: dict[str, Any]) -> str | None:
+    try:
+        command_from(entry, arguments)
+    except InvalidRequest as refusal:
+        return str(refusal)
+    return None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "x" * 1_000_000, "cmd": "ls"},
+        {"x" * 1_000_000: 1},
+        {"name": "a", "cmd": "ls", "timeout": 10**4000},
+        {f"k{n}": n for n in range(10_000)},
+    ],
+    ids=["long name", "long key", "huge number", "many keys"],
+)
+def test_a_sentence_is_short_however_much_was_sent(arguments: dict[str, Any]) -> None:
+    told = refusal_of(BY_NAME["term_run"], arguments)
+    assert told is not None
+    assert len(told) <= MAX_SENTENCE_CHARS
+
+
+def test_arguments_make_a_command() -> None:
+    command = command_from(
+        BY_NAME["term_run"], {"name": "build", "cmd": "make", "timeout": 5, "from_handle": "alice"}
+    )
+    assert command == terminals.RunCommand(
+        name="build", cmd="make", timeout=5.0, from_handle="alice"
+    )
+
+
+def test_no_arguments_are_enough_where_all_have_defaults() -> None:
+    assert command_from(BY_NAME["inbox_wait"], {}) == inboxes.WaitInbox()
+
+
+RECORD = terminals.CommandRecord(
+    seq=0,
+    cmd="ls",
+    writer="human",
+    started_at="2026-05-22T14:03:25.000Z",
+    finished_at=None,
+    duration_s=None,
+    exit=None,
+    stdout="",
+    stderr="",
+    killed_by_restart=False,
+    timed_out=True,
+    cwd="/",
+    output_bytes=0,
+    truncated=False,
+    raw_start=0,
+    raw_end=None,
+    needs_input=terminals.NeedsInput(kind="secret", program="sudo"),
+    end=None,
+)
+
+
+def test_a_list_travels_in_an_object_and_says_more_only_when_there_is() -> None:
+    assert to_plain(terminals.RecordList(result=[])) == {"result": []}
+    assert to_plain(terminals.TerminalList(result=[])) == {"result": []}
+    document = to_plain(terminals.RecordList(result=[RECORD], more=True))
+    assert document["more"] is True
+    assert list(document) == ["result", "more"]
+
+
+def test_a_record_keeps_its_false_flags_and_nulls() -> None:
+    document = to_plain(RECORD)
+    assert document["killed_by_restart"] is False
+    assert document["exit"] is None
+    assert document["needs_input"] == {"kind": "secret", "program": "sudo"}
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_tree_travels_whole() -> None:
+    leaf = daemon.TreeNode(
+        path="/a/b", name="b", kind="X", state="running", mailbox=0, restarts=1, uptime_s=2.0,
+        children=[],
+    )  # fmt: skip
+    root = daemon.TreeNode(
+        path="/a", name="a", kind="Supervisor", state="running", mailbox=0, restarts=0,
+        uptime_s=2.0, children=[leaf],
+    )  # fmt: skip
+    children = to_plain(root)["children"]
+    assert children == [to_plain(leaf)]
