@@ -24,10 +24,10 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.lifetime import faults_armed, log_life_event, log_slow_step
 from aegis.nodes.logs import forward_node_logs
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import path_of_text
-from aegis.processes.environment import COOKIE
 from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_table import COOKIE_VARIABLE
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, open_seals
 from aegis.state.state_files import Guard
@@ -61,7 +61,7 @@ def worker_spec(settings: WorkerSettings) -> WorkerSpec:
         name=settings.name,
         entry=f"{__name__}:{run_worker.__name__}",
         argument=json.dumps(unstructure(settings)).encode(),
-        environment={name: text for name, text in os.environ.items() if name != COOKIE},
+        environment={name: text for name, text in os.environ.items() if name != COOKIE_VARIABLE},
     )
 
 
@@ -79,7 +79,7 @@ async def run_worker(link: Link, argument: bytes) -> None:
             _tree(settings, shell_file_limit),
             above=WORKERS,
             vocabulary=VOCABULARY,
-            exports=told_to_daemon,
+            exports=known_to_daemon,
             observer=log_life_event,
             on_slow_step=log_slow_step,
             debug=settings.debug,

@@ -22,8 +22,9 @@ from aegis.keyring import Keyring
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol import terminals as api
 from aegis.servers.access.auth import open_keys
+from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
-from aegis.servers.serving import Address
+from aegis.servers.serving import Address, limits_of_system
 from aegis.settings import DaemonSettings
 from aegis.state.registration import claim_state
 from aegis.state.root import State

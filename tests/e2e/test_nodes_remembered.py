@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aegis.state.registration import claim_state
 from aegis.terminals.remote.nodes import NodeMap, encode_nodes
 from tests.aegis.terminals.remote.test_node_map import SINCE, info
 from tests.e2e.conftest import Connect
