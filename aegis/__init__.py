@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         NoDaemon,
         ProtocolMismatch,
     )
-    from aegis.client.values import Chunk, Gap
+    from aegis.client.stream_kinds import Chunk, Gap
 
 __all__ = [
     "connect",
@@ -47,8 +47,8 @@ _MODULES = {
     "ConnectionLost": "aegis.client.errors",
     "NoDaemon": "aegis.client.errors",
     "ProtocolMismatch": "aegis.client.errors",
-    "Chunk": "aegis.client.values",
-    "Gap": "aegis.client.values",
+    "Chunk": "aegis.client.stream_kinds",
+    "Gap": "aegis.client.stream_kinds",
 }
 """Where each public name is."""
 

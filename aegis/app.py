@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -37,6 +38,7 @@ from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
+from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
 from aegis.launching import forget_launcher
 from aegis.lifetime import (
@@ -160,24 +162,22 @@ def choose_address(settings: DaemonSettings, state: State) -> Address:
 
 
 def daemon_tree(
-    settings: DaemonSettings,
     state: State,
-    keyring: Keyring,
-    stop: trio.Event,
+    *,
+    flusher: Flusher,
+    host: ProcessHost,
     shell_file_limit: int,
-    host: ProcessHost | None = None,
-    configuration: Configuration | None = None,
+    restore: bool = True,
+    raw_log_bytes: int = LIMIT_BYTES,
     nodes: Nodes | None = None,
-    held: HeldRoot | None = None,
+    servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
+    """Return the supervision tree drawn above, for the root and the files of ``state``.
 
-    Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
-    neither workers nor hosts; without ``held`` no file is signed.
+    ``flusher`` and ``host`` are the disk and the machine. ``servers`` are the last children
+    (``server_children``); a simulated daemon has none. Without ``nodes`` there are neither workers
+    nor hosts.
     """
-    configuration = Configuration() if configuration is None else configuration
-    flusher = Flusher(None if held is None else held.disk())
-    host = OsProcessHost() if host is None else host
     return SupervisorSpec(
         name="root",
         children=(
@@ -194,16 +194,16 @@ def daemon_tree(
             ChildSpec.of(
                 "terminal-directory",
                 TerminalDirectory,
-                root=settings.root,
+                root=state.root,
                 directory=state.terminals,
                 workspace=state.workspace,
                 nodes=state.nodes,
-                restore=not settings.clean,
+                restore=restore,
                 supervisor="root/terminals",
                 inboxes="root/inbox-router",
                 flusher=flusher,
                 shell_file_limit=shell_file_limit,
-                raw_log_bytes=configuration.terminals.raw_log_bytes,
+                raw_log_bytes=raw_log_bytes,
                 host=host,
                 workers=() if nodes is None else nodes.workers,
             ),
@@ -211,36 +211,45 @@ def daemon_tree(
             ChildSpec.of(
                 "workspaces",
                 WorkspaceDirectory,
-                root=settings.root,
+                root=state.root,
                 path=state.workspaces,
                 flusher=flusher,
                 host=host,
             ),
-            SupervisorSpec(name="connections", dynamic=True),
-            ChildSpec.of(
-                "daemon",
-                Daemon,
-                root=settings.root,
-                version=__version__,
-                stop=stop,
-                keyring=keyring,
-                handles="root/inbox-router",
-                handle_seen=HandleSeen,
-            ),
-            ChildSpec.of(
-                "gateway",
-                Gateway,
-                address=keyring.address,
-                keys=keyring.keys,
-                crowd=keyring.crowd,
-                version=__version__,
-                connections="root/connections",
-                handles="root/inbox-router",
-                handle_seen=HandleSeen,
-                settings=effective_values(configuration),
-            ).with_options(
-                mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
-            ),
+            *servers,
+        ),
+    )
+
+
+def server_children(
+    root: Path, keyring: Keyring, stop: trio.Event, configuration: Configuration
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children that serve clients; ``stop`` is set when a client asks for the end."""
+    return (
+        SupervisorSpec(name="connections", dynamic=True),
+        ChildSpec.of(
+            "daemon",
+            Daemon,
+            root=root,
+            version=__version__,
+            stop=stop,
+            keyring=keyring,
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+        ),
+        ChildSpec.of(
+            "gateway",
+            Gateway,
+            address=keyring.address,
+            keys=keyring.keys,
+            crowd=keyring.crowd,
+            version=__version__,
+            connections="root/connections",
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+            settings=effective_values(configuration),
+        ).with_options(
+            mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
     )
 
@@ -259,14 +268,14 @@ async def _serve(
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         tree = daemon_tree(
-            settings,
             state,
-            keyring,
-            stop,
-            shell_file_limit,
-            configuration=configuration,
+            flusher=Flusher(held.disk()),
+            host=OsProcessHost(),
+            shell_file_limit=shell_file_limit,
+            restore=not settings.clean,
+            raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
-            held=held,
+            servers=server_children(settings.root, keyring, stop, configuration),
         )
         async with open_system(
             tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug

@@ -21,9 +21,9 @@ from aegis.journal.faults import JOURNAL
 from aegis.process import HeldRoot
 from aegis.servers.faults import SERVERS
 from aegis.state.root import State
-from aegis.terminals.asking import ask_again
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
+from aegis.terminals.retry import ask_again
 
 log = structlog.get_logger("aegis")
 

@@ -30,8 +30,8 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("errors", "clock", "journal", "inboxes", "processes", "protocol", "terminals", "workspaces"),
-    "state.sealing",
+    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *("state.root", "state.sealing", "workspaces"),
 )
 
 COMMON = (
@@ -45,8 +45,8 @@ DURABLE = (*COMMON, "aegis.journal", "aegis.state.sealing", "aegis.state.state_f
 TERMINALS = tuple(
     f"aegis.terminals.{name}"
     for name in (
-        *("aside", "asking", "command_key", "faults", "front_port", "history", "messages", "meta"),
-        *("record", "sentences", "settings", "typed"),
+        *("command_key", "faults", "front_port", "history", "messages", "meta", "quarantine"),
+        *("record", "retry", "sentences", "settings", "typed"),
     )
 )
 """The modules of ``aegis.terminals`` that all its packages share."""
@@ -190,7 +190,10 @@ LAW: list[Rule] = [
     # Clients.
     ("aegis.client.errors", ()),
     ("aegis.client.line", ("aegis.client.errors", "aegis.path_text", "aegis.state")),
-    ("aegis.client.line_flow", ("aegis.client.errors", "aegis.client.line", "aegis.path_text")),
+    (
+        "aegis.client.nonblocking_line",
+        ("aegis.client.errors", "aegis.client.line", "aegis.path_text"),
+    ),
     ("aegis.client.pending", ()),
     (
         "aegis.client.bridge",
@@ -229,7 +232,7 @@ LAW: list[Rule] = [
     (
         "aegis.cli*",
         (
-            *("aegis.cli", "aegis.client.line", "aegis.client.line_flow"),
+            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line"),
             *("aegis.path_text", "aegis.state.root", "aegis.protocol.naming"),
         ),
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from aegis.cli.grammar.program import cli
+from aegis.cli.grammar.click_program import cli
 from aegis.errors import AegisError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,6 +19,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED_PATH = re.compile(r"(?<![\w/.*-])(?:actors|aegis|tests|docs)/[\w./-]+\.(?:py|md|sh)\b")
+PATH_OF_OURS = re.compile(r"(?<![\w/.*-])(?:actors|aegis|tests)/[\w./-]*")
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 TEST = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 VERB = re.compile(r"^\| `([a-z ]+)` \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
@@ -73,6 +74,12 @@ def test_every_code_fence_is_closed(page: Path) -> None:
 def test_every_file_that_is_named_exists(page: Path) -> None:
     paths = NAMED_PATH.findall(page.read_text(encoding="utf-8"))
     assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+def test_every_file_and_package_on_the_page_of_the_architecture_exists() -> None:
+    paths = PATH_OF_OURS.findall((DOCS / "architecture.md").read_text(encoding="utf-8"))
+    assert len(paths) > 50
+    assert [path for path in paths if not (ROOT / path.rstrip(".")).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from aegis.cli.grammar.detach_keys import DEFAULT_DETACH_KEYS, parse_detach_keys
+from aegis.cli.gc_pause import gc_paused
+from aegis.cli.grammar.keys import DEFAULT_DETACH_KEYS, parse_detach_keys
 from aegis.cli.grammar.verb import Daemon, argument, flag, live_verb, option
-from aegis.cli.importing import many_imports
-from aegis.cli.printing.failing import UsageError
+from aegis.cli.printing.failures import UsageError
 from aegis.path_text import text_of_path
 
 _COOKIE = "AEGIS_TERMINAL"
@@ -49,7 +49,7 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
     ):
         raise UsageError(f"this is the terminal {name} already: it would show itself")
     # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
-    with many_imports():
+    with gc_paused():
         from aegis.cli.live.attaching import run_attach
 
     return run_attach(daemon, name, keys, types=not read_only, resizes=not (read_only or no_resize))

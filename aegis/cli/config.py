@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from aegis.cli.grammar.clicked import DIRECTORY, here, json_option, root_before
-from aegis.cli.printing.show import escaped_line, print_json, print_lines, say, table
+from aegis.cli.grammar.click_options import DIRECTORY, here, json_option, root_before
+from aegis.cli.printing.formatting import escaped_line, print_json, print_lines, print_notice, table
 from aegis.state.root import CONFIG_NAME, find_root
 
 BAD_CONFIGURATION = 2
@@ -54,7 +54,7 @@ def check(root: Path | None, as_json: bool) -> int:
 def refuse(lines: Iterable[str]) -> int:
     """Tell what is wrong with a configuration, a line for each; gives the exit code."""
     for line in lines:
-        say(f"aegis-actors: {line}")
+        print_notice(f"aegis-actors: {line}")
     return BAD_CONFIGURATION
 
 
@@ -75,7 +75,7 @@ def _show(path: Path, parsed: Any, *, as_json: bool) -> None:
     rows = [[name, _plain(value), sources.get(name, "default")] for name, value in values.items()]
     print_lines(table(_HEAD, rows))
     for warning in warnings:
-        say(f"aegis-actors: warning: {path}: {warning}")
+        print_notice(f"aegis-actors: warning: {path}: {warning}")
 
 
 def _plain(value: object) -> object:

@@ -6,7 +6,7 @@ import os
 import select
 
 from aegis.cli.grammar.verb import Daemon, flag, verb
-from aegis.cli.printing.show import cell, duration, print_lines, table, tree_rows
+from aegis.cli.printing.formatting import cell, duration, print_lines, table, tree_rows
 from aegis.client.line import ClientError, NoDaemon
 
 # A type checker takes this for true.
@@ -88,9 +88,9 @@ def tree(daemon: Daemon, watch: bool) -> int:
     """
     if watch:
         # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
-        from aegis.cli.importing import many_imports
+        from aegis.cli.gc_pause import gc_paused
 
-        with many_imports():
+        with gc_paused():
             from aegis.cli.live.tree_watching import watch_tree
 
         return watch_tree(daemon)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from aegis.cli.grammar.clicked import here, json_option, root_before, root_option
-from aegis.cli.printing.show import escaped_line, print_json, print_lines, say
+from aegis.cli.grammar.click_options import here, json_option, root_before, root_option
+from aegis.cli.printing.formatting import escaped_line, print_json, print_lines, print_notice
 from aegis.state.root import State, find_root
 
 
@@ -32,7 +32,7 @@ def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
         if not as_json:
             print_lines(_line(each))
     if not as_json:
-        say(f"↳ {summary(found)}")
+        print_notice(f"↳ {summary(found)}")
     else:
         print_json({"root": str(state.root), "findings": [_plain(each) for each in found]})
     return 1 if finding.has_problem(found) else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
-from aegis.cli.printing.show import escaped, escaped_line, print_lines, say
+from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -49,9 +49,9 @@ def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
 def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
     print_lines("\n\n".join(escaped(message["text"]) for message in reply["messages"]))
     if not reply["messages"]:
-        say(f"↳ {if_none}")
+        print_notice(f"↳ {if_none}")
     elif reply["next"] is not None:
-        say(f"acknowledge with: --after {reply['next']}")
+        print_notice(f"acknowledge with: --after {reply['next']}")
 
 
 inbox = Group(

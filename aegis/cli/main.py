@@ -1,7 +1,8 @@
-"""``aegis-actors``: the entry point, which takes the short way where there is one.
+"""The entry point of ``aegis-actors``.
 
-An everyday command line is read and carried out with little of the standard library. Everything
-else, such as help, completion and wrong usage, goes through click (``aegis.cli.grammar.program``).
+A correct command line of a frequent verb is parsed and run without click: to import click takes
+longer than the verb's whole call of the daemon. Everything else (help, completion, wrong usage, the
+other verbs) goes through ``aegis.cli.grammar.click_program``.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 130 interrupted; ``term run`` has its own.
 """
@@ -13,7 +14,7 @@ import sys
 
 from aegis.cli.grammar.parsing import read_line
 from aegis.cli.printing import standard_streams
-from aegis.cli.printing.failing import PROGRAM, exit_code
+from aegis.cli.printing.failures import PROGRAM, exit_code
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ def main() -> NoReturn:
     line = None if COMPLETING in os.environ else read_line(sys.argv[1:])
     if line is None:
         # Imported last: click takes longer than all the rest.
-        from aegis.cli.grammar.program import cli
+        from aegis.cli.grammar.click_program import cli
 
         cli.main()
     path = " ".join((PROGRAM, *line.words))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.grammar.clicked import here, root_before, root_option
+from aegis.cli.grammar.click_options import here, root_before, root_option
 from aegis.client.bridge import carry
 from aegis.state.root import find_root
 

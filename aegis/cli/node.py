@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from aegis.cli.grammar.addresses import where_to_join
-from aegis.cli.grammar.clicked import DIRECTORY, here, root_before
-from aegis.cli.grammar.commands import command_of
+from aegis.cli.grammar.addresses import join_address
+from aegis.cli.grammar.click_commands import command_of
+from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.cli.grammar.verb import Daemon, argument, verb
-from aegis.cli.printing.show import cell, escaped_line, print_lines, say
+from aegis.cli.printing.formatting import cell, escaped_line, print_lines, print_notice
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name
 from aegis.settings import JoinSettings, NodesAddress
 from aegis.state.root import State, find_root
@@ -45,8 +45,8 @@ def key(root: Path | None) -> None:
     except (StartupError, NodeError) as error:
         raise click.ClickException(str(error)) from None
     print_lines(escaped_line(str(state.node_key)))
-    say("copy it to the host that is to join (scp -p keeps its mode), then there:")
-    say("  aegis-actors join HOST:PORT --name NAME --root DIR --key-file FILE")
+    print_notice("copy it to the host that is to join (scp -p keeps its mode), then there:")
+    print_notice("  aegis-actors join HOST:PORT --name NAME --root DIR --key-file FILE")
 
 
 @verb(argument("node"))
@@ -73,7 +73,7 @@ def _node_name(_: click.Context, param: click.Parameter, name: str) -> str:
 
 
 @click.command()
-@click.argument("address", metavar="HOST:PORT", callback=where_to_join)
+@click.argument("address", metavar="HOST:PORT", callback=join_address)
 @click.option("--name", required=True, callback=_node_name, help="What this host is called there.")
 @click.option("--root", type=DIRECTORY, help="Serve terminals of this directory; needed.")
 @click.option(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 
 from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, argument, flag, option, verb
-from aegis.cli.printing.failing import UsageError, report_error
-from aegis.cli.printing.show import (
+from aegis.cli.printing.failures import UsageError, report_error
+from aegis.cli.printing.formatting import (
     EXIT_UNKNOWN,
     escaped,
     escaped_line,
     exit_code_of,
     print_json,
     print_lines,
+    print_notice,
     record_block,
-    say,
 )
 from aegis.client.line import CommandFailed, LineClient
 
@@ -85,7 +85,7 @@ def _replies(
 
 def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
     if reply["dropped"]:
-        say(f"… {reply['dropped']} bytes are no longer kept …")
+        print_notice(f"… {reply['dropped']} bytes are no longer kept …")
     sys.stdout.write(reply["text"] if raw else escaped(reply["text"]))
     sys.stdout.flush()
 
@@ -119,7 +119,7 @@ def _show_outcome(reply: Mapping[str, Any]) -> None:
         print_lines(escaped(reply["match"]))
     elif reply["record"] is not None:
         print_lines(record_block(reply["record"]))
-    say(escaped_line(f"↳ {reply['reason'].replace('_', ' ')} · cursor {reply['cursor']}"))
+    print_notice(escaped_line(f"↳ {reply['reason'].replace('_', ' ')} · cursor {reply['cursor']}"))
 
 
 def _exit_code(reply: Mapping[str, Any]) -> int:

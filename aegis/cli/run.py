@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from aegis.cli.grammar.verb import SECONDS, Daemon, argument, option, verb
 from aegis.cli.grammar.words import command_text
-from aegis.cli.printing.failing import UsageError, report_error
-from aegis.cli.printing.run_end import exit_code
-from aegis.cli.printing.run_shown import LONGEST_S, ShownRun
-from aegis.cli.printing.show import EXIT_UNKNOWN, print_json
+from aegis.cli.printing.failures import UsageError, report_error
+from aegis.cli.printing.formatting import EXIT_UNKNOWN, print_json
+from aegis.cli.printing.run import LONGEST_S, LiveRun, exit_code
 from aegis.client.line import ClientError
 
 # A type checker takes this for true.
@@ -38,7 +37,7 @@ def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None
     text = command_text(command)
     try:
         if not daemon.as_json:
-            return ShownRun(daemon, name, text, timeout).run()
+            return LiveRun(daemon, name, text, timeout).run()
         seconds = LONGEST_S if timeout is None else timeout
         record = daemon.call("term_run", name=name, cmd=text, timeout=seconds)
     except ClientError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import Daemon, Group, argument, flag, option, verb
-from aegis.cli.printing.failing import UsageError
-from aegis.cli.printing.show import escaped_line, print_lines
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import escaped_line, print_lines
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

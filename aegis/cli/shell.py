@@ -16,8 +16,8 @@ from aegis.cli.grammar.verb import (
     option,
     verb,
 )
-from aegis.cli.printing.failing import UsageError
-from aegis.cli.printing.show import cell, escaped, print_lines, say, table
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import cell, escaped, print_lines, print_notice, table
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def _show_output(reply: Mapping[str, Any]) -> None:
     if sys.stderr.isatty() and reply["text"][-1:] not in ("", "\n"):
         sys.stderr.write("\n")
     lost = f" · {reply['dropped']} bytes are no longer kept" if reply["dropped"] else ""
-    say(f"↳ read on with --cursor {reply['next_cursor']}{lost}")
+    print_notice(f"↳ read on with --cursor {reply['next_cursor']}{lost}")
 
 
 @verb(
@@ -112,7 +112,9 @@ def close(daemon: Daemon, shell: str) -> None:
     reply = daemon.call("shell_close", shell=shell)
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
-        say(f"warning: these processes of {shell} could not be ended: {cell(reply['leftover'])}")
+        print_notice(
+            f"warning: these processes of {shell} could not be ended: {cell(reply['leftover'])}"
+        )
 
 
 shell = Group(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aegis.cli.grammar.keys import keys_of
 from aegis.cli.grammar.verb import (
+    SECONDS,
     WHOLE,
     Daemon,
     Group,
@@ -14,12 +15,14 @@ from aegis.cli.grammar.verb import (
     option,
     verb,
 )
-from aegis.cli.printing.failing import UsageError
-from aegis.cli.printing.show import (
+from aegis.cli.grammar.words import command_text, in_verbs
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import (
     cell,
+    escaped_line,
     print_lines,
+    print_notice,
     record_block,
-    say,
     shown_state,
     table,
 )
@@ -153,12 +156,85 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
     silent = {"stdout": "", "stderr": ""} if brief else {}
     print_lines("\n\n".join(record_block({**record, **silent}) for record in records))
     if reply.get("damaged"):
-        say(
+        print_notice(
             f"warning: {reply['damaged']} lines of the ledger of {name} cannot be read and were "
             "skipped: aegis-actors doctor says where"
         )
     if reply.get("more") and records:
-        say(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+        print_notice(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
+
+
+@verb(argument("name"))
+def screen(daemon: Daemon, name: str) -> None:
+    """Show the screen of the terminal NAME.
+
+    Its lines as a person in front of it would see them now; size and cursor on standard error.
+    """
+    reply = daemon.call("term_screen", name=name)
+    daemon.show(reply, lambda: _show_screen(reply))
+
+
+def _show_screen(reply: Mapping[str, Any]) -> None:
+    print_lines("".join(f"{escaped_line(line)}\n" for line in reply["lines"]))
+    print_notice(screen_status(reply))
+
+
+def screen_status(screen: Mapping[str, Any]) -> str:
+    """What is to be said of a screen beside its lines: ``↳ 80x24 · cursor 3,1 · vim``.
+
+    The cursor's row and column are from 1, as people count.
+    """
+    cursor = screen["cursor"]
+    hidden = "" if cursor["visible"] else " (hidden)"
+    parts = [
+        f"{screen['cols']}x{screen['rows']}",
+        f"cursor {cursor['row'] + 1},{cursor['col'] + 1}{hidden}",
+        *([screen["title"]] if screen["title"] else []),
+        *(["alternate screen"] if screen["alternate"] else []),
+        *(["partial"] if screen["partial"] else []),
+    ]
+    return f"↳ {' · '.join(parts)}"
+
+
+@verb(
+    option(
+        "--timeout", kind=SECONDS, help="Seconds for each terminal; default 50, or as configured."
+    ),
+    argument("names", metavar="NAME...", many=True),
+    behind_dashes="words",
+)
+def broadcast(
+    daemon: Daemon, names: Sequence[str], timeout: float | None, words: Sequence[str]
+) -> int:
+    """Run COMMAND on all the terminals NAME at once.
+
+    Exits with 0 if it did everywhere, with 1 if somewhere it failed or its exit code is not known.
+    One word behind -- is text for the shell; several are one command, each word kept whole.
+    """
+    if not words:
+        raise UsageError("put the command behind '--': term broadcast web api -- git pull")
+    cmd = command_text(words)
+    reply = daemon.call("term_broadcast", names=list(names), cmd=cmd, timeout=timeout)
+    daemon.show(reply, lambda: _show_outcomes(reply))
+    return 0 if all(_went_well(outcome) for outcome in reply["result"]) else 1
+
+
+def _went_well(outcome: Mapping[str, Any]) -> bool:
+    record = outcome["record"]
+    return record is not None and record["exit"] == 0
+
+
+def _show_outcomes(reply: Mapping[str, Any]) -> None:
+    print_lines("\n\n".join(_block(outcome) for outcome in reply["result"]))
+    if reply.get("more"):
+        print_notice("long outputs were cut; whole: aegis-actors term read NAME")
+
+
+def _block(outcome: Mapping[str, Any]) -> str:
+    head = escaped_line(f"── {outcome['name']} ──")
+    record = outcome["record"]
+    body = escaped_line(in_verbs(outcome["error"])) if record is None else record_block(record)
+    return f"{head}\n{body}"
 
 
 @verb(
@@ -192,14 +268,16 @@ def close(daemon: Daemon, name: str, purge: bool) -> None:
     reply = daemon.call("term_close", name=name, purge=purge)
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
-        say(f"warning: these processes of {name} could not be ended: {cell(reply['leftover'])}")
+        print_notice(
+            f"warning: these processes of {name} could not be ended: {cell(reply['leftover'])}"
+        )
 
 
 term = Group(
     """Shared terminals of people and agents.""",
     {
         "attach": "aegis.cli.attach:attach",
-        "broadcast": "aegis.cli.broadcast:broadcast",
+        "broadcast": broadcast,
         "spawn": spawn,
         "list": list_terminals,
         "run": "aegis.cli.run:run",
@@ -207,7 +285,7 @@ term = Group(
         "signal": send_signal,
         "resize": resize,
         "read": read,
-        "screen": "aegis.cli.screen:screen",
+        "screen": screen,
         "output": "aegis.cli.output:output",
         "wait": "aegis.cli.output:wait",
         "subscribe": subscribe,

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from aegis.cli.config import refuse
-from aegis.cli.grammar.addresses import where_nodes_come_in
-from aegis.cli.grammar.clicked import DIRECTORY, here, root_before
-from aegis.cli.grammar.commands import WholeRange
-from aegis.cli.importing import many_imports
+from aegis.cli.gc_pause import gc_paused
+from aegis.cli.grammar.addresses import listen_address
+from aegis.cli.grammar.click_commands import WholeRange
+from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 from aegis.state.root import CONFIG_NAME, find_root
 
@@ -42,7 +42,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
     "--nodes",
     "nodes_address",
     metavar="HOST:PORT",
-    callback=where_nodes_come_in,
+    callback=listen_address,
     help="Let hosts join here; default: none may.",
 )
 @click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")
@@ -70,7 +70,7 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
         parsed = read_configuration(directory / CONFIG_NAME)
     except BadConfiguration as error:
         return refuse(error.lines())
-    with many_imports():
+    with gc_paused():
         from actors.errors import NodeError
         from aegis.app import run_daemon
         from aegis.errors import StartupError

@@ -6,15 +6,15 @@ import sys
 
 from aegis.cli.grammar.verb import SECONDS, Daemon, Group, argument, flag, from_here, option, verb
 from aegis.cli.grammar.words import command_text
-from aegis.cli.printing.failing import UsageError, report_error
-from aegis.cli.printing.show import (
+from aegis.cli.printing.failures import UsageError, report_error
+from aegis.cli.printing.formatting import (
     EXIT_UNKNOWN,
     cell,
     escaped,
     exit_code_of,
     print_json,
     print_lines,
-    say,
+    print_notice,
     table,
 )
 from aegis.client.line import ClientError
@@ -73,7 +73,7 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
     reply = daemon.call("workspace_delete", workspace=name, purge=purge)
     daemon.show(reply, lambda: None)
     if reply["leftover"]:
-        say(f"warning: these processes could not be ended: {cell(reply['leftover'])}")
+        print_notice(f"warning: these processes could not be ended: {cell(reply['leftover'])}")
 
 
 @verb(
@@ -108,7 +108,7 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
         sys.stdout.flush()
         sys.stderr.write(escaped(result["stderr"]))
     if result["exit"] is None:
-        say("aegis-actors: the time ran out, and the command was ended")
+        print_notice("aegis-actors: the time ran out, and the command was ended")
     return exit_code_of(result)
 
 

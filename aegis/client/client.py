@@ -10,15 +10,12 @@ from pathlib import Path
 import trio
 
 from aegis.client.address import Remote, address_of
-from aegis.client.kinds import EventKind, EventValue
-from aegis.client.nouns.daemon import Daemon
+from aegis.client.nouns.daemon import Daemon, Sessions, Tree
 from aegis.client.nouns.inboxes import Inboxes
-from aegis.client.nouns.sessions import Sessions
-from aegis.client.nouns.shells import Shells
 from aegis.client.nouns.terminals import Terminals
-from aegis.client.nouns.tree import Tree
-from aegis.client.nouns.workspaces import Workspaces
+from aegis.client.nouns.workspaces import Shells, Workspaces
 from aegis.client.session import DEFAULT_PATIENCE_S, Session
+from aegis.client.stream_kinds import EventKind, EventValue
 from aegis.client.streams import Stream
 from aegis.client.transport import dial, place_of
 

@@ -15,14 +15,23 @@ from typing import Any, TypeVar
 
 import trio
 
-from aegis.client.calling import arguments_of, entry_of, refusal, reply_of
+from aegis.client.calls import (
+    arguments_of,
+    checked_patience,
+    delay_s,
+    entry_of,
+    failures_after,
+    is_repeated,
+    lost,
+    refusal,
+    reply_of,
+)
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.link import Link, LinkLost
-from aegis.client.retrying import checked_patience, delay_s, failures_after, is_repeated, lost
 from aegis.client.streams import Stream
 from aegis.client.transport import Wire, WireClosed
 from aegis.protocol.command import Command
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])

@@ -14,8 +14,8 @@ import trio
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, ProtocolMismatch
 from aegis.client.frames import Failure, Opened
-from aegis.client.kinds import InboxKind, InboxValue, Kind, OutputKind, OutputValue
 from aegis.client.link import Link, LinkLost
+from aegis.client.stream_kinds import InboxKind, InboxValue, Kind, OutputKind, OutputValue
 from aegis.protocol.command import Command
 from aegis.protocol.inboxes import ReadInbox
 from aegis.protocol.streams import (

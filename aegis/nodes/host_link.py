@@ -16,7 +16,7 @@ from actors.nodes.joining.joins import Joined
 from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis.clock import utc_now
-from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
+from aegis.nodes.vocabulary import VOCABULARY, known_to_nodes
 from aegis.protocol.nodes import NodeReachable, NodeStatus, NodeUnreachable
 
 log = structlog.get_logger("aegis.nodes")
@@ -78,7 +78,7 @@ class HostLink(Actor[DescribeHost]):
             name=f"node {self._name}",
             root=self.context.path,
             vocabulary=VOCABULARY,
-            exports=told_to_nodes,
+            exports=known_to_nodes,
         )
         self._peer.begin()
         self.context.start_soon(self._take_joins)

@@ -36,7 +36,7 @@ from aegis.node_key import read_node_key, read_own_key
 from aegis.nodes.identity import open_identity
 from aegis.nodes.logs import tell_of_nodes
 from aegis.nodes.node_link import NodeLink
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import text_of_path
 from aegis.process import (
     HeldRoot,
@@ -135,7 +135,7 @@ async def _serve(
     peers: list[Peer] = []
 
     def prepare(system: System) -> None:
-        peers.append(begin_peer_above(system, "the root", VOCABULARY, told_to_daemon))
+        peers.append(begin_peer_above(system, "the root", VOCABULARY, known_to_daemon))
 
     link = ChildSpec.of(
         "link", NodeLink, settings=settings, key=key, identity=identity, peers=peers

@@ -18,7 +18,7 @@ from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.lifetime import faults_armed, log_life, log_slow_step
 from aegis.nodes.logs import tell_of_nodes
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import path_of_text
 from aegis.process import (
     configure_logs,
@@ -79,7 +79,7 @@ async def have_terminals(link: Link, argument: bytes) -> None:
             _tree(settings, shell_file_limit),
             above=WORKERS,
             vocabulary=VOCABULARY,
-            exports=told_to_daemon,
+            exports=known_to_daemon,
             observer=log_life,
             on_slow_step=log_slow_step,
             debug=settings.debug,

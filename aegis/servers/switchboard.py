@@ -23,7 +23,7 @@ from actors import (
 )
 from aegis.protocol.command import MAX_TIMEOUT_S
 from aegis.protocol.derived.defaults import with_settings
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 from aegis.servers import progress
 from aegis.servers.calls import Caller
 from aegis.servers.connection import Connection, Invoke

@@ -14,7 +14,6 @@ import attrs
 from actors.messages import Request
 from aegis.processes.capture import CapturedOutput
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import (
     CommandRecord,
     Done,
@@ -53,11 +52,6 @@ class TypeKeys(Request[Done]):
 
     keys: bytes
     writer: str
-
-
-@attrs.frozen(kw_only=True)
-class TakeScreen(Request[Screen]):
-    """Say how the screen looks now."""
 
 
 @attrs.frozen(kw_only=True)
@@ -311,7 +305,7 @@ class ShellFailed:
     why: str
 
 
-CommandNews = (
+CommandNotification = (
     CommandStarted | CommandEnded | NothingRan | SubmissionRefused | SubmissionFailed | ShellEnded
 )
 """What decides about commands and their records: told again to a front that has just begun."""
@@ -344,7 +338,7 @@ class Introduction:
     needs_input: NeedsInput | None
     failure: str
     ending: WhyEnded | None
-    news: tuple[CommandNews, ...]
+    news: tuple[CommandNotification, ...]
 
 
 # To and from the ledger writer.

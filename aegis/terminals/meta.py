@@ -10,7 +10,7 @@ from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
-from aegis.terminals.aside import set_aside
+from aegis.terminals.quarantine import set_aside
 from aegis.terminals.settings import (
     META_VERSION,
     TerminalFiles,

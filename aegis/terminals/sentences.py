@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from aegis.errors import AegisError, Busy, IncompleteInput, StorageError, Unavailable
-from aegis.names import shorten
+from collections.abc import Iterable, Sequence
+
+from aegis.errors import AegisError, Busy, IncompleteInput, NotFound, StorageError, Unavailable
+from aegis.names import nearest, shorten
 from aegis.processes.line_length import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
 from aegis.terminals.record import InFlight
@@ -128,3 +130,24 @@ def shown(cmd: str | None) -> str:
         return "a command"
     first, _, rest = cmd.strip().partition("\n")
     return repr(shorten(first) + (" …" if rest else ""))
+
+
+def no_such_node(tool: str, name: str, known: Iterable[str]) -> NotFound:
+    """Nothing of this name is there, only what is ``known``."""
+    there = sorted(known)
+    close = nearest(name, there, most=1)
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    else:
+        hint = f"there {'is' if len(there) == 1 else 'are'} {', '.join(there) or 'none'}"
+    return NotFound(f"{tool}: there is no node {shorten(name)!r}; {hint}")
+
+
+def no_such_terminal(name: str, open_now: Sequence[str]) -> NotFound:
+    """Nothing of this name is or was there; these are open."""
+    close = nearest(name, open_now)
+    if close:
+        hint = f"did you mean {' or '.join(map(repr, close))}?"
+        return NotFound(f"there is no terminal {name!r}; {hint} aegis_term_spawn makes a new one")
+    hint = f"open now: {', '.join(sorted(open_now)[:20]) or 'none'}"
+    return NotFound(f"there is no terminal {name!r} ({hint}); aegis_term_spawn makes one")

@@ -19,7 +19,7 @@ from aegis.lifetime import sync_state
 from aegis.process import hold_root
 from aegis.state.root import State
 from aegis.terminals.directory.purging import delete, delete_left_over, take_name
-from aegis.terminals.directory.restoring import restored_settings
+from aegis.terminals.directory.spawning import restored_settings
 from aegis.terminals.meta import load_settings, save_settings
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from tests.chaos.machine.disk_images import legal_images

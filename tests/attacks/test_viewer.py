@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
-from aegis.cli.grammar.program import cli
+from aegis.cli.grammar.click_program import cli
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.running import running

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import click
 
-from aegis.cli.grammar.commands import DecimalRange, WholeRange
-from aegis.cli.printing.show import duration, escaped_line, print_lines
+from aegis.cli.grammar.click_commands import DecimalRange, WholeRange
+from aegis.cli.printing.formatting import duration, escaped_line, print_lines
 
 DEFAULT_MINUTES = 1.0
 MOST_JOBS = 256

@@ -16,7 +16,10 @@ import trio.testing
 
 from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
 from aegis import app, lifetime
+from aegis.configuration.sections import Configuration
+from aegis.journal.flusher import Flusher
 from aegis.keyring import Keyring
+from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol import terminals as api
 from aegis.servers.access.auth import open_keys
 from aegis.servers.gateway.crowd import Crowd
@@ -103,7 +106,13 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     events: list[LifeEvent] = []
     stop = trio.Event()
     keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, seals)
-    tree = app.daemon_tree(settings, state, keyring, stop, 1024)
+    tree = app.daemon_tree(
+        state,
+        flusher=Flusher(),
+        host=OsProcessHost(),
+        shell_file_limit=1024,
+        servers=app.server_children(root, keyring, stop, Configuration()),
+    )
     async with open_system(tree, observer=events.append) as system:
         app._announce(settings, state, keyring, None)
         inside = DaemonInside(root, home, state, system, address, events)

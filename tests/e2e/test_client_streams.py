@@ -11,7 +11,7 @@ import trio
 import aegis
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed
-from aegis.client.kinds import OutputValue
+from aegis.client.stream_kinds import OutputValue
 from aegis.client.streams import WINDOW, OutputStream
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.inboxes import Message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aegis.state.registering import claim
-from aegis.terminals.remote.node_map import NodeMap, encode_nodes
+from aegis.terminals.remote.nodes import NodeMap, encode_nodes
 from tests.aegis.terminals.remote.test_node_map import SINCE, info
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import DaemonProcess

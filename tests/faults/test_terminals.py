@@ -12,7 +12,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
 from aegis.terminals.directory import directory, purging
 from aegis.terminals.directory.workspace import Workspace
-from aegis.terminals.front import finalising
+from aegis.terminals.front import recovery
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.meta import save_settings
 from aegis.terminals.record import InFlight
@@ -71,7 +71,7 @@ async def sync_nothing(flusher: Flusher, path: object) -> None:
 
 
 def show_what_is_not_synced(patch: Patch) -> None:
-    for module in (finalising, directory):
+    for module in (recovery, directory):
         patch.setattr(module, "sync_ledger", sync_nothing)
 
 
@@ -118,7 +118,7 @@ def forget_to_save_a_size(patch: Patch) -> None:
     def save(disk: Any, files: Any, settings: Any) -> None:
         save_settings(disk, files, attrs.evolve(settings, cols=80))
 
-    patch.setattr("aegis.terminals.directory.lives.save_settings", save)
+    patch.setattr("aegis.terminals.directory.life_cycle.save_settings", save)
 
 
 @attrs.frozen

@@ -7,14 +7,14 @@ import click
 from aegis.settings import NodesAddress, nodes_address
 
 
-def where_nodes_come_in(
+def listen_address(
     _: click.Context, param: click.Parameter, text: str | None
 ) -> NodesAddress | None:
     """The address that was given, if one was; anything else is a usage error."""
     return None if text is None else _address(param, text)
 
 
-def where_to_join(_: click.Context, param: click.Parameter, text: str) -> NodesAddress:
+def join_address(_: click.Context, param: click.Parameter, text: str) -> NodesAddress:
     """The address that was given; anything else is a usage error, and so is port 0."""
     address = _address(param, text)
     if not address.port:

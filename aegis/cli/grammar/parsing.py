@@ -13,7 +13,7 @@ import sys
 
 from aegis.cli.grammar.numbers import seconds, whole_number
 from aegis.cli.grammar.verb import DIRECTORY, FLAG, TEXT, WHOLE, Globals, Group, Parameter, Verb
-from aegis.cli.grammar.verbs import VERBS
+from aegis.cli.grammar.verb_table import VERBS
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

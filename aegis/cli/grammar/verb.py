@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 
 from aegis.cli.grammar.words import in_verbs
-from aegis.cli.printing.failing import UsageError
-from aegis.cli.printing.show import print_json
+from aegis.cli.printing.failures import UsageError
+from aegis.cli.printing.formatting import print_json
 from aegis.client.line import CommandFailed, LineClient, connect
 from aegis.path_text import path_of_text, text_of_path
 from aegis.state.root import nearest_root
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from aegis.client.line_flow import LineFlow
+    from aegis.client.nonblocking_line import NonBlockingLineClient
 
 TEXT = "text"
 WHOLE = "whole number"
@@ -181,11 +181,11 @@ class Daemon:
         """A new connection; raises ``ClientError``."""
         return connect(self.root)
 
-    def flow(self) -> LineFlow:
+    def flow(self) -> NonBlockingLineClient:
         """A new connection for several requests at once; raises ``ClientError``."""
-        from aegis.client.line_flow import connect_flow
+        from aegis.client.nonblocking_line import connect_nonblocking
 
-        return connect_flow(self.root)
+        return connect_nonblocking(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """One command over a connection of its own; arguments that are None are left out.

@@ -17,19 +17,18 @@ from pathlib import Path
 import attrs
 import trio
 
-from aegis.cli.grammar.detach_keys import DetachKeys, shown_keys
+from aegis.cli.grammar.keys import DetachKeys, shown_keys
 from aegis.cli.grammar.verb import Daemon
 from aegis.cli.grammar.words import in_verbs
-from aegis.cli.live.questions import QuestionFilter
-from aegis.cli.live.running import run
+from aegis.cli.live.event_loop import run
+from aegis.cli.live.queries import QueryFilter
 from aegis.cli.live.tty import OwnTerminal, open_own_terminal
 from aegis.cli.live.window import Window
-from aegis.cli.printing.show import escaped_line
+from aegis.cli.printing.formatting import escaped_line
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
-from aegis.client.kinds import OutputValue
+from aegis.client.stream_kinds import Chunk, Gap, OutputValue
 from aegis.client.streams import OutputStream
-from aegis.client.values import Chunk, Gap
 from aegis.protocol.streams import Redraw, Refused, StateItem
 
 HEARD = (
@@ -100,7 +99,7 @@ class Attachment:
         self._types = types
         self._resizes = resizes
         self._window = Window()
-        self._filter = QuestionFilter()
+        self._filter = QueryFilter()
         self._output: OutputStream | None = None
         self._opened = trio.Event()
         self._has_begun = False
@@ -167,7 +166,7 @@ class Attachment:
                 self._own.make_raw()
             self._has_begun, self._draws = True, False
             self._is_below_drawn = not (screen and output.start.alternate)
-            self._filter = QuestionFilter()
+            self._filter = QueryFilter()
             self._output = output
             self._opened.set()
             try:

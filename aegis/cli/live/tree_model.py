@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from aegis.cli.printing.show import escaped_line, table
+from aegis.cli.printing.formatting import escaped_line, table
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.streams import TreeChange
 

@@ -17,12 +17,11 @@ import attrs
 import trio
 
 from aegis.cli.grammar.verb import Daemon
-from aegis.cli.live.running import run
+from aegis.cli.live.event_loop import run
 from aegis.cli.live.tree_model import TreeModel, change_line, painted
 from aegis.client.client import Client, connect
 from aegis.client.errors import ClientError, CommandFailed
-from aegis.client.kinds import TreeValue
-from aegis.client.values import Gap
+from aegis.client.stream_kinds import Gap, TreeValue
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.streams import TreeChange
 

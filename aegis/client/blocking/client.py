@@ -6,13 +6,11 @@ from pathlib import Path
 from types import TracebackType
 
 from aegis.client.address import BadAddress, is_url
-from aegis.client.blocking.daemon import Daemon
+from aegis.client.blocking.daemon import Daemon, Sessions
 from aegis.client.blocking.inboxes import Inboxes
 from aegis.client.blocking.session import BlockingSession
-from aegis.client.blocking.sessions import Sessions
-from aegis.client.blocking.shells import Shells
 from aegis.client.blocking.terminals import Terminals
-from aegis.client.blocking.workspaces import Workspaces
+from aegis.client.blocking.workspaces import Shells, Workspaces
 from aegis.state.root import find_root
 
 DEFAULT_PATIENCE_S = 30.0

@@ -7,7 +7,12 @@ from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
+    ListSessions,
+    NewSession,
+    RevokeSession,
     RotateToken,
+    Session,
+    SessionList,
     StopDaemon,
     Stopping,
     TreeNode,
@@ -41,3 +46,19 @@ class Daemon(BlockingNoun):
     def down(self) -> Stopping:
         """Stop the daemon in order; for the operator."""
         return self._call(StopDaemon)
+
+
+class Sessions(BlockingNoun):
+    """Sessions: addresses that are bound to one handle."""
+
+    def new(self, handle: str) -> Session:
+        """Make the MCP URL of a handle, or give the one it has; for the operator."""
+        return self._call(NewSession, handle=handle)
+
+    def list(self) -> SessionList:
+        """Name the handles that have a session; for the operator."""
+        return self._call(ListSessions)
+
+    def revoke(self, handle: str) -> Voided:
+        """Void a handle's MCP URL for good, and send away whoever uses it; for the operator."""
+        return self._call(RevokeSession, handle=handle)

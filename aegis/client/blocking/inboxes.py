@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aegis.client.blocking.noun import BlockingNoun
+from aegis.client.calls import MAX_TRIES
 from aegis.client.errors import ConnectionLost
-from aegis.client.retrying import MAX_TRIES
 from aegis.protocol.inboxes import Handoff, Message, MessageList, ReadInbox, Receipt, WaitInbox
 
 POLL_S = 25.0

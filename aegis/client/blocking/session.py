@@ -8,12 +8,21 @@ import time
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aegis.client.calling import Arguments, arguments_of, entry_of, refusal, reply_of
+from aegis.client.calls import (
+    Arguments,
+    arguments_of,
+    checked_patience,
+    delay_s,
+    entry_of,
+    is_repeated,
+    lost,
+    refusal,
+    reply_of,
+)
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.line import LineClient, connect
-from aegis.client.retrying import checked_patience, delay_s, is_repeated, lost
 from aegis.protocol.command import Command
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 T = TypeVar("T")
 

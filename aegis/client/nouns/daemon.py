@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import TreeKind, TreeValue
+from aegis.client.streams import Stream
 from aegis.protocol.daemon import (
     DaemonStatus,
     GetStatus,
     GetTree,
+    ListSessions,
+    NewSession,
+    RevokeSession,
     RotateToken,
+    Session,
+    SessionList,
     StopDaemon,
     Stopping,
     TreeNode,
@@ -41,3 +50,28 @@ class Daemon(Noun):
     async def down(self) -> Stopping:
         """Stop the daemon in order; for the operator."""
         return await self._call(StopDaemon)
+
+
+class Sessions(Noun):
+    """Sessions: addresses that are bound to one handle."""
+
+    async def new(self, handle: str) -> Session:
+        """Make the MCP URL of a handle, or give the one it has; for the operator."""
+        return await self._call(NewSession, handle=handle)
+
+    async def list(self) -> SessionList:
+        """Name the handles that have a session; for the operator."""
+        return await self._call(ListSessions)
+
+    async def revoke(self, handle: str) -> Voided:
+        """Void a handle's MCP URL for good, and send away whoever uses it; for the operator."""
+        return await self._call(RevokeSession, handle=handle)
+
+
+class Tree(Noun):
+    """The live supervision tree; for the operator."""
+
+    def watch(self) -> AbstractAsyncContextManager[Stream[TreeValue]]:
+        """``async with`` it: the whole tree, then each change; behind a ``Gap`` the whole again."""
+        session = self._session
+        return session.watch(Stream(session, TreeKind(session.handle)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from aegis.client.kinds import InboxKind
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import InboxKind
 from aegis.client.streams import InboxStream
 from aegis.protocol.inboxes import Handoff, MessageList, ReadInbox, Receipt, WaitInbox
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from aegis.client.kinds import OutputKind
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import OutputKind
 from aegis.client.streams import OutputStream
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcomes
 from aegis.protocol.control import ResizeTerminal, SignalTerminal

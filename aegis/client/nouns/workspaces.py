@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from aegis.client.nouns.noun import Noun
+from aegis.protocol.output import DEFAULT_OUTPUT_BYTES, OutputChunk
+from aegis.protocol.terminals import Closed, Done
 from aegis.protocol.workspaces import (
+    CloseShell,
     CreateWorkspace,
     DeleteWorkspace,
     ExecCommand,
     ExecResult,
     ListWorkspaces,
+    OpenShell,
+    ReadShell,
+    ShellInfo,
+    SignalShell,
     WorkspaceDeleted,
     WorkspaceInfo,
     WorkspaceList,
+    WriteShell,
 )
 
 
@@ -35,3 +43,54 @@ class Workspaces(Noun):
     ) -> ExecResult:
         """Run a command without a terminal, at most ``timeout`` seconds."""
         return await self._call(ExecCommand, workspace=workspace, command=command, timeout=timeout)
+
+
+class Shells(Noun):
+    """Shells of workspaces."""
+
+    async def open(
+        self,
+        workspace: str,
+        *,
+        name: str | None = None,
+        cols: int | None = None,
+        rows: int | None = None,
+        cwd: str | None = None,
+        shell: str | None = None,
+    ) -> ShellInfo:
+        """Open a shell in a workspace: a terminal that keeps its state between calls."""
+        return await self._call(
+            OpenShell, workspace=workspace, name=name, cols=cols, rows=rows, cwd=cwd, shell=shell
+        )
+
+    async def read(
+        self,
+        shell: str,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = DEFAULT_OUTPUT_BYTES,
+        plain: bool = False,
+        wait_s: float = 0.0,
+    ) -> OutputChunk:
+        """Read what a shell printed from the byte ``cursor`` on; waits ``wait_s`` seconds."""
+        return await self._call(
+            ReadShell, shell=shell, cursor=cursor, max_bytes=max_bytes, plain=plain, wait_s=wait_s
+        )
+
+    async def write(
+        self,
+        shell: str,
+        input: str,  # noqa: A002 -- as the command has it
+        *,
+        append_newline: bool = True,
+    ) -> Done:
+        """Type text into a shell, and Enter after it."""
+        return await self._call(WriteShell, shell=shell, input=input, append_newline=append_newline)
+
+    async def signal(self, shell: str, signal: str) -> Done:
+        """Send a signal to the program in front, such as ``INT`` or ``TERM``."""
+        return await self._call(SignalShell, shell=shell, signal=signal)
+
+    async def close(self, shell: str) -> Closed:
+        """Close a shell and end its processes; what it printed stays readable."""
+        return await self._call(CloseShell, shell=shell)

@@ -28,7 +28,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import to_plain
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import (
     Caller,
     CallPort,

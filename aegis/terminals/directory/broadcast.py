@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
 from actors import AskError, NodeDied, Ref, Reply, describe
 from aegis.errors import AegisError
+from aegis.journal.ledger import encode_line
+from aegis.processes.capture import MIN_LIMIT, CapturedOutput, cut_again
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcome, BroadcastOutcomes
 from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.terminals import CommandRecord, RunCommand
-from aegis.terminals.directory.fitting import Sized, fair_limit, shortened, sized
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -78,3 +80,65 @@ async def _run(front: Ref[Any], name: str, request: Broadcast) -> CommandRecord:
         name=name, cmd=request.cmd, timeout=request.timeout, from_handle=request.from_handle
     )
     return await front.send_request(run).wait()
+
+
+MAX_CMD_CHARS = 200
+"""What a record that is too long keeps of its command."""
+
+
+@attrs.frozen
+class Sized:
+    """An outcome and its length as JSON, in bytes."""
+
+    outcome: BroadcastOutcome
+    size: int
+
+
+def sized(outcome: BroadcastOutcome) -> Sized:
+    """``outcome``, measured: milliseconds for a command of a megabyte."""
+    return Sized(outcome, _size(outcome))
+
+
+def fair_limit(sizes: Sequence[int], budget: int) -> int:
+    """The highest limit such that ``sizes``, each cut to it, are ``budget`` at most together."""
+    left, count = budget, len(sizes)
+    for size in sorted(sizes):
+        if size * count > left:
+            return left // count
+        left, count = left - size, count - 1
+    return budget
+
+
+def _size(outcome: BroadcastOutcome) -> int:
+    return len(encode_line(attrs.asdict(outcome)))
+
+
+def shortened(each: Sized, limit: int) -> BroadcastOutcome:
+    """The outcome with ever less text until it takes ``limit`` bytes, or nothing is left to cut."""
+    outcome = each.outcome
+    if each.size <= limit or outcome.record is None:
+        return outcome
+    room = limit
+    short = attrs.evolve(outcome, record=_cut(outcome.record, room))
+    while _size(short) > limit and room > MIN_LIMIT:
+        room = max(MIN_LIMIT, room * 3 // 4)
+        short = attrs.evolve(outcome, record=_cut(outcome.record, room))
+    return short
+
+
+def _cut(record: CommandRecord, room: int) -> CommandRecord:
+    out = CapturedOutput(record.stdout, record.output_bytes, record.truncated)
+    err = CapturedOutput(record.stderr, len(record.stderr.encode()), truncated=False)
+    # A limit that the text does not reach changes nothing, so each may have the whole room.
+    stdout, stderr = (cut_again(each, min(room, 65_536)) for each in (out, err))
+    return attrs.evolve(
+        record,
+        cmd=_short(record.cmd),
+        stdout=stdout.text,
+        stderr=stderr.text,
+        truncated=record.truncated or stdout.truncated or stderr.truncated,
+    )
+
+
+def _short(cmd: str | None) -> str | None:
+    return cmd if cmd is None or len(cmd) <= MAX_CMD_CHARS else cmd[: MAX_CMD_CHARS - 1] + "…"

@@ -22,34 +22,32 @@ from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol import control
 from aegis.protocol import nodes as node_api
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
+from aegis.protocol.feeds import FollowOutput, KeptBytes, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.resources import Ledger
-from aegis.protocol.screens import GetScreen
-from aegis.terminals.directory import closed, purging
+from aegis.terminals.directory import inactive, purging
 from aegis.terminals.directory.broadcast import broadcast
-from aegis.terminals.directory.failed import FailedTerminal, unanswered_info
-from aegis.terminals.directory.hosting import HostIsUp
+from aegis.terminals.directory.hosting import HostIsUp, Subtrees
+from aegis.terminals.directory.inactive import FailedTerminal, unanswered_info
+from aegis.terminals.directory.life_cycle import Lives
 from aegis.terminals.directory.listing import known_terminals, open_terminals
-from aegis.terminals.directory.lives import Lives
 from aegis.terminals.directory.moving import Move
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
 from aegis.terminals.directory.spawning import check_descriptors
-from aegis.terminals.directory.subtrees import Subtrees
 from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.front_port import ClientRequest
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.messages import AwaitPrompt
-from aegis.terminals.remote.elsewhere import Elsewhere, Here
-from aegis.terminals.remote.node_file import NodeFile
-from aegis.terminals.remote.places import no_such_terminal
-from aegis.terminals.shell.earlier import end_earlier_lives
+from aegis.terminals.remote.hosts import Elsewhere, Here
+from aegis.terminals.remote.nodes import NodeFile
+from aegis.terminals.sentences import no_such_terminal
+from aegis.terminals.shell.cleanup import end_leftover_processes
 
 log = structlog.get_logger()
 
@@ -66,22 +64,9 @@ DirectoryMessage = (
     api.SpawnTerminal
     | api.ListTerminals
     | api.CloseTerminal
-    | api.RunCommand
     | Broadcast
-    | api.SendKeys
-    | control.SignalTerminal
-    | control.ResizeTerminal
-    | api.ReadRecords
-    | GetScreen
-    | out.ReadOutput
-    | out.WaitTerminal
-    | out.FollowCommand
-    | FollowOutput
-    | DrawScreen
-    | TypeBytes
+    | ClientRequest
     | ReadKept
-    | api.Subscribe
-    | api.Unsubscribe
     | node_api.KnownTerminals
     | node_api.NodeMessage
     | EndAllTerminals
@@ -193,7 +178,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _begin(self) -> None:
         """The daemon starts: nothing that an earlier one left stays."""
-        await end_earlier_lives(self._root, self._directory, self._scan, self._flusher)
+        await end_leftover_processes(self._root, self._directory, self._scan, self._flusher)
         await self._flusher.call(
             partial(purging.delete_left_over, self._flusher.disk, self._directory)
         )
@@ -414,13 +399,13 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case api.ReadRecords():
                 await History(files.ledger, disk=disk).answer(request, reply)
             case out.ReadOutput():
-                await closed.answer_output(disk, files, request, reply)
+                await inactive.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
-                await closed.answer_wait(disk, files, request, reply)
+                await inactive.answer_wait(disk, files, request, reply)
             case ReadKept() if self._is_back(request.name):
                 reply.send(KeptBytes(data=b"", cursor=request.cursor, failure=None, is_back=True))
             case ReadKept():
-                closed.answer_kept(disk, files, request, reply, self._failure(request.name))
+                inactive.answer_kept(disk, files, request, reply, self._failure(request.name))
 
     def _is_back(self, name: str) -> bool:
         """Whether it has another front than whoever asks has known."""

@@ -12,11 +12,11 @@ from actors import AskError, Ref
 from aegis.protocol.naming import name_key
 from aegis.protocol.nodes import TerminalNames
 from aegis.protocol.terminals import TerminalInfo
-from aegis.terminals.asking import ask_again
-from aegis.terminals.directory.failed import unanswered_info
-from aegis.terminals.directory.lives import Lives
+from aegis.terminals.directory.inactive import unanswered_info
+from aegis.terminals.directory.life_cycle import Lives
 from aegis.terminals.messages import Describe
-from aegis.terminals.remote.node_map import MOST_CLOSED
+from aegis.terminals.remote.nodes import MOST_CLOSED
+from aegis.terminals.retry import ask_again
 
 log = structlog.get_logger("aegis.terminals")
 

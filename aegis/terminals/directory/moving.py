@@ -19,7 +19,7 @@ from aegis.protocol.naming import name_key
 from aegis.terminals.settings import TerminalSettings
 
 if TYPE_CHECKING:
-    from aegis.terminals.directory.lives import Lives
+    from aegis.terminals.directory.life_cycle import Lives
 
 log = structlog.get_logger("aegis.terminals")
 

@@ -17,16 +17,16 @@ from aegis.errors import Unavailable
 from aegis.path_text import text_of_path
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import name_key
-from aegis.terminals.asking import ask_again
 from aegis.terminals.directory.hosting import (
     GROUP,
     SUPERVISOR,
     HostedTerminals,
     StartTerminal,
     StopTerminal,
+    Subtrees,
 )
 from aegis.terminals.directory.placement import NoPlace, Place, choose_place
-from aegis.terminals.directory.subtrees import Subtrees
+from aegis.terminals.retry import ask_again
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 
 log = structlog.get_logger("aegis.terminals")

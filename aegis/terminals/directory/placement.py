@@ -12,7 +12,7 @@ import attrs
 
 from aegis.errors import Unavailable
 from aegis.protocol.naming import name_key
-from aegis.terminals.remote.places import no_such_node
+from aegis.terminals.sentences import no_such_node
 
 
 class NoPlace(Unavailable):

@@ -33,7 +33,7 @@ from aegis.names import shorten
 from aegis.protocol.naming import is_name, name_key
 from aegis.state.sealing import Seal, document_fits, sealed_document
 from aegis.terminals import faults
-from aegis.terminals.aside import set_aside
+from aegis.terminals.quarantine import set_aside
 
 log = structlog.get_logger("aegis.terminals")
 

@@ -1,24 +1,28 @@
-"""Calls of ``run`` that wait for a terminal or for their command: first come, first served."""
+"""Calls of ``run`` that wait for a terminal or for their command, and displaced submissions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import attrs
 
 from actors import Reply, Timer
 from aegis.errors import AegisError, Busy
 from aegis.protocol.terminals import CommandRecord, NeedsInput, Until
+from aegis.terminals.record import InFlight
 
 MAX_WAITING = 256
-"""Calls that may wait for one terminal at a time."""
+"""The most calls that may wait for one terminal at a time."""
 
 
 @attrs.define(eq=False)
 class Call:
-    """One call of ``run``: ``number`` is unique within the life of the front.
+    """One call of ``run``.
 
-    ``is_late``: its time was up while its command was with the shell. ``needs_input``: its command
-    waits for input, and its caller is about to be told. ``until``: what its caller waits for.
-    ``refusal`` is what its caller is told in place of the record, once that is in the ledger.
+    ``number`` is unique within one incarnation of the front. ``is_late``: the time was up while the
+    command was with the shell. ``needs_input``: the command waits for input, and the caller is
+    about to be answered. ``until``: the condition that ends the call. ``refusal`` is answered
+    instead of the record, once the record is in the ledger.
     """
 
     number: int
@@ -33,7 +37,7 @@ class Call:
     refusal: AegisError | None = None
 
     def settle(self, outcome: CommandRecord | Exception) -> None:
-        """Give the caller its record, or the reason why there is none."""
+        """Answer the caller with its record, or with the error."""
         self.timer.cancel()
         if isinstance(outcome, Exception):
             self.reply.fail(outcome)
@@ -44,7 +48,7 @@ class Call:
 
 
 class CallQueue:
-    """The calls that were not typed yet. A caller that went away loses its place."""
+    """The calls whose command was not typed yet, in order. An abandoned call is skipped."""
 
     def __init__(self, terminal: str) -> None:
         self._terminal = terminal
@@ -54,7 +58,7 @@ class CallQueue:
         return len(self._waiting)
 
     def add(self, call: Call) -> None:
-        """Queue a call. Raises ``Busy`` when too many wait already."""
+        """Queue a call. Raises ``Busy`` if ``MAX_WAITING`` calls are queued."""
         if len(self._waiting) >= MAX_WAITING:
             self._waiting = [each for each in self._waiting if not each.reply.is_settled]
         if len(self._waiting) >= MAX_WAITING:
@@ -69,7 +73,7 @@ class CallQueue:
         self._waiting.insert(0, call)
 
     def take(self) -> Call | None:
-        """The next call whose caller still waits."""
+        """Remove and return the next call whose caller still waits."""
         while self._waiting:
             call = self._waiting.pop(0)
             if not call.reply.is_settled:
@@ -78,7 +82,7 @@ class CallQueue:
         return None
 
     def remove(self, number: int) -> Call | None:
-        """Take the call ``number`` out of the queue, if it waits there."""
+        """Remove and return the call ``number``; None if it is not queued."""
         for call in self._waiting:
             if call.number == number:
                 self._waiting.remove(call)
@@ -86,6 +90,48 @@ class CallQueue:
         return None
 
     def fail_all(self, error: Exception) -> None:
-        """Nobody's command will be typed any more."""
+        """Fail every queued call: no command will be typed any more."""
         while self._waiting:
             self._waiting.pop(0).settle(error)
+
+
+@attrs.frozen
+class Displaced:
+    """A submission in the shell's input behind lines that were typed ahead of it.
+
+    ``call`` is None if no caller waits for it any more. The ``seq`` of ``command`` counts only if
+    the submission has timed out: then its caller was shown it.
+    """
+
+    command: InFlight
+    call: Call | None
+
+    @property
+    def number(self) -> int | None:
+        """The number of its call."""
+        return self.command.call
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether its caller knows its ``seq``."""
+        return self.command.timed_out
+
+    def numbered(self, seq: int, cwd: str | None, cursor: int) -> InFlight:
+        """Return the submission as the command ``seq``, as if it began now."""
+        if self.is_shown:
+            return self.command
+        return attrs.evolve(self.command, seq=seq, cwd=cwd, raw_start=cursor)
+
+
+def last_begun(commands: Iterable[InFlight]) -> InFlight | None:
+    """Return the command that began last; if none has begun, the one with the highest number."""
+    return max(
+        commands,
+        key=lambda each: (-1 if each.began_at is None else each.began_at, each.seq),
+        default=None,
+    )
+
+
+def is_submission(command: InFlight, number: int | None) -> bool:
+    """Whether the command is the submission ``number``, which has not begun."""
+    return command.began_at is None and command.call == number

@@ -29,8 +29,7 @@ from aegis.errors import StorageError
 from aegis.journal.note import Note
 from aegis.path_text import text_of_path
 from aegis.protocol.terminals import CommandRecord
-from aegis.terminals.front.calls import Call
-from aegis.terminals.front.displaced import Displaced, is_submission
+from aegis.terminals.front.calls import Call, Displaced, is_submission
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import (
     InFlight,

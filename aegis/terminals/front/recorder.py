@@ -20,10 +20,10 @@ from aegis.clock import utc_now
 from aegis.errors import StorageError
 from aegis.protocol.terminals import CommandRecord
 from aegis.terminals import faults
-from aegis.terminals.asking import ask_again
 from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
 from aegis.terminals.record import InFlight, lost_record
+from aegis.terminals.retry import ask_again
 
 log = structlog.get_logger()
 

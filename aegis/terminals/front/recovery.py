@@ -1,32 +1,46 @@
-"""The record of a command whose shell is gone; its output is rebuilt from the raw log."""
+"""Final records of commands whose shell was lost, also where the front is gone too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import trio
 
+from actors import Ref
 from aegis.clock import utc_now
+from aegis.errors import StorageError
+from aegis.journal.appender import Appender
 from aegis.journal.disk import Disk
+from aegis.journal.flusher import Flusher
+from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput, OutputCapture
+from aegis.protocol.inboxes import Deliver
 from aegis.protocol.terminals import CommandRecord
+from aegis.terminals.front.flight import Flight
+from aegis.terminals.history import History
 from aegis.terminals.messages import NO_OUTPUT
-from aegis.terminals.record import InFlight, behind, final_record, outcome_of
+from aegis.terminals.quarantine import open_note
+from aegis.terminals.record import InFlight, behind, final_record, outcome_of, record_line
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.wakes.wakes import Wakes
 
 PIECE_BYTES = 64 * 1024
+
+
+# A front whose shell is gone.
 
 
 async def recovered_records(
     disk: Disk, directory: Path, commands: Sequence[InFlight], raw_end: int | None
 ) -> list[CommandRecord]:
-    """The final records of commands, oldest first, that had none when their shell was lost.
+    """Return the final records of commands, oldest first, that had none when the shell was lost.
 
-    They were killed with it, unless their end was noted already. ``directory`` has the raw log;
-    what is in it from ``raw_end`` on is not theirs, and the output of each ends where the next one
-    began. Of a command that was only submitted nothing is known to be output. Raises
-    ``StorageError``.
+    They were killed with the shell, unless their end is in the note. The output is rebuilt from the
+    raw log in ``directory``, up to ``raw_end``; the output of each command ends where the next one
+    began. A command that was only submitted has no output. Raises ``StorageError``.
     """
     records: list[CommandRecord] = []
     for command in commands:
@@ -38,11 +52,12 @@ async def recovered_records(
 
 
 def _begun_after(command: InFlight, commands: Iterable[InFlight]) -> Iterator[int]:
-    """Where others began after ``command``. On one shell a higher number may have begun first."""
+    """Yield the cursors at which the commands after ``command`` began."""
     for other in commands:
         if other.began_at is None or command.began_at is None:
             continue
         if other.shell == command.shell:
+            # On one shell a higher number may have begun first: a displaced submission.
             is_later = other.began_at > command.began_at
         else:
             is_later = other.seq > command.seq
@@ -71,7 +86,7 @@ async def _recovered_record(
 async def recover_output(
     disk: Disk, directory: Path, start: int, end: int | None
 ) -> tuple[CapturedOutput, int]:
-    """What was printed from cursor ``start`` to ``end`` (None: to the last byte), and that end."""
+    """Return the output from cursor ``start`` to ``end`` (None: the last byte), and its end."""
     return await trio.to_thread.run_sync(_recover, disk, directory, start, end)
 
 
@@ -89,3 +104,69 @@ def _recover(
     finally:
         raw_log.close()
     return output, max(start, stop)
+
+
+# A terminal whose front has ended and whose processes are gone.
+
+
+async def finalise(files: TerminalFiles, flusher: Flusher) -> CommandRecord | None:
+    """Write the missing final record of each noted command; return the ledger's newest record.
+
+    Idempotent: a command that has a record gets no second one, so this may be interrupted and
+    repeated. A front does the same when it starts. Raises ``StorageError``.
+    """
+    disk = flusher.disk
+    if not disk.is_directory(files.directory):
+        return None
+    await sync_ledger(flusher, files.ledger)  # the front may have crashed before its sync
+    note = await flusher.call(partial(open_note, files.note, flusher))
+    try:
+        last, given = History(files.ledger, disk=disk).last()
+        lost = [command for command, _ in Flight.open(note, last, given).lost_with(())]
+        if lost:
+            records = await recovered_records(disk, files.directory, lost, None)
+            await _append(files, flusher, records)
+            note.write({**(note.load() or {}), "commands": []})
+            last = records[-1]
+        return last
+    finally:
+        note.close()
+
+
+async def wake_subscribers(
+    settings: TerminalSettings, files: TerminalFiles, flusher: Flusher, inboxes: Ref[Deliver]
+) -> list[str]:
+    """Send the wakes that a terminal without actors still owes; return all its subscribers.
+
+    Wakes of inboxes that fail or are slow are sent when the terminal is spawned again. Raises
+    ``StorageError``.
+    """
+    history = History(files.ledger, disk=flusher.disk)
+    wakes = Wakes(settings, files, history, flusher, inboxes)
+    try:
+        _, given = history.last()
+        await wakes.open(given)
+        async with trio.open_nursery() as nursery:
+            wakes.start(nursery.start_soon)
+            await wakes.settle(daemon_stops=False)
+            nursery.cancel_scope.cancel()
+        return wakes.subscribers
+    finally:
+        await wakes.close()
+
+
+async def _append(files: TerminalFiles, flusher: Flusher, records: Iterable[CommandRecord]) -> None:
+    """Append the records to the ledger; return once they are synced."""
+    appender, refusal = await Appender.open(files.ledger, flusher), None
+    async with trio.open_nursery() as nursery:
+        appender.start(nursery.start_soon)
+        try:
+            for record in records:
+                position = appender.append(record_line(record))
+            await appender.wait_synced(position)
+        except StorageError as error:  # raised below: the nursery would wrap it in a group
+            refusal = error
+        finally:
+            appender.close()
+    if refusal is not None:
+        raise refusal

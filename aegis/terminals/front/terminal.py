@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import structlog
 
-from actors import Down, Ref, Reply
+from actors import Down, Ref, Reply, Request
 from aegis.announcing import announce
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
@@ -24,33 +24,32 @@ from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
-from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
+from aegis.protocol.feeds import TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
-from aegis.protocol.screens import GetScreen
 from aegis.terminals import messages as msg
-from aegis.terminals.aside import open_note
-from aegis.terminals.front.by_seq import BySeq
-from aegis.terminals.front.calls import Call
-from aegis.terminals.front.displaced import last_begun
+from aegis.terminals.front.calls import Call, last_begun
+from aegis.terminals.front.events import Telling
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.following import Following
+from aegis.terminals.front.progress import Following
 from aegis.terminals.front.recorder import Recorder, synced_end
 from aegis.terminals.front.recovery import recovered_records
+from aegis.terminals.front.requests import CommandRequests
 from aegis.terminals.front.resizing import Resizing
 from aegis.terminals.front.runs import Runs
 from aegis.terminals.front.standing import PromptWaiters, Standing
-from aegis.terminals.front.telling import Telling
 from aegis.terminals.front.waits import Waits
 from aegis.terminals.front.writer import LedgerWriter
 from aegis.terminals.front_port import Front, FrontMessage
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
+from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.news import heard_up_to
+from aegis.terminals.shell.messages import ForShell
+from aegis.terminals.shell.notifications import notified_up_to
 from aegis.terminals.shell.shell import Shell
 from aegis.terminals.wakes.wakes import Wakes
 
@@ -111,7 +110,9 @@ class Terminal(Front):
         self._waits = Waits(
             name, self._flight, self._standing, self._history, self._shell, start_soon=soon
         )
-        self._by_seq = BySeq(name, self._flight, self._history, self._shell, start_soon=soon)
+        self._requests = CommandRequests(
+            name, self._flight, self._history, self._shell, start_soon=soon
+        )
         self._following = Following(self._flight, self._standing, self._shell)
         self._resizing = Resizing(
             self._standing, self._shell, self._files, self._flusher, self._info
@@ -142,13 +143,10 @@ class Terminal(Front):
                 self._runs.add(message, self._next_number(), self.defer(message))
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
-                self.pass_on(message, self._shell, self._by_seq.action(message))
-            case GetScreen():
-                self.pass_on(message, self._shell, msg.TakeScreen())
-            case FollowOutput():
-                self.pass_on(message, self._shell)
-            case DrawScreen():
-                self.pass_on(message, self._shell)
+                self.pass_on(message, self._shell, self._requests.shell_input(message))
+            case _ if isinstance(message, ForShell):
+                request: Request[Any] = message
+                self.pass_on(request, self._shell)
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -254,7 +252,7 @@ class Terminal(Front):
 
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
-        known = heard_up_to(self._last_record)
+        known = notified_up_to(self._last_record)
         for each in news.news:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
@@ -391,10 +389,12 @@ class Terminal(Front):
 
     def _read_output(self, request: out.ReadOutput) -> None:
         if request.seq is None:
-            self.pass_on(request, self._shell, self._by_seq.newest(request, self._last_record))
+            self.pass_on(
+                request, self._shell, self._requests.fetch_newest(request, self._last_record)
+            )
             return
         reply = self.defer(request)
-        self._once_recovered(lambda: self._by_seq.read(request, reply))
+        self._once_recovered(lambda: self._requests.read(request, reply))
 
     def _retry_soon(self) -> None:
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
 from aegis.errors import Busy, InvalidRequest
 from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
+from aegis.protocol.terminals import State
+from aegis.terminals import messages as msg
 from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.sentences import line_too_long, not_read
 from aegis.terminals.shell.tracker import Tracker
@@ -101,7 +103,7 @@ class RunningShell:
 
         Otherwise they count as sent.
         """
-        waiting = self.outgoing_size + self.tracker.incoming.held_bytes
+        waiting = self.outgoing_size + self.tracker.input.queued_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
             raise Busy(not_read(terminal, waiting))
         tty = self.process.line_discipline()
@@ -199,3 +201,45 @@ class RunningShell:
                 await self.process.write(data)
                 self.outgoing_size -= len(data)
             self._is_writing = False
+
+
+def introduction(
+    running: RunningShell | None,
+    *,
+    life: int,
+    first_cursor: int,
+    cursor: int,
+    shells: Sequence[str],
+    failure: str,
+    ending: msg.WhyEnded | None,
+    news: tuple[msg.CommandNotification, ...],
+) -> msg.Introduction:
+    """What the front must know of this ``life``; ``running`` is the shell that runs, if any."""
+    tracker = None if running is None else running.tracker
+    return msg.Introduction(
+        life=life,
+        first_cursor=first_cursor,
+        cursor=cursor,
+        shells=tuple(shells),
+        shell=shells[-1],
+        pid=None if running is None else running.process.pid,
+        integration="osc133" if tracker is None else tracker.adapter.integration,
+        was_prompted=tracker is not None and tracker.was_prompted,
+        at_prompt=tracker is not None and tracker.at_prompt,
+        cwd=None if tracker is None else tracker.cwd,
+        typing=None if tracker is None else tracker.typing,
+        submitted=None if tracker is None else tracker.submitted,
+        needs_input=None if running is None else running.watch.needs_input,
+        failure=failure,
+        ending=ending,
+        news=news,
+    )
+
+
+def state_of(running: RunningShell | None, failure: str, ending: msg.WhyEnded | None) -> State:
+    """The state of the terminal as its shell knows it."""
+    if running is None:
+        return "closed" if ending is not None else "failed" if failure else "starting"
+    if not running.tracker.was_prompted:
+        return "starting"
+    return "running" if running.tracker.is_running else "idle"

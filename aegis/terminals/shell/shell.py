@@ -33,14 +33,13 @@ from aegis.terminals.output.reading import open_raw_log
 from aegis.terminals.screen.live import LiveScreen
 from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell import shell_timers as timers
-from aegis.terminals.shell.cleaning import Cleaner
-from aegis.terminals.shell.introducing import introduction, state_of
-from aegis.terminals.shell.news import MAX_KEPT, NewsLog
+from aegis.terminals.shell import messages as timers
+from aegis.terminals.shell.cleanup import Cleaner
+from aegis.terminals.shell.messages import ShellMessage
+from aegis.terminals.shell.notifications import MAX_KEPT, NotificationLog
 from aegis.terminals.shell.rearming import Rearming
 from aegis.terminals.shell.responder import MAX_UNREAD_ANSWERS_BYTES, Responder
-from aegis.terminals.shell.running import RunningShell
-from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.running import RunningShell, introduction, state_of
 from aegis.terminals.shell.signalling import signal_front
 from aegis.terminals.shell.starting import Starter
 from aegis.terminals.shell.tracker import Tracker
@@ -98,7 +97,7 @@ class Shell(Actor[ShellMessage]):
         self._screen: LiveScreen | None = None
         self._observers: OutputObservers | None = None
         self._cwd = settings.cwd
-        self._news = NewsLog()
+        self._news = NotificationLog()
         self._shells: list[str] = []
         self._first_cursor = self._promptless = 0
         self._is_over = self._flush_is_due = False
@@ -201,7 +200,7 @@ class Shell(Actor[ShellMessage]):
         self._flush()
         self._flush_soon()
 
-    # What the tracker needs (``ShellSide``).
+    # What the tracker needs (``ShellPort``).
 
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
@@ -305,7 +304,7 @@ class Shell(Actor[ShellMessage]):
         self._is_over = True
         left, self._running, self._cleaning = self._running or self._cleaning, None, None
         if left is not None:
-            await self._cleaner.end_in_haste(left)
+            await self._cleaner.end_quickly(left)
 
     async def _keep_running(self) -> None:
         try:

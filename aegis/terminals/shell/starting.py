@@ -17,9 +17,9 @@ from aegis.terminals import faults
 from aegis.terminals.hooks.adapter import ShellAdapter
 from aegis.terminals.hooks.choice import prepare_shell
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.cleaning import Cleaner
+from aegis.terminals.shell.cleanup import Cleaner
+from aegis.terminals.shell.note import make_note, save_note
 from aegis.terminals.shell.running import RunningShell
-from aegis.terminals.shell.shell_note import note_of, save_shell
 from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
 
@@ -89,7 +89,7 @@ class Starter:
         except BaseException:
             # Its actor may end meanwhile, even while the shell is discarded: nobody else knows it.
             with trio.CancelScope(shield=True):
-                await self.cleaner.end_in_haste(running)
+                await self.cleaner.end_quickly(running)
             raise
         return running
 
@@ -97,8 +97,8 @@ class Starter:
         """Write down which process it is; where that fails the shell is ended again."""
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
-            note = note_of(self.host, running.process.pid, running.cookie)
-            save_shell(self.disk, self.files.shell, note)
+            note = make_note(self.host, running.process.pid, running.cookie)
+            save_note(self.disk, self.files.shell, note)
         except Exception as error:
             await self.cleaner.discard(running)
             if isinstance(error, OSError):
@@ -110,7 +110,7 @@ class Starter:
         directory = self.host.startup_directory(self.files.directory)
         try:
             adapter = prepare_shell(path_of_text(self.settings.shell), directory, error_tty)
-            save_shell(self.disk, self.files.shell, note_of(self.host, None, cookie))
+            save_note(self.disk, self.files.shell, make_note(self.host, None, cookie))
         except OSError as error:
             raise storage_error("write", self.files.directory, error) from error
         return adapter

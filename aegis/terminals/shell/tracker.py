@@ -27,12 +27,10 @@ from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.parse.apart import ErrorText
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.streams import APART_S, Streams
-from aegis.terminals.shell.command_news import command_ended, command_started, nothing_ran
-from aegis.terminals.shell.incoming import Incoming
-from aegis.terminals.shell.keyed_line import KeyedLines
-from aegis.terminals.shell.line_drop import LineDrop
-from aegis.terminals.shell.line_question import LineQuestion
-from aegis.terminals.shell.shell_side import ShellSide
+from aegis.terminals.shell.input_queue import InputQueue
+from aegis.terminals.shell.notifications import command_ended, command_started, nothing_ran
+from aegis.terminals.shell.port import ShellPort
+from aegis.terminals.shell.typed_line import EmptyLineQuery, KeyedLines, LineDrop
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -49,7 +47,7 @@ class Tracker:
         name: str,
         adapter: ShellAdapter,
         raw_log: RawLog,
-        shell: ShellSide,
+        shell: ShellPort,
         tell: Callable[[Any], None],
         observers: Sequence[OutputObserver] = (),
     ) -> None:
@@ -64,13 +62,13 @@ class Tracker:
         self._sent: msg.Submit | None = None
         self._command_start = 0
         self._pending: msg.Submit | None = None
-        self.incoming = Incoming(shell, self._typed, lambda: self.phase, self._is_being_read)
+        self.input = InputQueue(shell, self._typed, lambda: self.phase, self._is_being_read)
         self._incomplete = self._has_echo = False
         self._drop = LineDrop(shell)
         self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
-        self._question = LineQuestion(shell, lambda: self._boundaries, lambda: self.adapter)
+        self._question = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
         self.typing: api.Typing | None = None
         self.reports = Reports()
         self.was_prompted = False
@@ -106,7 +104,7 @@ class Tracker:
             self._visible.publish()  # a reader has what was printed before a crash
 
     def _was_fed(self) -> None:
-        self.incoming.release()
+        self.input.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(APART_S)
         self._tell_typing()
@@ -184,7 +182,7 @@ class Tracker:
 
     def keys(self, writer: str, data: bytes) -> None:
         """Somebody sends keys."""
-        self.incoming.keys(writer, data)
+        self.input.keys(writer, data)
         self._tell_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
@@ -194,12 +192,12 @@ class Tracker:
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
         """Somebody signals who is in front."""
-        self.incoming.signal(writer, send, is_interrupt=is_interrupt)
+        self.input.signal(writer, send, is_interrupt=is_interrupt)
         self._tell_typing()
 
     def look_again(self) -> None:
         """Time has passed: keys that were held back go out, and a probe is sent once more."""
-        self.incoming.release()
+        self.input.release()
         self._take(self._streams.feed(self._question.overdue()))
         self._question.look()
         self._tell_typing()
@@ -287,7 +285,7 @@ class Tracker:
             return
         self._boundaries.submitted()
         self._streams.submitted()
-        self.incoming.submitting(len(data))
+        self.input.submitting(len(data))
         self._shell.write(data)
 
     def _refuse(self, submission: msg.Submit) -> None:

@@ -18,8 +18,8 @@ from aegis.processes.process_host import ShellProcess
 from aegis.processes.waiting import needs_input, next_look_after
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
+from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.rearming import Rearming
-from aegis.terminals.shell.shell_timers import LookAtTty
 
 TURNS_TO_READ = 2
 """After so many turns of the loop all is read that was printed before a look, such as a prompt."""

@@ -21,10 +21,10 @@ from aegis.journal.flusher import Flusher
 from aegis.protocol.inboxes import Deliver, Receipt
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import CommandRecord, Done, Subscribe, Subscribed
-from aegis.terminals.aside import open_note
 from aegis.terminals.history import History
 from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import Pattern
+from aegis.terminals.quarantine import open_note
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.wakes.courier import Courier, Inbox
 from aegis.terminals.wakes.notification import Wake, wake_delivery

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from aegis.cli.grammar.program import cli
+from aegis.cli.grammar.click_program import cli
 from tests.fakes.line_server import LineServer
 
 

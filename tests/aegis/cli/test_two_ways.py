@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aegis.cli.grammar.click_program import cli
 from aegis.cli.grammar.parsing import read_line, wants_json
-from aegis.cli.grammar.program import cli
 from aegis.cli.grammar.verb import Globals, Verb
-from aegis.cli.printing.failing import PROGRAM, exit_code
+from aegis.cli.printing.failures import PROGRAM, exit_code
 from aegis.errors import NotFound
 from tests.aegis.cli.test_daemon_verbs import STATUS
 from tests.aegis.cli.test_inbox import message

@@ -16,31 +16,30 @@ from actors.codec import resolved_fields
 from aegis.client import blocking, nouns
 from aegis.client.blocking import daemon as blocking_daemon
 from aegis.client.blocking import inboxes as blocking_inboxes
-from aegis.client.blocking import sessions as blocking_sessions
-from aegis.client.blocking import shells as blocking_shells
 from aegis.client.blocking import terminals as blocking_terminals
 from aegis.client.blocking import workspaces as blocking_workspaces
 from aegis.client.blocking.client import BlockingClient
 from aegis.client.client import Client
-from aegis.client.nouns import daemon, inboxes, sessions, shells, terminals, tree, workspaces
+from aegis.client.nouns import daemon, inboxes, terminals, workspaces
 from aegis.protocol.command import Command
-from aegis.protocol.table import BY_COMMAND, COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import BY_COMMAND, COMMANDS
 
 ASYNC: tuple[type, ...] = (
     terminals.Terminals,
-    shells.Shells,
+    workspaces.Shells,
     workspaces.Workspaces,
     inboxes.Inboxes,
-    sessions.Sessions,
+    daemon.Sessions,
     daemon.Daemon,
-    tree.Tree,
+    daemon.Tree,
 )
 BLOCKING: tuple[type, ...] = (
     blocking_terminals.Terminals,
-    blocking_shells.Shells,
+    blocking_workspaces.Shells,
     blocking_workspaces.Workspaces,
     blocking_inboxes.Inboxes,
-    blocking_sessions.Sessions,
+    blocking_daemon.Sessions,
     blocking_daemon.Daemon,
 )
 STREAMS = {"watch"}

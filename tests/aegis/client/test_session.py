@@ -12,9 +12,9 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from aegis.client.calls import FIRST_DELAY_S, MAX_DELAY_S, MAX_TRIES
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed, ConnectionLost, NoDaemon, ProtocolMismatch
-from aegis.client.retrying import FIRST_DELAY_S, MAX_DELAY_S, MAX_TRIES
 from aegis.client.session import DEFAULT_PATIENCE_S, MAX_IN_FLIGHT, Session
 from aegis.protocol.terminals import Done, TerminalList
 from tests.fakes.message_wire import MemoryDaemon

@@ -13,10 +13,9 @@ from trio.testing import MockClock
 
 from aegis.client.client import Client
 from aegis.client.errors import CommandFailed, ConnectionLost, ProtocolMismatch
-from aegis.client.kinds import EventKind, InboxKind, OutputKind, TreeKind
 from aegis.client.session import Session
+from aegis.client.stream_kinds import Chunk, EventKind, Gap, InboxKind, OutputKind, TreeKind
 from aegis.client.streams import CREDIT_STEP, WINDOW, OutputStream
-from aegis.client.values import Chunk, Gap
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.streams import (
     OutputBytes,

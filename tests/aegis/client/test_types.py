@@ -15,7 +15,7 @@ PROGRAM = """
 from typing import assert_type
 
 import aegis
-from aegis.client.kinds import EventValue, InboxValue, OutputValue, TreeValue
+from aegis.client.stream_kinds import EventValue, InboxValue, OutputValue, TreeValue
 from aegis.protocol.daemon import DaemonStatus, Session, Stopping, TreeNode
 from aegis.protocol.inboxes import Message, MessageList, Receipt
 from aegis.protocol.output import OutputChunk, WaitOutcome

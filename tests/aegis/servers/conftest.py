@@ -16,8 +16,8 @@ import trio
 from actors.errors import AskDeadline
 from aegis.errors import Busy
 from aegis.protocol.derived.wire import command_from
+from aegis.protocol.entry import Entry
 from aegis.protocol.inboxes import MessageList
-from aegis.protocol.table import Entry
 from aegis.protocol.terminals import CommandRecord, RunCommand, TerminalList
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys, open_keys

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.terminals.hooks.bash_history import typed_text
-from aegis.terminals.shell.keyed_line import MAX_BYTES, KeyedLine, KeyedLines
+from aegis.terminals.shell.typed_line import MAX_BYTES, KeyedLine, KeyedLines
 from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedText, Unknown
 
 WHOLE, MISSING = Unknown(NOT_WHOLE), Unknown(NOT_IN_HISTORY)

@@ -32,7 +32,7 @@ from aegis.terminals.directory.directory import DirectoryMessage, EndAllTerminal
 from aegis.terminals.directory.hosting import TerminalHost, host_tree
 from aegis.terminals.directory.placed_subtrees import WORKERS
 from aegis.terminals.front_port import FrontMessage
-from aegis.terminals.shell.shell_message import ShellMessage
+from aegis.terminals.shell.messages import ShellMessage
 from tests.actors.nodes.pair import MemoryWire, wires
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC, processes_with
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from aegis.cli.grammar.click_program import cli
 from aegis.cli.grammar.numbers import decimal, seconds, whole_number
 from aegis.cli.grammar.parsing import read_line
-from aegis.cli.grammar.program import cli
 
 if TYPE_CHECKING:
     from click.testing import Result

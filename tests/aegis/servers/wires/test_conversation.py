@@ -11,8 +11,8 @@ import pytest
 import trio
 import trio.testing
 
+from aegis.protocol.entry import Entry
 from aegis.protocol.output import OutputChunk
-from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity

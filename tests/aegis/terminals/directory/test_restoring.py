@@ -8,7 +8,7 @@ import pytest
 
 from aegis.journal.flusher import Flusher
 from aegis.journal.note import Note
-from aegis.terminals.directory.restoring import life_without_meta, restored_settings
+from aegis.terminals.directory.spawning import life_without_meta, restored_settings
 from aegis.terminals.settings import TerminalFiles
 from aegis.terminals.wakes.subscriptions import NO_LIFE, Subscriptions
 

@@ -22,7 +22,7 @@ from aegis.terminals.front.flight import Flight
 from aegis.terminals.messages import CommandStarted
 from aegis.terminals.record import InFlight, outcome_of
 from aegis.terminals.sentences import not_typed
-from aegis.terminals.shell.news import heard_up_to
+from aegis.terminals.shell.notifications import notified_up_to
 from tests.aegis.terminals.samples import RECORD
 from tests.fakes.faulty_disk import FaultyDisk
 
@@ -356,7 +356,7 @@ def test_a_record_that_was_found_is_not_taken_for_one_that_this_life_told_of(
     last: CommandRecord | None, heard: int
 ) -> None:
     """After a loss of power its place may lie ahead of the output: a command was passed over."""
-    assert heard_up_to(last) == heard
+    assert notified_up_to(last) == heard
 
 
 async def test_trap_37_a_submission_behind_a_typed_line_is_in_the_note(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from aegis.terminals.messages import CommandStarted, FetchOutput, FetchPrinted, 
 from aegis.terminals.output.readers import OutputReaders
 from aegis.terminals.record import final_record, outcome_of
 from aegis.terminals.settings import TerminalSettings
-from aegis.terminals.shell.news import NewsLog
+from aegis.terminals.shell.notifications import NotificationLog
 
 PRINTED = CapturedOutput(text="Password: ", total_bytes=10, truncated=False)
 NEEDS = NeedsInput(kind="secret", program="sudo")
@@ -47,7 +47,7 @@ class FakeShell:
             self.log,
             flush=self.log.flush,
             tracker=lambda: None,
-            progress_of=NewsLog().progress_of,
+            progress_of=NotificationLog().progress_of,
             start_soon=nursery.start_soon,
         )
 

@@ -10,7 +10,7 @@ from aegis.terminals import messages as msg
 from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import NO_OUTPUT
 from aegis.terminals.output.command_progress import CommandProgress, progress_of
-from aegis.terminals.shell.news import NewsLog
+from aegis.terminals.shell.notifications import NotificationLog
 from tests.aegis.terminals.samples import AT, ended, started
 
 BEGUN = CommandKey(shell="sh", call=7, began_at=30, raw_start=30)
@@ -65,7 +65,7 @@ def test_what_is_heard_of_a_command(
 
 
 def test_one_of_which_nothing_is_known_is_said_to_be_lost_unless_its_text_waits() -> None:
-    log = NewsLog()
+    log = NotificationLog()
     with pytest.raises(Unavailable, match="ask again"):
         log.progress_of(BEGUN, None)
     with pytest.raises(Unavailable, match="ask again"):

@@ -17,7 +17,7 @@ from aegis.terminals.command_key import CommandKey
 from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, PrintedSoFar
 from aegis.terminals.output.readers import COALESCE_S, MAX_READERS, OutputReaders
 from aegis.terminals.output.shell_output import CommandOutput
-from aegis.terminals.shell.news import NewsLog
+from aegis.terminals.shell.notifications import NotificationLog
 from tests.aegis.terminals.samples import ended, started
 
 Clock = trio.testing.MockClock
@@ -49,7 +49,7 @@ class Output:
         self.log = RawLog.open(directory)
         self.shell: Shell | None = Shell()
         self.flushes = 0
-        self.news = NewsLog()
+        self.news = NotificationLog()
         self._began_at = trio.current_time()
         self.readers = OutputReaders(
             "build",

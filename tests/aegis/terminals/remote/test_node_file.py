@@ -11,8 +11,7 @@ import trio
 
 from aegis.errors import StartupError, StorageError
 from aegis.journal.flusher import Flusher
-from aegis.terminals.remote.node_file import NodeFile
-from aegis.terminals.remote.node_map import decode_nodes
+from aegis.terminals.remote.nodes import NodeFile, decode_nodes
 from tests.fakes.faulty_disk import Crash, FaultyDisk
 
 

@@ -14,7 +14,7 @@ from actors.codec import unstructure
 from aegis.protocol.naming import NAME_PATTERN, name_key
 from aegis.protocol.nodes import TerminalNames
 from aegis.protocol.terminals import TerminalInfo
-from aegis.terminals.remote.node_map import (
+from aegis.terminals.remote.nodes import (
     MAX_CWD_CHARS,
     MOST_CLOSED,
     MOST_NODES,

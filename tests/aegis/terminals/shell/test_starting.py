@@ -19,7 +19,7 @@ from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes, find_processes
 from aegis.terminals.faults import TERMINALS
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.shell.cleaning import Cleaner
+from aegis.terminals.shell.cleanup import Cleaner
 from aegis.terminals.shell.running import RunningShell
 from aegis.terminals.shell.starting import Starter
 

@@ -13,7 +13,7 @@ import trio.testing
 from aegis.processes.line_length import LineEnds
 from aegis.processes.process_host import LineDiscipline, Program
 from aegis.processes.waiting import next_look_after
-from aegis.terminals.shell.shell_timers import LookAtTty
+from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.tty_watch import TtyWatch
 
 

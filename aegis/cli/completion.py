@@ -1,0 +1,172 @@
+"""What a shell offers behind TAB: verbs and options by themselves, names from the daemon.
+
+Used in a process of its own for each TAB, so it must be quick, and say nothing when there is no
+daemon. Which argument is a name of what stands in one table, and not with each verb.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from aegis.client.line import ClientError, LineClient, open_connection
+from aegis.protocol.naming import LOCAL_NODE
+from aegis.state.root import nearest_root
+
+PATIENCE_S = 1.0
+"""How long a daemon may take to answer."""
+
+SIGNALS = ("INT", "TERM", "HUP", "KILL", "QUIT", "TSTP", "STOP", "CONT", "USR1", "USR2", "WINCH")
+
+Names = Callable[[LineClient], list[str]]
+
+
+def _terminals(client: LineClient) -> list[str]:
+    return [each["name"] for each in client.call("term_list", {})["result"]]
+
+
+def _workspaces(client: LineClient) -> list[str]:
+    return [each["workspace_id"] for each in client.call("workspace_list", {})["result"]]
+
+
+def _shells(client: LineClient) -> list[str]:
+    listed = client.call("workspace_list", {})["result"]
+    return [shell["shell_id"] for each in listed for shell in each["shells"]]
+
+
+def _handles(client: LineClient) -> list[str]:
+    handles: list[str] = client.call("status", {})["handles"]
+    return handles
+
+
+def _sessions(client: LineClient) -> list[str]:
+    handles: list[str] = client.call("session_list", {})["handles"]
+    return handles
+
+
+def _nodes(client: LineClient) -> list[str]:
+    return [each["name"] for each in client.call("status", {})["nodes"]]
+
+
+def _places(client: LineClient) -> list[str]:
+    return [LOCAL_NODE, *_nodes(client)]
+
+
+_ARGUMENTS: Mapping[tuple[str, str], Names] = {
+    ("term", "name"): _terminals,
+    ("term", "names"): _terminals,
+    ("workspace", "name"): _workspaces,
+    ("shell", "workspace"): _workspaces,
+    ("shell", "shell"): _shells,
+    ("inbox", "target"): _handles,
+    ("session", "agent"): _sessions,
+    ("node", "node"): _nodes,
+}
+"""By the first word of the verb and the argument's own name."""
+
+_NEW = {("term", "spawn"), ("workspace", "create")}
+"""Verbs whose name must not be one that is taken."""
+
+_OPTIONS: Mapping[str, Names] = {
+    "--as": _handles,
+    "--handle": _handles,
+    "--session": _sessions,
+    "--node": _places,
+}
+
+
+def script(shell: str, program: str, command: click.Command) -> str:
+    """The script that has ``shell`` (bash, zsh or fish) complete ``program``."""
+    variable = f"_{program}_COMPLETE".replace("-", "_").upper()  # as the library looks for it
+    return _CLASSES[shell](command, {}, program, variable).source()
+
+
+def register() -> None:
+    """Let the library of the command line complete with names too."""
+    for name, complete in _CLASSES.items():
+        add_completion_class(complete, name)
+
+
+class _WithNames(ShellComplete):
+    """As the library does it, and names where it knows none."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import _resolve_context, _resolve_incomplete
+
+        context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
+        wanted, incomplete = _resolve_incomplete(context, args, incomplete)
+        offered = wanted.shell_complete(context, incomplete)
+        found = names_for(context, wanted) if isinstance(wanted, click.Parameter) else []
+        return [*offered, *(CompletionItem(each) for each in found if each.startswith(incomplete))]
+
+
+class _Bash(_WithNames, BashComplete):
+    pass
+
+
+class _Zsh(_WithNames, ZshComplete):
+    pass
+
+
+class _Fish(_WithNames, FishComplete):
+    # The library's script cuts a description at its first comma.
+    source_template = FishComplete.source_template.replace(
+        'string split ","', 'string split --max 1 ","'
+    )
+
+
+_CLASSES: Mapping[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+
+
+def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
+    """The names that fit this argument or option; none without a daemon that answers soon."""
+    words = tuple(context.command_path.split()[1:])
+    if isinstance(wanted, click.Option):
+        names = next((_OPTIONS[each] for each in wanted.opts if each in _OPTIONS), None)
+    elif wanted.name == "signal":
+        return list(SIGNALS)
+    else:
+        known = words and words not in _NEW
+        names = _ARGUMENTS.get((words[0], str(wanted.name))) if known else None
+    if names is None:
+        return []
+    with contextlib.suppress(ClientError, OSError, KeyError, TypeError):
+        return _asked(_root(context), names)
+    return []
+
+
+def _asked(root: str, names: Names) -> list[str]:
+    connected, endpoint = open_connection(root)
+    connected.settimeout(PATIENCE_S)
+    with LineClient(connected, endpoint, root) as client:
+        return names(client)
+
+
+def _root(context: click.Context) -> str:
+    """The root that the line so far names, else the one from here upwards."""
+    given: Any = context.params.get("root") or context.find_root().params.get("root")
+    return nearest_root(str(given or "."))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script with which a shell completes names.
+
+    bash: eval "$(aegis-actors completion bash)" in .bashrc. zsh: the same in .zshrc, behind
+    compinit. fish: aegis-actors completion fish | source, in config.fish.
+    """
+    root = context.find_root()
+    click.echo(script(shell, str(root.info_name), root.command), nl=False)

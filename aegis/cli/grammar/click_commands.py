@@ -1,0 +1,166 @@
+"""Commands of click, made of the verbs that the command line is declared with.
+
+Help, completion and the sentences about wrong usage come from here; what the verbs are, from
+``aegis.cli.grammar.verb``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from aegis.cli.grammar import numbers
+from aegis.cli.grammar.verb import (
+    DIRECTORY,
+    FLAG,
+    SECONDS,
+    TEXT,
+    WHOLE,
+    Globals,
+    Group,
+    Parameter,
+    Verb,
+)
+from aegis.cli.printing.failures import UsageError
+
+_BEHIND = "aegis.words behind the dashes"
+
+
+class Number(click.ParamType[float]):
+    """A number in ASCII digits; ``read`` raises ``ValueError`` for anything else."""
+
+    def __init__(self, name: str, read: Callable[[str], float]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read a text; a value that is a number already stays."""
+        try:
+            return self._read(value) if isinstance(value, str) else float(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class WholeRange(click.IntRange):
+    """As click's, for numbers that are written in ASCII digits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Look how it is written, then at the range."""
+        return super().convert(_ascii(self, numbers.whole_number, value, param, ctx), param, ctx)
+
+
+class DecimalRange(click.FloatRange):
+    """As click's, for finite numbers that are written in ASCII digits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Look how it is written, then at the range."""
+        return super().convert(_ascii(self, numbers.decimal, value, param, ctx), param, ctx)
+
+
+def _ascii(
+    kind: click.ParamType[Any],
+    read: Callable[[str], float],
+    value: Any,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> Any:
+    try:
+        return read(value) if isinstance(value, str) else value
+    except ValueError:
+        kind.fail(f"{value!r} is not a valid {kind.name}", param, ctx)
+
+
+_KINDS: dict[str, click.ParamType[Any]] = {
+    TEXT: click.STRING,
+    WHOLE: Number("integer", numbers.whole_number),
+    SECONDS: Number("float", numbers.seconds),
+    DIRECTORY: click.Path(exists=True, file_okay=False),
+}
+
+
+def command_at(place: str, name: str) -> click.Command:
+    """The command called ``name``, from ``module:name``, its file imported now."""
+    module, _, attribute = place.partition(":")
+    return command_of(getattr(importlib.import_module(module), attribute), name)
+
+
+def command_of(found: Verb | Group | click.Command, name: str) -> click.Command:
+    """A verb or a group of verbs as a command of click; what is one already stays."""
+    if isinstance(found, click.Command):
+        return found
+    if isinstance(found, Group):
+        members = {
+            each: command_at(member, each) if isinstance(member, str) else command_of(member, each)
+            for each, member in found.members.items()
+        }
+        return click.Group(name, commands=members, help=found.doc)
+    kind = click.Command if found.behind_dashes is None else _BehindDashes
+    settings = {"allow_interspersed_args": False} if found.options_first else {}
+    return kind(
+        name,
+        context_settings=settings,
+        callback=_callback(found),
+        params=[_parameter(each) for each in found.parameters],
+        help=found.doc,
+    )
+
+
+def _callback(verb: Verb) -> Callable[..., int]:
+    def run(**given: Any) -> int:
+        context = click.get_current_context()
+        if verb.behind_dashes is not None:
+            given[verb.behind_dashes] = context.meta[_BEHIND]
+        try:
+            return verb.run(context.find_object(Globals) or Globals(), given)
+        except UsageError as error:
+            raise click.UsageError(str(error), context) from None
+
+    return run
+
+
+def _parameter(each: Parameter) -> click.Parameter:
+    if not each.options:
+        return click.Argument(
+            [each.name],
+            type=_type(each),
+            metavar=each.metavar,
+            required=each.required,
+            nargs=-1 if each.many else 1,
+        )
+    if each.kind == FLAG:
+        spelled = "/".join((each.options[0], each.negation)) if each.negation else None
+        words = [spelled] if spelled else list(each.options)
+        return click.Option([*words, each.name], is_flag=True, default=each.default, help=each.help)
+    made = click.Option(
+        [*each.options, each.name],
+        type=_type(each),
+        metavar=each.metavar,
+        show_default=each.show_default,
+        required=each.required,
+        multiple=each.many,
+        help=each.help,
+    )
+    if each.default is not None:  # click takes a None that is given for a default
+        made.default = each.default
+    return made
+
+
+def _type(each: Parameter) -> click.ParamType[Any]:
+    return click.Choice(each.kind) if isinstance(each.kind, tuple) else _KINDS[each.kind]
+
+
+class _BehindDashes(click.Command):
+    """What follows the first ``--`` is the command; click alone would lose where that was."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_BEHIND] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "--", "COMMAND..."]

@@ -1,0 +1,169 @@
+"""How things are printed: tables, records, chips; and nothing that a terminal would obey.
+
+Whatever came from elsewhere is escaped before it is shown: a program's output, a title, a name
+could hold escape sequences. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+# A type checker takes this for true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# Not compiled here: most texts are printable, and need neither.
+_IN_TEXT = f"[{_CONTROLS}]"
+_IN_LINE = f"[\t\n{_CONTROLS}]"
+
+
+def escaped(text: str) -> str:
+    """``text`` of several lines, safe to show.
+
+    Control characters other than tab and line feed, and those that turn the direction of writing
+    or are no characters at all, become ``\\x1b``, ``\\u202e`` and the like.
+    """
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return re.sub(_IN_TEXT, _escape, text)
+
+
+def escaped_line(text: str) -> str:
+    """``text`` as one line, safe to show: tab and line feed are escaped too."""
+    return text if text.isprintable() else re.sub(_IN_LINE, _escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def cell(value: object) -> str:
+    """One value of a table: ``-`` for what is not known or empty."""
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, list):
+        return escaped_line(", ".join(map(str, value)))
+    return escaped_line(str(value))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """``rows`` in aligned columns under ``head``; no line ends in blanks."""
+    shown = [list(head), *([cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return "\n".join(
+        "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    )
+
+
+def print_lines(text: str) -> None:
+    """Print already escaped text with a line feed at its end, nothing if it is empty."""
+    if text:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print ``document`` as JSON, in ASCII: escaping is JSON's own."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def print_error(sentence: str, code: str) -> None:
+    """Print a failure as JSON: one line, in the shape that every verb has."""
+    document = {"error": {"code": code, "message": sentence}}
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
+def print_notice(text: str) -> None:
+    """One line for people on stderr."""
+    sys.stderr.write(f"{escaped_line(text)}\n")
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: ``4.20s``, ``2m 5s``, ``3h 0m``, ``12d 1h``."""
+    if seconds < 60:
+        return f"{seconds:.2f}s"
+    minutes = int(seconds) // 60
+    if minutes < 60:
+        return f"{minutes}m {int(seconds) % 60}s"
+    hours = minutes // 60
+    return f"{hours}h {minutes % 60}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
+
+
+def shown_state(info: Mapping[str, Any]) -> str:
+    """The state of a terminal: ``running``, or ``typing: human, 40 s`` where somebody types."""
+    typing = info.get("typing")
+    if info["state"] != "idle" or typing is None:
+        return str(info["state"])
+    from datetime import UTC, datetime
+
+    begun = datetime.fromisoformat(typing["since"])
+    seconds = max(0, round((datetime.now(UTC) - begun).total_seconds()))
+    return f"typing: {typing['writer']}, {seconds} s"
+
+
+EXIT_UNKNOWN = 125
+"""What a verb exits with that would exit as a command did, when that is not known."""
+
+
+def exit_code_of(record: Mapping[str, Any]) -> int:
+    """The exit code of a command, as a process can have it."""
+    return EXIT_UNKNOWN if record["exit"] is None else int(record["exit"]) & 0xFF
+
+
+def status_line(record: Mapping[str, Any]) -> str:
+    """The last line of a record: ``↳ exit 0 · 4.20s``."""
+    known = record["exit"] is not None
+    parts = [f"exit {record['exit']}" if known else "exit ?"]
+    if record["needs_input"] is not None:
+        parts = ["waits for input"]
+    if record["duration_s"] is not None:
+        parts.append(f"{record['duration_s']:.2f}s")
+    if record["killed_by_restart"]:
+        parts.append("killed by restart")
+    if record["timed_out"]:
+        parts.append("timed out")
+    return f"↳ {' · '.join(parts)}"
+
+
+def record_block(record: Mapping[str, Any]) -> str:
+    """A whole record: its header, output and status_line."""
+    command = "?" if record["cmd"] is None else record["cmd"]
+    header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
+    parts = [escaped_line(header)]
+    parts += [escaped(text.removesuffix("\n")) for text in _outputs(record)]
+    return "\n".join([*parts, status_line(record)])
+
+
+def _outputs(record: Mapping[str, Any]) -> list[str]:
+    stderr = ["── stderr ──", record["stderr"]] if record["stderr"] else []
+    return ([record["stdout"]] if record["stdout"] else []) + stderr
+
+
+def tree_rows(node: Mapping[str, Any]) -> list[list[object]]:
+    """The live tree as rows of a table, its first column drawn with branches."""
+    return _tree_rows(node, "", "")
+
+
+def _tree_rows(node: Mapping[str, Any], branch: str, indent: str) -> list[list[object]]:
+    rows: list[list[object]] = [
+        [
+            f"{branch}{node['name']}",
+            node["kind"],
+            node["state"],
+            node["mailbox"],
+            node["restarts"],
+            duration(node["uptime_s"]),
+        ]
+    ]
+    *firsts, last = node["children"] or [None]
+    for child in firsts:
+        rows += _tree_rows(child, f"{indent}├─ ", f"{indent}│  ")
+    if last is not None:
+        rows += _tree_rows(last, f"{indent}└─ ", f"{indent}   ")
+    return rows

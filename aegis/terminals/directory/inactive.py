@@ -1,0 +1,162 @@
+"""What a terminal without actors can still tell of its output: it was closed, or has failed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+import trio
+
+from actors import Reply
+from aegis.errors import AegisError, Unavailable
+from aegis.journal.disk import Disk
+from aegis.journal.raw_log import RawLog
+from aegis.protocol.feeds import KeptBytes, ReadKept
+from aegis.protocol.naming import LOCAL_NODE
+from aegis.protocol.output import OutputChunk, ReadOutput, WaitOutcome, WaitTerminal
+from aegis.protocol.terminals import CommandRecord, TerminalInfo
+from aegis.terminals.front.requests import fetch, fetch_recorded
+from aegis.terminals.history import History
+from aegis.terminals.messages import FetchOutput
+from aegis.terminals.output.reading import check_cursor, read_output
+from aegis.terminals.sentences import SPAWN_ANEW
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+
+
+async def answer_output(
+    disk: Disk, files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
+) -> None:
+    """Read what was printed. Who would wait for more is told that there will be none."""
+    try:
+        reply.send(await _read(disk, files, request))
+    except AegisError as error:
+        reply.fail(error)
+
+
+async def answer_wait(
+    disk: Disk, files: TerminalFiles, request: WaitTerminal, reply: Reply[WaitOutcome]
+) -> None:
+    """A command that was recorded has ended; nothing else will happen."""
+    try:
+        reply.send(await _waited(disk, files, request))
+    except AegisError as error:
+        reply.fail(error)
+
+
+def answer_kept(
+    disk: Disk,
+    files: TerminalFiles,
+    request: ReadKept,
+    reply: Reply[KeptBytes],
+    failure: str | None,
+) -> None:
+    """Give the bytes that a stream has not sent yet. ``failure``: why, if nobody closed it."""
+    try:
+        log = RawLog.open(
+            files.directory, disk=disk, at_least=History(files.ledger, disk=disk).last_cursor()
+        )
+        try:
+            cursor, data = log.stretch(request.cursor, request.max_bytes)
+        finally:
+            log.close()
+    except AegisError as error:
+        reply.fail(error)
+    else:
+        reply.send(KeptBytes(data=data, cursor=cursor, failure=failure))
+
+
+async def _read(disk: Disk, files: TerminalFiles, request: ReadOutput) -> OutputChunk:
+    history = History(files.ledger, disk=disk)
+    wanted = await _wanted(history, request)
+    log = RawLog.open(files.directory, disk=disk, at_least=history.last_cursor())
+    try:
+        check_cursor(log, request.name, wanted.cursor or 0)
+        chunk = await read_output(log, wanted, is_running=lambda: False, end=lambda: wanted.end)
+    finally:
+        log.close()
+    if request.wait_s and request.seq is None and chunk.next_cursor == wanted.cursor:
+        raise Unavailable(
+            f"terminal {request.name!r} is closed: nothing more will be printed; aegis_term_spawn "
+            "opens it again over its history"
+        )
+    return chunk
+
+
+async def _wanted(history: History, request: ReadOutput) -> FetchOutput:
+    if request.seq is not None:
+        return fetch_recorded(request, await history.one(request.seq, request.name))
+    last, _ = history.last()
+    return fetch(request, 0 if last is None else last.raw_start)
+
+
+async def _waited(disk: Disk, files: TerminalFiles, request: WaitTerminal) -> WaitOutcome:
+    history = History(files.ledger, disk=disk)
+    last, _ = history.last()
+    if request.seq is not None:
+        return _ended(await history.one(request.seq, request.name))
+    if request.pattern is None and request.idle_s is None:
+        return _ended(last)
+    return WaitOutcome(reason="closed", match=None, cursor=history.last_cursor(), record=None)
+
+
+def _ended(record: CommandRecord | None) -> WaitOutcome:
+    cursor = 0 if record is None or record.raw_end is None else record.raw_end
+    return WaitOutcome(reason="ended", match=None, cursor=cursor, record=record)
+
+
+@attrs.define(eq=False, kw_only=True)
+class FailedTerminal:
+    """What there is to say of it. ``why`` is the reason, without a full stop.
+
+    ``settled`` is set when no process of it is left but those in ``leftover``, and the command
+    that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
+    ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
+    has its record; else it is tried once more. ``is_retried``: the disk refused, or no worker was
+    up, which may pass; not settled while it is tried. ``node`` is where it ran, or was to.
+    """
+
+    settings: TerminalSettings
+    why: str
+    is_known: bool = True
+    is_finalised: bool = False
+    last: CommandRecord | None = None
+    subscribers: list[str] = attrs.field(factory=list)
+    leftover: tuple[str, ...] = ()
+    settled: trio.Event = attrs.field(factory=trio.Event)
+    is_retried: bool = False
+    node: str = LOCAL_NODE
+
+    def refusal(self) -> Unavailable:
+        """What is told to whoever wants to use it."""
+        name = self.settings.name
+        if self.is_retried:
+            return Unavailable(
+                f"terminal {name!r} has failed: it could not be started, which is tried again and "
+                f"again: {self.why}"
+            )
+        return Unavailable(f"terminal {name!r} has failed: {self.why}; {SPAWN_ANEW}")
+
+    def info(self, state: Literal["starting", "failed"] = "failed") -> TerminalInfo:
+        """How the list shows it."""
+        return TerminalInfo(
+            name=self.settings.name,
+            pid=None,
+            shell=self.settings.shell,
+            cwd=self.settings.cwd,
+            started_at=self.settings.started_at,
+            cols=self.settings.cols,
+            rows=self.settings.rows,
+            integration="osc133",
+            state=state,
+            last_cmd_at=None if self.last is None else self.last.started_at,
+            last_exit=None if self.last is None else self.last.exit,
+            subscribers=self.subscribers,
+            restarts=0,
+            node=self.node,
+        )
+
+
+def unanswered_info(settings: TerminalSettings, node: str = LOCAL_NODE) -> TerminalInfo:
+    """How the list shows one whose front does not answer, as far as that is known."""
+    unanswered = FailedTerminal(settings=settings, why="it does not answer", node=node)
+    return unanswered.info("starting")

@@ -1,0 +1,404 @@
+"""The lives of a root's terminals: each is started, restored, ended and purged here.
+
+A terminal that is open has actors (its subtree), or it has failed: then it is listed with its
+reason until somebody closes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from actors import ActorStopped, AskError, Ref, describe
+from aegis.errors import AegisError, StorageError
+from aegis.journal.disk import is_there, shown, storage_error
+from aegis.journal.flusher import Flusher
+from aegis.path_text import text_of_path
+from aegis.processes.process_scan import ProcessScan
+from aegis.protocol.naming import is_name, name_key
+from aegis.protocol.terminals import SpawnTerminal
+from aegis.terminals import faults
+from aegis.terminals.directory import purging
+from aegis.terminals.directory.inactive import FailedTerminal
+from aegis.terminals.directory.moving import Mover
+from aegis.terminals.directory.placed_subtrees import PlacedSubtrees, PlaceLost
+from aegis.terminals.directory.placement import NoPlace
+from aegis.terminals.directory.spawning import (
+    check_can_start,
+    check_descriptors,
+    default_settings,
+    life_without_meta,
+    make_settings,
+    resaved_settings,
+    restored_settings,
+    spawn_failure,
+)
+from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.front.recovery import finalise, wake_subscribers
+from aegis.terminals.messages import EndTerminal, WhyEnded
+from aegis.terminals.meta import load_settings, save_settings, saved_settings
+from aegis.terminals.retry import ask_again
+from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell.cleanup import end_terminal_processes
+from aegis.terminals.wakes.courier import retry_delay
+
+log = structlog.get_logger("aegis.terminals")
+
+END_TIMEOUT_S = 5.0
+
+SHOWN_NAMES = 20
+"""Of many terminals, so many are named in the log."""
+
+RESTORED_AT_ONCE = 16
+"""More at once gain nothing: each has its settings read, its ledger opened and a shell started."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Lives:
+    """The terminals that are open: with actors in ``open``, without in ``failed``, by their keys.
+
+    Their files are below ``directory``. ``start_soon`` starts a helper task of the owner, and
+    ``monitor`` lets the owner hear of the end of an actor.
+    """
+
+    root: Path
+    directory: Path
+    subtrees: PlacedSubtrees
+    workspace: Workspace
+    flusher: Flusher
+    scan: ProcessScan
+    start_soon: Callable[..., object]
+    monitor: Callable[[Ref[Any]], None]
+    open: dict[str, TerminalSettings] = attrs.field(factory=dict)
+    failed: dict[str, FailedTerminal] = attrs.field(factory=dict)
+    mover: Mover = attrs.field(init=False)
+    _at_once: trio.CapacityLimiter = attrs.field(init=False)
+
+    @mover.default
+    def _mover(self) -> Mover:
+        return Mover(self)
+
+    @_at_once.default
+    def _limiter(self) -> trio.CapacityLimiter:
+        return trio.CapacityLimiter(RESTORED_AT_ONCE)
+
+    def has(self, name: str) -> bool:
+        """Whether the terminal is open."""
+        return name_key(name) in self.open or name_key(name) in self.failed
+
+    def node_of(self, name: str) -> str:
+        """The name of the place where the terminal is, or was last."""
+        move = self.mover.under_way.get(name_key(name))
+        return self.subtrees.node_of(name) if move is None else move.node
+
+    def files(self, name: str) -> TerminalFiles:
+        """Where the terminal keeps its files, in whatever case they were named first.
+
+        Raises ``StorageError``.
+        """
+        return TerminalFiles(self.directory / (self.known_name(name) or name))
+
+    def known_name(self, name: str) -> str | None:
+        """The name as its directory is written, if there is one. Raises ``StorageError``."""
+        key = name_key(name)
+        return next((each for each in self.known_names() if name_key(each) == key), None)
+
+    def known_names(self) -> list[str]:
+        """The names of all that have a directory, as it is written. Raises ``StorageError``."""
+        try:
+            known = self.flusher.disk.list_directory(self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise storage_error("read", self.directory, error) from error
+        return [each for each in known if is_name(each)]
+
+    # Beginning.
+
+    def report_missing_workspace(self) -> None:
+        """Log which terminals have a ledger, though no file tells which of them were open.
+
+        Before its first terminal a root has neither. Blocks.
+        """
+        names = []
+        with contextlib.suppress(StorageError, OSError):
+            names = list(filter(self._has_ledger, self.known_names()))
+        if names:
+            log.warning(
+                "workspace file missing",
+                file=shown(self.workspace.path),
+                not_restored=sorted(names)[:SHOWN_NAMES],
+                number=len(names),
+            )
+
+    def _has_ledger(self, name: str) -> bool:
+        return is_there(self.flusher.disk, TerminalFiles(self.directory / name).ledger)
+
+    async def find_open(self) -> None:
+        """The owner has crashed: learn which terminals go on without it."""
+        for name in await self.subtrees.find():
+            read = partial(load_settings, self.flusher.disk, self.files(name), self.root)
+            try:
+                settings = await self.flusher.call(read)
+            except (AegisError, OSError) as error:
+                log.warning("settings not read", terminal=name, why=describe(error))
+                settings = None
+            known = settings or default_settings(name, self.root)
+            self.open[name_key(name)] = attrs.evolve(known, name=name)
+            with contextlib.suppress(ActorStopped):
+                self.monitor(self.subtrees.root(name))
+
+    async def restore(self) -> None:
+        """Start what the workspace names and is not open. What cannot be started has failed."""
+        names = [name for name in self.workspace.names if not self.has(name)]
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(self._restore, default_settings(name, self.root), False)
+        if names:
+            failed = [name for name in names if name_key(name) in self.failed]
+            log.info("restored terminals", number=len(names) - len(failed), failed=failed)
+
+    async def start_over(self, settings: TerminalSettings) -> None:
+        """Start a terminal that has lost its actors. What cannot be started has failed."""
+        await self._restore(settings, True)
+
+    async def _restore(self, settings: TerminalSettings, is_known: bool) -> None:
+        async with self._at_once:
+            await self._start_over(settings, is_known=is_known)
+
+    async def _start_over(self, settings: TerminalSettings, *, is_known: bool) -> None:
+        name, files = settings.name, None
+        try:
+            files = self.files(name)
+            read = partial(restored_settings, name, self.root, files, self.flusher)
+            settings, is_known = await self.flusher.call(read), True
+            check_can_start(settings)
+            check_descriptors(coming=self._at_once.borrowed_tokens)
+            await self._start(settings, files)
+        except Exception as error:
+            refusal = spawn_failure(name, files or TerminalFiles(self.directory / name), error)
+            self.open.pop(name_key(name), None)
+            failed = self.fail(settings, _why(refusal), is_known=is_known)
+            if isinstance(refusal, StorageError | NoPlace):
+                failed.is_retried = True
+                self.start_soon(self._start_when_possible, failed)
+
+    async def _start_when_possible(self, failed: FailedTerminal) -> None:
+        """A fault of the disk may pass, and a worker may come up: try again until it has.
+
+        Or until somebody closes the terminal.
+        """
+        key = name_key(failed.settings.name)
+        tries = 0
+        await failed.settled.wait()
+        while self.failed.get(key) is failed:
+            tries += 1
+            await self.subtrees.wait_news(retry_delay(tries))
+            if self.failed.get(key) is failed:
+                await self._try_again(key, failed)
+
+    async def _try_again(self, key: str, failed: FailedTerminal) -> None:
+        failed.settled = trio.Event()
+        name = failed.settings.name
+        files = TerminalFiles(self.directory / name)
+        try:
+            files = self.files(name)
+            read = partial(resaved_settings, name, self.root, files, self.flusher)
+            failed.settings = await self.flusher.call(read)
+            check_can_start(failed.settings)
+            check_descriptors()
+            await self._start(failed.settings, files)
+            del self.failed[key]
+            log.info("failed terminal started", terminal=name)
+        except Exception as error:
+            failed.why = _why(spawn_failure(name, files, error))
+        finally:
+            failed.settled.set()
+
+    async def spawn(self, request: SpawnTerminal) -> Ref[Any]:
+        """Start a terminal; its name is durably in the workspace. Gives its front.
+
+        Raises ``AegisError``; then nothing of it runs, and of a new one nothing is left.
+        """
+        files = self.files(request.name)
+        is_new = False
+        try:
+            is_new = not self.flusher.disk.is_directory(files.directory)
+            settings = await self.flusher.call(partial(self._new_settings, request, files))
+            await self.workspace.add(settings.name)
+            return await self._start(settings, files, request.node)
+        except Exception as error:
+            await self._undo_spawn(request.name, files, is_new=is_new)
+            raise spawn_failure(request.name, files, error) from error
+
+    def _new_settings(self, request: SpawnTerminal, files: TerminalFiles) -> TerminalSettings:
+        before = load_settings(self.flusher.disk, files, self.root)
+        settings = make_settings(request, self.root, before)
+        if before is None and self.flusher.disk.is_directory(files.directory):
+            life = life_without_meta(files, self.flusher)
+            settings = attrs.evolve(settings, life=life)
+        save_settings(self.flusher.disk, files, settings)
+        return settings
+
+    async def _undo_spawn(self, name: str, files: TerminalFiles, *, is_new: bool) -> None:
+        """Should the disk refuse, the next change of the workspace leaves the name out."""
+        with contextlib.suppress(StorageError):
+            await self.workspace.remove(name)
+        if is_new:
+            with contextlib.suppress(OSError):
+                await self.flusher.call(partial(self._delete_if_made, files.directory))
+
+    def _delete_if_made(self, directory: Path) -> None:
+        if self.flusher.disk.is_directory(directory):
+            purging.delete(self.flusher.disk, directory)
+
+    async def _start(
+        self, settings: TerminalSettings, files: TerminalFiles, node: str | None = None
+    ) -> Ref[Any]:
+        front = await self.subtrees.start(settings, files, node)
+        try:
+            self.monitor(self.subtrees.root(settings.name))
+        except ActorStopped as error:
+            raise PlaceLost("it ended as soon as it was started; try again") from error
+        self.open[name_key(settings.name)] = settings
+        return front
+
+    # Ending.
+
+    async def end(self, name: str, end: WhyEnded) -> tuple[str, ...]:
+        """End the terminal; gives the processes that could not be ended. Not open: nothing to do.
+
+        It stays in the workspace. It may be ended twice at once, when the daemon stops meanwhile.
+        """
+        key = name_key(name)
+        await self.mover.call_off(name)
+        while key in self.failed:
+            failed = self.failed[key]
+            if failed.settled.is_set():
+                del self.failed[key]
+                if end == "closed" and not failed.is_finalised:
+                    await self._finalise(failed)
+                return failed.leftover
+            await failed.settled.wait()  # it may have been started by then
+        settings = self.open.get(key)
+        if settings is None:
+            return ()
+        leftover = await self._ask_to_end(key, end)
+        await self.subtrees.stop(settings.name)
+        self.open.pop(key, None)
+        if leftover is not None:
+            return leftover
+        leftover = await self.end_processes(settings.name)
+        if end == "closed":  # else the next daemon does it, and has more time
+            await self._finalise(FailedTerminal(settings=settings, why="it did not end in time"))
+        return leftover
+
+    async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:
+        """Let the front end its shell and write its records; None if it did not do so."""
+        front = self.subtrees.front(key)
+        try:
+            if front is not None:
+                ended = await ask_again(front, EndTerminal(end=end), timeout=END_TIMEOUT_S)
+                return tuple(ended.leftover)
+        except AskError as error:
+            log.warning("terminal did not end in order", terminal=key, error=str(error))
+        return None
+
+    async def end_processes(self, name: str) -> tuple[str, ...]:
+        """End whatever is left of its shells; gives what could not be ended."""
+        try:
+            files = self.files(name)
+        except StorageError:  # they are found by their cookies all the same
+            files = TerminalFiles(self.directory / name)
+        disk = self.flusher.disk
+        return await end_terminal_processes(
+            text_of_path(self.root), name, files.shell, self.scan, disk
+        )
+
+    async def end_all(self) -> None:
+        """The daemon stops; the terminals stay in the workspace."""
+        async with trio.open_nursery() as nursery:
+            for key in list(self.open):
+                nursery.start_soon(self.end, key, "killed_by_restart")
+
+    async def purge(self, name: str) -> None:
+        """Delete all files of a terminal that is closed. Raises ``StorageError``."""
+        directory = self.files(name).directory
+        try:
+            take = partial(purging.take_name, self.flusher.disk, directory)
+            doomed = await self.flusher.call(take)
+            faults.PURGE_AFTER.hit()
+            if doomed is not None:
+                await self.flusher.call(partial(purging.delete, self.flusher.disk, doomed))
+        except OSError as error:
+            raise StorageError(
+                f"aegis_term_close: the history of terminal {name!r} could not be deleted: "
+                f"{error.strerror}; the terminal is closed"
+            ) from error
+
+    # Failing.
+
+    def gave_up(self, path: str, reason: str) -> None:
+        """The subtree at ``path`` has spent its restarts, if it is that of an open terminal."""
+        for key, settings in list(self.open.items()):
+            if path == self.subtrees.path(settings.name):
+                self.subtrees.forget(settings.name)
+                self.give_up(key, f"its actors crashed too often ({reason})")
+
+    def give_up(self, key: str, why: str) -> None:
+        """A terminal that was open has failed."""
+        self.fail(self.open.pop(key), why, is_known=True)
+
+    def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> FailedTerminal:
+        """List the terminal as failed; what it left behind is seen to meanwhile.
+
+        ``is_known``: the settings are its own, and not a guess.
+        """
+        log.warning("terminal failed", terminal=settings.name, why=why)
+        failed = FailedTerminal(
+            settings=settings, why=why, is_known=is_known, node=self.node_of(settings.name)
+        )
+        self.failed[name_key(settings.name)] = failed
+        self.start_soon(self._settle, failed)
+        return failed
+
+    async def _settle(self, failed: FailedTerminal) -> None:
+        """End its processes; then give the commands in flight their records, and tell of them."""
+        try:
+            failed.leftover = await self.end_processes(failed.settings.name)
+            await self._finalise(failed)
+        except Exception as error:
+            log.warning("processes not ended", terminal=failed.settings.name, why=describe(error))
+        finally:
+            failed.settled.set()
+
+    async def _finalise(self, failed: FailedTerminal) -> None:
+        """Do for the commands in flight what no front will do.
+
+        Nobody is told where the settings are not known: the life is part of what wakes are called.
+        """
+        name = failed.settings.name
+        try:
+            files = self.files(name)
+            read = partial(saved_settings, self.flusher.disk, files, failed.settings)
+            failed.settings = await self.flusher.call(read)
+            failed.last = await finalise(files, self.flusher)
+            if failed.is_known:
+                failed.subscribers = await wake_subscribers(
+                    failed.settings, files, self.flusher, self.subtrees.inboxes
+                )
+            failed.is_finalised = True
+        except Exception as error:
+            # It is tried again when the terminal is closed, and when it is next spawned.
+            log.warning("records not finalised", terminal=name, why=describe(error))
+
+
+def _why(refusal: AegisError) -> str:
+    return str(refusal).removeprefix("aegis_term_spawn: ")
