@@ -26,8 +26,8 @@ from aegis.process import (
     let_shells_heed_signals,
     raise_descriptor_limit,
 )
-from aegis.processes.environment import COOKIE
 from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_table import COOKIE_VARIABLE
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, open_seals
 from aegis.state.state_files import Guard
@@ -61,7 +61,7 @@ def worker_spec(settings: WorkerSettings) -> WorkerSpec:
         name=settings.name,
         entry=f"{__name__}:{have_terminals.__name__}",
         argument=json.dumps(unstructure(settings)).encode(),
-        environment={name: text for name, text in os.environ.items() if name != COOKIE},
+        environment={name: text for name, text in os.environ.items() if name != COOKIE_VARIABLE},
     )
 
 

@@ -19,9 +19,8 @@ from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol import nodes as node_api
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api

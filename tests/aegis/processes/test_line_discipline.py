@@ -7,7 +7,7 @@ import termios
 
 import pytest
 
-from aegis.processes.line_length import MAX_LINE_BYTES, LineEnds, LineInHand
+from aegis.processes.line_discipline import MAX_LINE_BYTES, CollectedLine, LineEnds
 
 ENDS = LineEnds(end=b"\n\r\x04", drop=b"\x15\x03")
 
@@ -32,7 +32,7 @@ ENDS = LineEnds(end=b"\n\r\x04", drop=b"\x15\x03")
 def test_the_longest_line_and_what_is_left_of_it(
     sent: list[bytes], keys: bytes, longest: int, in_hand: int
 ) -> None:
-    line = LineInHand()
+    line = CollectedLine()
     for earlier in sent:
         line.sent(earlier, ENDS)
     assert line.longest(keys, ENDS) == longest
@@ -61,13 +61,13 @@ def test_the_kernel_takes_a_line_of_so_many_bytes_and_none_that_is_longer() -> N
 
 
 def test_characters_that_mean_something_elsewhere_mean_themselves() -> None:
-    line = LineInHand()
+    line = CollectedLine()
     assert line.longest(b"a]b^c-d\\e\r", LineEnds(end=b"]^-\\", drop=b"")) == 2
     assert line.longest(b"a\rb", LineEnds(end=b"\n", drop=b"")) == 3
 
 
 def test_another_program_begins_a_line_of_its_own() -> None:
-    line = LineInHand()
+    line = CollectedLine()
     line.sent(b"abc", ENDS)
     line.reset()
     assert line.longest(b"d", ENDS) == 1
