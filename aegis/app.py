@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -35,43 +36,45 @@ from actors import (
 from aegis import __version__
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
+from aegis.daemon_process import (
+    ErrorIgnoringStream,
+    HeldRoot,
+    cannot_start,
+    configure_logs,
+    freeze_imports,
+    hold_root,
+    raise_descriptor_limit,
+    remember_port,
+    remembered_port,
+    reset_ignored_signals,
+)
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
+from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
-from aegis.launching import forget_launcher
+from aegis.launcher import remove_launcher_variables
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
     ignore_signals,
-    log_life,
+    log_life_event,
     log_slow_step,
     startup_error,
     stop_on_signals,
     sync_state,
-    wait_stop,
+    wait_for_stop,
 )
 from aegis.path_text import shell_word, text_of_path
-from aegis.process import (
-    HeldRoot,
-    LastingStream,
-    cannot_start,
-    configure_logs,
-    hold_root,
-    keep_what_is_there,
-    let_shells_heed_signals,
-    raise_descriptor_limit,
-    remember_port,
-    remembered_port,
-)
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
-from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
-from aegis.servers.serving import Address, Gateway, limits_here
+from aegis.servers.serving import Address, Gateway, limits_of_system
 from aegis.settings import DEFAULT_PORT, DaemonSettings
-from aegis.state.root import State, remove_endpoint, write_endpoint
+from aegis.state.endpoint import remove_endpoint, write_endpoint
+from aegis.state.root import State
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
 from aegis.workspaces.directory import WorkspaceDirectory
@@ -127,8 +130,8 @@ class Nodes(Protocol):
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
-    forget_launcher()
-    keep_what_is_there()  # the modules
+    remove_launcher_variables()
+    freeze_imports()  # the modules
     state = State(settings.root)
     programs = NamedPrograms(settings.programs, settings.digest)
     with hold_root(state, trust=settings.trust, programs=programs) as held:
@@ -160,24 +163,22 @@ def choose_address(settings: DaemonSettings, state: State) -> Address:
 
 
 def daemon_tree(
-    settings: DaemonSettings,
     state: State,
-    keyring: Keyring,
-    stop: trio.Event,
+    *,
+    flusher: Flusher,
+    host: ProcessHost,
     shell_file_limit: int,
-    host: ProcessHost | None = None,
-    configuration: Configuration | None = None,
+    restore: bool = True,
+    raw_log_bytes: int = LIMIT_BYTES,
     nodes: Nodes | None = None,
-    held: HeldRoot | None = None,
+    servers: tuple[SupervisorSpec | ChildSpec, ...] = (),
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above. Its shells run on ``host``: None is this machine.
+    """Return the supervision tree drawn above, for the root and the files of ``state``.
 
-    Without a ``configuration`` all is as an empty file would have it; without ``nodes`` there are
-    neither workers nor hosts; without ``held`` no file is signed.
+    ``flusher`` and ``host`` are the disk and the machine. ``servers`` are the last children
+    (``server_children``); a simulated daemon has none. Without ``nodes`` there are neither workers
+    nor hosts.
     """
-    configuration = Configuration() if configuration is None else configuration
-    flusher = Flusher(None if held is None else held.disk())
-    host = OsProcessHost() if host is None else host
     return SupervisorSpec(
         name="root",
         children=(
@@ -194,16 +195,16 @@ def daemon_tree(
             ChildSpec.of(
                 "terminal-directory",
                 TerminalDirectory,
-                root=settings.root,
+                root=state.root,
                 directory=state.terminals,
                 workspace=state.workspace,
                 nodes=state.nodes,
-                restore=not settings.clean,
+                restore=restore,
                 supervisor="root/terminals",
                 inboxes="root/inbox-router",
                 flusher=flusher,
                 shell_file_limit=shell_file_limit,
-                raw_log_bytes=configuration.terminals.raw_log_bytes,
+                raw_log_bytes=raw_log_bytes,
                 host=host,
                 workers=() if nodes is None else nodes.workers,
             ),
@@ -211,36 +212,45 @@ def daemon_tree(
             ChildSpec.of(
                 "workspaces",
                 WorkspaceDirectory,
-                root=settings.root,
+                root=state.root,
                 path=state.workspaces,
                 flusher=flusher,
                 host=host,
             ),
-            SupervisorSpec(name="connections", dynamic=True),
-            ChildSpec.of(
-                "daemon",
-                Daemon,
-                root=settings.root,
-                version=__version__,
-                stop=stop,
-                keyring=keyring,
-                handles="root/inbox-router",
-                handle_seen=HandleSeen,
-            ),
-            ChildSpec.of(
-                "gateway",
-                Gateway,
-                address=keyring.address,
-                keys=keyring.keys,
-                crowd=keyring.crowd,
-                version=__version__,
-                connections="root/connections",
-                handles="root/inbox-router",
-                handle_seen=HandleSeen,
-                settings=effective_values(configuration),
-            ).with_options(
-                mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
-            ),
+            *servers,
+        ),
+    )
+
+
+def server_children(
+    root: Path, keyring: Keyring, stop: trio.Event, configuration: Configuration
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children that serve clients; ``stop`` is set when a client asks for the end."""
+    return (
+        SupervisorSpec(name="connections", dynamic=True),
+        ChildSpec.of(
+            "daemon",
+            Daemon,
+            root=root,
+            version=__version__,
+            stop=stop,
+            keyring=keyring,
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+        ),
+        ChildSpec.of(
+            "gateway",
+            Gateway,
+            address=keyring.address,
+            keys=keyring.keys,
+            open_connections=keyring.open_connections,
+            version=__version__,
+            connections="root/connections",
+            handles="root/inbox-router",
+            handle_seen=HandleSeen,
+            settings=effective_values(configuration),
+        ).with_options(
+            mailbox=MailboxSpec(capacity=8192, overflow=Overflow.DROP_OLDEST), shutdown_s=1.5
         ),
     )
 
@@ -254,29 +264,29 @@ async def _serve(
     shell_file_limit: int,
 ) -> None:
     stop, state = trio.Event(), held.state
-    let_shells_heed_signals()
+    reset_ignored_signals()
     stop_on_signals(stop)
-    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, held.seals)
+    keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         tree = daemon_tree(
-            settings,
             state,
-            keyring,
-            stop,
-            shell_file_limit,
-            configuration=configuration,
+            flusher=Flusher(held.disk()),
+            host=OsProcessHost(),
+            shell_file_limit=shell_file_limit,
+            restore=not settings.clean,
+            raw_log_bytes=configuration.terminals.raw_log_bytes,
             nodes=nodes,
-            held=held,
+            servers=server_children(settings.root, keyring, stop, configuration),
         )
         async with open_system(
-            tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug
+            tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug
         ) as system:
             _announce(settings, state, keyring, nodes)
             try:
-                await wait_stop(held, stop)
+                await wait_for_stop(held, stop)
             finally:
                 _withdraw(held)
-            keep_what_is_there()  # its end is near: there is no time to look for garbage
+            freeze_imports()  # its end is near: there is no time to look for garbage
             await end_terminals(system)
             system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
@@ -304,14 +314,14 @@ def _announce(
         text = f"{text}\n{BEYOND_LOOPBACK}"
     if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):
         text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
-    out = LastingStream(sys.stdout)
+    out = ErrorIgnoringStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()
 
 
 def _withdraw(held: HeldRoot) -> None:
     """Nobody shall come any more; a disk that refuses that holds up no stop."""
-    if not held.has_directory:
+    if not held.owns_directory:
         return  # what is at its path is another daemon's
     try:
         remove_endpoint(held.state)

@@ -19,15 +19,17 @@ import trio
 
 from actors import System
 from actors.simulate import Simulation, simulate
+from aegis.app import daemon_tree
 from aegis.errors import NotFound
 from aegis.journal.reader import LedgerReader
 from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.inboxes import ReadInbox, WaitInbox
+from aegis.state.root import State
 from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
 from tests.chaos.checking.matching import tokens_in
-from tests.chaos.histories.tree import daemon_tree
+from tests.chaos.histories.tree import SHELL_FILES
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_disk import ProcessDied, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
@@ -37,11 +39,11 @@ from tests.chaos.reproducible import reproducible
 
 T = TypeVar("T")
 
-ROOT = Path("/")
+STATE = State(Path("/"))
 """It is there on the real machine, too: that is asked of a shell's directory."""
 
-TERMINALS = ROOT / ".aegis" / "terminals"
-EMPTY: Image = {"/": None, "/.aegis": None}
+TERMINALS = STATE.terminals
+EMPTY: Image = {"/": None, "/.aegis": None, "/.aegis/state": None}
 READER = "reviewer"
 
 SETTLES_S = 3.0
@@ -93,7 +95,9 @@ class Place:
         """A daemon on this disk; it dies with the process that the disk has."""
         host = SimulatedHost(self.machine, self.scratch)
         disk.on_death = host.kill
-        tree = daemon_tree(SimulatedFlusher(disk), host, root=ROOT, state=ROOT / ".aegis")
+        tree = daemon_tree(
+            STATE, flusher=SimulatedFlusher(disk), host=host, shell_file_limit=SHELL_FILES
+        )
         async with self.simulation.open_system(tree) as system:
             yield system
 
@@ -183,7 +187,7 @@ async def _shelf(
     system: System, disk: SimulatedDisk, name: str, info: api.TerminalInfo | None
 ) -> Shelf:
     files = TerminalFiles(TERMINALS / name)
-    settings = load_settings(disk, files, ROOT)
+    settings = load_settings(disk, files, STATE.root)
     try:
         reading = await ask(system, api.ReadRecords(name=name, since_seq=-1))
     except NotFound:

@@ -16,7 +16,7 @@ import trio
 from actors import AskError, NodeDied, Ref, Reply, describe
 from aegis.errors import AegisError
 from aegis.journal.ledger import encode_line
-from aegis.processes.capture import MIN_LIMIT, CapturedOutput, cut_again
+from aegis.processes.capture import MIN_LIMIT, CapturedOutput, truncate
 from aegis.protocol.broadcast import Broadcast, BroadcastOutcome, BroadcastOutcomes
 from aegis.protocol.command import MAX_REPLY_BYTES
 from aegis.protocol.terminals import CommandRecord, RunCommand
@@ -134,7 +134,7 @@ def _cut(record: CommandRecord, room: int) -> CommandRecord:
     out = CapturedOutput(record.stdout, record.output_bytes, record.truncated)
     err = CapturedOutput(record.stderr, len(record.stderr.encode()), truncated=False)
     # A limit that the text does not reach changes nothing, so each may have the whole room.
-    stdout, stderr = (cut_again(each, min(room, 65_536)) for each in (out, err))
+    stdout, stderr = (truncate(each, min(room, 65_536)) for each in (out, err))
     return attrs.evolve(
         record,
         cmd=_short(record.cmd),

@@ -14,24 +14,21 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
-from aegis.announcing import announce, tell_terminal
 from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan
-from aegis.protocol import control
+from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol import nodes as node_api
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
-from aegis.protocol.feeds import DrawScreen, FollowOutput, KeptBytes, ReadKept, TypeBytes
+from aegis.protocol.feeds import FollowOutput, KeptBytes, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.resources import Ledger
-from aegis.protocol.screens import GetScreen
+from aegis.publishing import publish_change, publish_terminal
 from aegis.terminals.directory import inactive, purging
 from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
@@ -42,6 +39,7 @@ from aegis.terminals.directory.moving import Move
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
 from aegis.terminals.directory.spawning import check_descriptors
 from aegis.terminals.directory.workspace import Workspace
+from aegis.terminals.front_port import ClientRequest
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.messages import AwaitPrompt
@@ -65,22 +63,9 @@ DirectoryMessage = (
     api.SpawnTerminal
     | api.ListTerminals
     | api.CloseTerminal
-    | api.RunCommand
     | Broadcast
-    | api.SendKeys
-    | control.SignalTerminal
-    | control.ResizeTerminal
-    | api.ReadRecords
-    | GetScreen
-    | out.ReadOutput
-    | out.WaitTerminal
-    | out.FollowCommand
-    | FollowOutput
-    | DrawScreen
-    | TypeBytes
+    | ClientRequest
     | ReadKept
-    | api.Subscribe
-    | api.Unsubscribe
     | node_api.KnownTerminals
     | node_api.NodeMessage
     | EndAllTerminals
@@ -305,11 +290,11 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             leftover = await self._terminals.end(request.name, "closed")
             if failed is not None:  # the front of any other terminal has published this event
                 info = attrs.evolve(failed.info(), state="closed")
-                tell_terminal(self.context.system, "terminal_closed", info)
+                publish_terminal(self.context.system, "terminal_closed", info)
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._terminals.purge(request.name)
-                announce(self.context.system, Ledger(request.name))
+                publish_change(self.context.system, Ledger(request.name))
         except AegisError as error:
             reply.fail(error)
         else:
@@ -344,7 +329,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             failed = self._terminals.failed.get(key)
             info = None if failed is None else failed.info()
         if info is not None:
-            tell_terminal(self.context.system, "terminal_changed", info)
+            publish_terminal(self.context.system, "terminal_changed", info)
 
     # Terminals without a front.
 

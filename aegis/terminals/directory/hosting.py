@@ -28,9 +28,8 @@ from actors import (
 from aegis.errors import AlreadyExists, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.path_text import path_of_text
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_scan import GroupScan, ProcessScan
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.terminals import Done

@@ -16,7 +16,6 @@ import trio
 from aegis.clock import utc_now
 from aegis.journal.raw_log import RawLog
 from aegis.processes.capture import CapturedOutput, without_first_line_feed, without_last_lines
-from aegis.processes.whereabouts import Reports
 from aegis.protocol import terminals as api
 from aegis.terminals import faults
 from aegis.terminals import messages as msg
@@ -26,6 +25,7 @@ from aegis.terminals.output.shell_output import CommandOutput, OutputObserver, V
 from aegis.terminals.parse import boundaries as bd
 from aegis.terminals.parse.apart import ErrorText
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
+from aegis.terminals.parse.reported_directory import DirectoryReports
 from aegis.terminals.parse.streams import APART_S, Streams
 from aegis.terminals.shell.input_queue import InputQueue
 from aegis.terminals.shell.notifications import command_ended, command_started, nothing_ran
@@ -70,7 +70,7 @@ class Tracker:
         self.cwd: str | None = None
         self._question = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
         self.typing: api.Typing | None = None
-        self.reports = Reports()
+        self.reports = DirectoryReports()
         self.was_prompted = False
         self.is_pasting = False
         self.editor_answered: bool | None = None
@@ -398,7 +398,7 @@ class Tracker:
             self.printed.begin()
         self.cwd = self._shell.working_directory()
         self._visible.publish()
-        self.reports.forget()
+        self.reports.reset()
         self._tell(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.

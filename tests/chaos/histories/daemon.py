@@ -17,7 +17,7 @@ from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.retry import ask_again
 from tests.chaos.checking.happenings import Death, DeathKind
 from tests.chaos.histories.notebook import Notebook
-from tests.chaos.histories.tree import ROOT, daemon_tree
+from tests.chaos.histories.tree import STATE, simulated_tree
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import DiskPlan, ProcessDied, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
@@ -76,7 +76,7 @@ class SimulatedDaemon:
 
     def shell_of(self, terminal: str) -> SimulatedProcess | None:
         """The shell of a terminal, if one lives."""
-        beginning = f"{ROOT}/{terminal}/"
+        beginning = f"{STATE.root}/{terminal}/"
         for each in self.machine.alive:
             leads = each.pid == each.session and each.tty is not None
             if leads and each.cookie is not None and each.cookie.startswith(beginning):
@@ -111,7 +111,7 @@ class SimulatedDaemon:
             raise
 
     async def _live(self, body: Callable[[System], Awaitable[None]]) -> None:
-        tree = daemon_tree(SimulatedFlusher(self.disk), self._host)
+        tree = simulated_tree(SimulatedFlusher(self.disk), self._host)
         async with self._simulation.open_system(tree) as system:
             async with trio.open_nursery() as self._nursery:
                 await body(system)

@@ -43,7 +43,7 @@ from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
 from tests.chaos.histories.notebook import Notebook
-from tests.chaos.histories.tree import IMAGE, ROOT, TERMINALS
+from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
 from tests.chaos.histories.turn import Turn
 from tests.chaos.machine.disk_images import drawn_image
@@ -293,7 +293,7 @@ class History:
 
     def _damaged_lines(self, terminal: str) -> dict[int, int]:
         """How many stand in its ledger before which record."""
-        ledger = TerminalFiles(TERMINALS / terminal).ledger
+        ledger = TerminalFiles(STATE.terminals / terminal).ledger
         data = read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES)
         found = scan(data or b"")
         starts = [line.start for line in found.lines]
@@ -321,7 +321,9 @@ class History:
 
     def _find_id(self, terminal: str) -> str | None:
         """The life id of a terminal, as its settings on the disk have it."""
-        settings = load_settings(self._sound_disk(), TerminalFiles(TERMINALS / terminal), ROOT)
+        settings = load_settings(
+            self._sound_disk(), TerminalFiles(STATE.terminals / terminal), STATE.root
+        )
         if settings is None:
             return None
         self._book.saw_id(terminal, settings.life)

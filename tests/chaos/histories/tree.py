@@ -1,66 +1,30 @@
-"""The part of a daemon that a history plays on: all of its tree but servers and connections."""
+"""The simulated daemon of a history: all of a daemon's tree but the servers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from actors import ChildSpec, SupervisorSpec
-from aegis.inboxes.router import InboxRouter
+from actors import SupervisorSpec
+from aegis.app import daemon_tree
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
-from aegis.terminals.directory.directory import TerminalDirectory
-from aegis.workspaces.directory import WorkspaceDirectory
+from aegis.state.root import State
 
-ROOT = Path("/proc")
-"""The root of a simulated daemon. Its files are on a simulated disk; terminals begin in it, so it
-is a directory that there is everywhere. Nobody can write here, should anything try to."""
+STATE = State(Path("/proc"))
+"""The state of a simulated daemon. Its files are on a simulated disk; its terminals begin in the
+root, a directory that exists on each machine and that a simulation cannot write to by mistake."""
 
-STATE = ROOT / ".aegis" / "state"
-TERMINALS = STATE / "terminals"
 IMAGE: dict[str, bytes | None] = {
-    str(path): None for path in (*reversed(STATE.parents), STATE) if path != Path("/")
+    str(path): None
+    for path in (*reversed(STATE.directory.parents), STATE.directory)
+    if path != Path("/")
 }
-"""What is on the disk before the first life: the empty directory of the state."""
+"""The disk before the first incarnation: the empty directory of the state."""
 
 SHELL_FILES = 1024
+"""The limit of open files of a simulated shell."""
 
 
-def daemon_tree(
-    flusher: Flusher, host: ProcessHost, *, root: Path = ROOT, state: Path = STATE
-) -> SupervisorSpec:
-    """The tree, on this disk and this machine."""
-    return SupervisorSpec(
-        name="root",
-        children=(
-            SupervisorSpec(name="inboxes", dynamic=True),
-            ChildSpec.of(
-                "inbox-router",
-                InboxRouter,
-                directory=state / "inboxes",
-                supervisor="root/inboxes",
-                flusher=flusher,
-            ),
-            SupervisorSpec(name="terminals", dynamic=True),
-            ChildSpec.of(
-                "terminal-directory",
-                TerminalDirectory,
-                root=root,
-                directory=state / "terminals",
-                workspace=state / "workspace.json",
-                restore=True,
-                supervisor="root/terminals",
-                inboxes="root/inbox-router",
-                flusher=flusher,
-                shell_file_limit=SHELL_FILES,
-                host=host,
-            ),
-            ChildSpec.of(
-                "workspaces",
-                WorkspaceDirectory,
-                root=root,
-                path=state / "workspaces.json",
-                flusher=flusher,
-                host=host,
-            ),
-        ),
-    )
+def simulated_tree(flusher: Flusher, host: ProcessHost) -> SupervisorSpec:
+    """Return the daemon's tree on a simulated disk and machine."""
+    return daemon_tree(STATE, flusher=flusher, host=host, shell_file_limit=SHELL_FILES)

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
+from aegis.processes.input_wait import Foreground
 from aegis.processes.process_host import ProgramImage
-from aegis.processes.waiting import Foreground
 from aegis.terminals.parse.boundaries import Phase
 from aegis.terminals.parse.osc133 import Mark
 from aegis.terminals.parse.streams import APART_S, Streams
@@ -17,7 +17,7 @@ from aegis.terminals.shell.rearming import Rearming
 
 PID = 7
 EDITS_LINE = Foreground(group=PID, is_canonical=False, echoes=False, program="bash", reader=None)
-BASH = ProgramImage(words=("bash",), place=0)
+BASH = ProgramImage(words=("bash",), address=0)
 SECRET = b"abcdefgh12345678"
 
 
