@@ -209,14 +209,14 @@ _BROKEN = (
     Promise(
         "the writer of a command is woken too",
         "G11",
-        "aegis/terminals/wakes/courier.py",
+        "aegis/terminals/wakes/delivery.py",
         "        if not wake.is_for(self.handle):\n",
         "        if False:\n",
     ),
     Promise(
         "a wake is taken for told before the inbox confirmed",
         "G11",
-        "aegis/terminals/wakes/courier.py",
+        "aegis/terminals/wakes/delivery.py",
         "                await reply.wait()\n",
         "                pass\n",
     ),
