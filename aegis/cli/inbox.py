@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import SECONDS, WHOLE, Daemon, Group, argument, flag, option, verb
+from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.formatting import escaped, escaped_line, print_lines, print_notice
 
 # A type checker takes this for true.
@@ -47,11 +48,18 @@ def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
 
 
 def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
-    print_lines("\n\n".join(escaped(message["text"]) for message in reply["messages"]))
+    print_lines("\n\n".join(escaped(_text(message)) for message in reply["messages"]))
     if not reply["messages"]:
         print_notice(f"↳ {if_none}")
     elif reply["next"] is not None:
         print_notice(f"acknowledge with: --after {reply['next']}")
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    # Of the messages, only the one that stands for many wakes of a terminal is a sentence of the
+    # daemon. A wake begins with a command, and other senders write their own text.
+    is_daemon = message["sender"].startswith("term:") and not message["body"].startswith("$ ")
+    return in_verbs(message["text"]) if is_daemon else message["text"]
 
 
 inbox = Group(

@@ -9,11 +9,10 @@ done until then. Standard library only.
 from __future__ import annotations
 
 import os
-import sys
 
 from aegis.cli.grammar.numbers import seconds, whole_number
 from aegis.cli.grammar.verb import DIRECTORY, FLAG, TEXT, WHOLE, Globals, Group, Parameter, Verb
-from aegis.cli.grammar.verb_table import VERBS
+from aegis.cli.grammar.verb_table import VERBS, load
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -85,22 +84,14 @@ def _globals(args: Sequence[str]) -> tuple[Globals, Sequence[str]]:
 def _verb(args: Sequence[str]) -> tuple[Verb, Sequence[str], Sequence[str]]:
     """The verb, its words, and what is behind them."""
     place: Any = VERBS.get(args[0]) if args else None
-    found = _loaded(place)
+    found = load(place)
     if isinstance(found, Group) and len(args) > 1:
-        member = _loaded(found.members.get(args[1]))
+        member = load(found.members.get(args[1]))
         if isinstance(member, Verb):
             return member, args[:2], args[2:]
     if isinstance(found, Verb):
         return found, args[:1], args[1:]
     raise _Unclear
-
-
-def _loaded(place: object) -> object:
-    if not isinstance(place, str):
-        return place
-    module, _, name = place.partition(":")
-    __import__(module)  # importlib would be loaded for this alone
-    return getattr(sys.modules[module], name)
 
 
 def _values(verb: Verb, args: Sequence[str]) -> dict[str, Any]:

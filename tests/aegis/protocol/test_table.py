@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
 from actors.messages import message_classes
@@ -11,6 +15,8 @@ from aegis.protocol.table import COMMANDS, ShellCommand, TerminalCommand
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.terminals.front_port import Front
 from aegis.terminals.shell.shell import Shell
+
+AEGIS = Path(__file__).resolve().parents[3] / "aegis"
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 
@@ -40,3 +46,12 @@ def test_the_actors_that_answer_a_command_accept_it(entry: Entry) -> None:
 def test_only_commands_that_cross_are_in_the_vocabulary_of_nodes(entry: Entry) -> None:
     assert (entry.command in VOCABULARY.classes) == entry.crosses
     assert not entry.crosses or entry.reply in VOCABULARY.classes
+
+
+def test_texts_in_the_sources_name_only_tools_that_exist() -> None:
+    tools = {entry.tool for entry in COMMANDS}
+    for path in AEGIS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = set(re.findall(r"(?<!\w)aegis_[a-z]+_[a-z]+\b", node.value))
+                assert named <= tools, path
