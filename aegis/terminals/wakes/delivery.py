@@ -273,7 +273,7 @@ class WakeDelivery:
     def _send_all(
         self, wakes: list[tuple[Wake, bool]]
     ) -> tuple[list[tuple[Wake, Reply[Receipt] | None]], AskError | None]:
-        """Return the wakes taken, each with its reply (None: filtered out), and the error, if any."""
+        """Return the wakes taken, each with its reply (None: filtered out), and any error."""
         sent: list[tuple[Wake, Reply[Receipt] | None]] = []
         before = self._before
         try:

@@ -182,8 +182,8 @@ _BROKEN = (
         "        if mark.number <= self._number:\n"
         "            return []\n"
         "        self._advance(mark.number)\n"
-        "        happenings",
-        "        self._advance(mark.number)\n        happenings",
+        "        events",
+        "        self._advance(mark.number)\n        events",
     ),
     Promise(
         "a message is confirmed before it is synced",
