@@ -35,7 +35,7 @@ TRIED_BY_CHAOS = (
 
 COMMON = (
     *("actors", "aegis.protocol", "aegis.errors", "aegis.clock", "aegis.names"),
-    *("aegis.announcing", "aegis.directories", "aegis.path_text"),
+    *("aegis.publishing", "aegis.directories", "aegis.path_text"),
 )
 """Parts that every primitive may import."""
 
@@ -53,7 +53,7 @@ TERMINALS = tuple(
 SERVERS = tuple(
     f"aegis.servers.{name}"
     for name in (
-        *("calls", "connection", "faults", "json_text", "progress", "requests", "switchboard"),
+        *("calls", "connection", "faults", "json_text", "progress", "requests", "dispatcher"),
         "unanswered",
     )
 )
@@ -79,23 +79,23 @@ LAW: list[Rule] = [
     ("aegis.path_text", ()),
     ("aegis.settings", ()),
     ("aegis.clock", ()),
-    ("aegis.launching", ()),
+    ("aegis.launcher", ()),
     ("aegis.errors", ("actors.errors",)),
     ("aegis.faults", ("actors", "aegis.errors")),
     ("aegis.names", ("aegis.errors", "aegis.protocol.naming")),
     ("aegis.directories", ("aegis.errors", "aegis.names", "aegis.path_text")),
-    ("aegis.announcing", ("actors", "aegis.protocol")),
+    ("aegis.publishing", ("actors", "aegis.protocol")),
     # The directory of a root's state, and whose it is.
     ("aegis.state*", ("aegis.path_text", "aegis.state")),
     ("aegis.trust", ("aegis.errors", "aegis.journal", "aegis.state")),
-    ("aegis.process", ("aegis.errors", "aegis.journal.disk", "aegis.state", "aegis.trust")),
+    ("aegis.daemon_process", ("aegis.errors", "aegis.journal.disk", "aegis.state", "aegis.trust")),
     (
         "aegis.node_key",
         (
             "actors.errors",
             "actors.nodes.joining.key",
             "aegis.errors",
-            "aegis.process",
+            "aegis.daemon_process",
             "aegis.state",
         ),
     ),
@@ -167,22 +167,27 @@ LAW: list[Rule] = [
         "aegis.keyring",
         (
             *("aegis.errors", "aegis.journal.disk", "aegis.protocol"),
-            *("aegis.servers", "aegis.state.root", "aegis.state.sealing"),
+            *("aegis.servers", "aegis.state.endpoint", "aegis.state.root", "aegis.state.sealing"),
         ),
     ),
     (
         "aegis.lifetime",
         (
             *("actors", "aegis.errors", "aegis.faults", "aegis.inboxes.faults", "aegis.journal"),
-            *("aegis.process", "aegis.servers.faults", "aegis.state.root", "aegis.terminals"),
+            *(
+                "aegis.daemon_process",
+                "aegis.servers.faults",
+                "aegis.state.root",
+                "aegis.terminals",
+            ),
         ),
     ),
     (
         "aegis.nodes*",
         (
             *("actors", "aegis.__version__", "aegis.clock", "aegis.errors", "aegis.journal"),
-            *("aegis.launching", "aegis.lifetime", "aegis.names", "aegis.node_key", "aegis.nodes"),
-            *("aegis.path_text", "aegis.process", "aegis.processes", "aegis.protocol"),
+            *("aegis.launcher", "aegis.lifetime", "aegis.names", "aegis.node_key", "aegis.nodes"),
+            *("aegis.path_text", "aegis.daemon_process", "aegis.processes", "aegis.protocol"),
             *("aegis.settings", "aegis.state", "aegis.terminals"),
         ),
     ),
@@ -239,7 +244,13 @@ LAW: list[Rule] = [
         "aegis.doctor*",
         (
             *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
-            *("aegis.errors", "actors.errors", "aegis.journal", "aegis.names", "aegis.process"),
+            *(
+                "aegis.errors",
+                "actors.errors",
+                "aegis.journal",
+                "aegis.names",
+                "aegis.daemon_process",
+            ),
             *("aegis.servers.access.auth", "aegis.state", "aegis.terminals.record", "aegis.trust"),
         ),
     ),
@@ -509,15 +520,15 @@ def test_every_pure_file_that_is_named_exists() -> None:
         ("aegis.queues.queue", "import aegis.inboxes", "the law"),
         ("aegis.journal.disk", "from aegis.terminals import pty", "the law"),
         (
-            "aegis.servers.gateway.http",
+            "aegis.servers.gateway.http_app",
             "from aegis.terminals.front.terminal import Terminal",
             "the law",
         ),
-        ("aegis.servers.gateway.http", "import mcp.server", "only aegis.servers.mcp*"),
+        ("aegis.servers.gateway.http_app", "import mcp.server", "only aegis.servers.mcp*"),
         ("tests.chaos.real.load", "from mcp import Client", "only aegis.servers.mcp*"),
         ("tests.chaos.real.load", "from aegis.terminals import shell", "the law"),
         ("aegis.app", "from tests.chaos.real.run import run_real", "the law"),
-        ("aegis.servers.gateway.http", "import mcp_types as types", "only aegis.servers.mcp*"),
+        ("aegis.servers.gateway.http_app", "import mcp_types as types", "only aegis.servers.mcp*"),
         ("aegis.processes.pty", "from hypercorn.config import Config", "only aegis.servers"),
         ("aegis.client.line", "from aegis.errors import ConnectError", "the law"),
         ("aegis.cli.term", "from aegis.protocol.terminals import RunCommand", "the law"),
@@ -577,7 +588,7 @@ def loaded_by(statement: str) -> list[str]:
 CLI_MODULES = [
     m
     for m, _ in modules()
-    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.state.root"))
+    if fits(m, ("aegis.cli*", "aegis.client.line", "aegis.state.endpoint", "aegis.state.root"))
     and not fits(m, ("aegis.cli.live*",))
 ]
 

@@ -52,7 +52,7 @@ KNOW_THE_REAL_ONE = {
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
     "aegis/nodes/worker.py",
-    "aegis/process.py",
+    "aegis/daemon_process.py",
     "aegis/trust.py",
 }
 

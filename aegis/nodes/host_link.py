@@ -30,7 +30,7 @@ class DescribeHost(Request[NodeStatus]):
     """Say how the connection stands."""
 
 
-class Arrivals:
+class JoinQueue:
     """Connections of the host that has this ``identity``, to be taken; the newest counts."""
 
     def __init__(self, identity: str) -> None:
@@ -61,7 +61,7 @@ class Arrivals:
 class HostLink(Actor[DescribeHost]):
     """The way to the host ``name`` and back; ``directory`` (a path) hears how it stands."""
 
-    def __init__(self, *, name: str, arrivals: Arrivals, directory: str) -> None:
+    def __init__(self, *, name: str, arrivals: JoinQueue, directory: str) -> None:
         self._name = name
         self._arrivals = arrivals
         self._directory_path = directory
@@ -118,7 +118,7 @@ class HostLink(Actor[DescribeHost]):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tell_when_ready)
             nursery.start_soon(self._end_when_joined_anew, nursery.cancel_scope)
-            why = await carry_over(self._peer, link)
+            why = await run_link(self._peer, link)
             nursery.cancel_scope.cancel()
         return why or "it joined anew"
 
@@ -134,7 +134,7 @@ class HostLink(Actor[DescribeHost]):
         scope.cancel()
 
 
-async def carry_over(peer: Peer, link: Link) -> str:
+async def run_link(peer: Peer, link: Link) -> str:
     """Carry what there is for ``peer`` over ``link`` until that is lost; gives why it is."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_run, link)

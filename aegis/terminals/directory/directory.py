@@ -14,7 +14,6 @@ import structlog
 import trio
 
 from actors import Actor, AskError, Down, Ref, Reply, Request
-from aegis.announcing import announce, tell_terminal
 from aegis.errors import AegisError, AlreadyExists, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.journal.opening import sync_ledger
@@ -29,6 +28,7 @@ from aegis.protocol.feeds import FollowOutput, KeptBytes, ReadKept
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE, name_key
 from aegis.protocol.resources import Ledger
+from aegis.publishing import publish_change, publish_terminal
 from aegis.terminals.directory import inactive, purging
 from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
@@ -290,11 +290,11 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             leftover = await self._lives.end(request.name, "closed")
             if failed is not None:  # of others their front has told it
                 info = attrs.evolve(failed.info(), state="closed")
-                tell_terminal(self.context.system, "terminal_closed", info)
+                publish_terminal(self.context.system, "terminal_closed", info)
             await self._leave_workspace(request.name)
             if request.purge:
                 await self._lives.purge(request.name)
-                announce(self.context.system, Ledger(request.name))
+                publish_change(self.context.system, Ledger(request.name))
         except AegisError as error:
             reply.fail(error)
         else:
@@ -328,7 +328,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             failed = self._lives.failed.get(key)
             info = None if failed is None else failed.info()
         if info is not None:
-            tell_terminal(self.context.system, "terminal_changed", info)
+            publish_terminal(self.context.system, "terminal_changed", info)
 
     # Terminals without a front.
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import structlog
 
 from actors import Down, Ref, Reply, Request
-from aegis.announcing import announce
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
@@ -28,6 +27,7 @@ from aegis.protocol.feeds import TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
+from aegis.publishing import publish_change
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, last_begun
 from aegis.terminals.front.events import Telling
@@ -124,7 +124,7 @@ class Terminal(Front):
         self._shell.tell(msg.Introduce())
         find_inbox = partial(self.context.system.registry.find, "inbox")
         self._wakes.start(self.context.start_soon, find_inbox)
-        announce(self.context.system, Ledger(self._settings.name))
+        publish_change(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
 
@@ -367,7 +367,7 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
-            announce(self.context.system, Ledger(self._settings.name))
+            publish_change(self.context.system, Ledger(self._settings.name))
             self._telling.finished(record)
             self._waits.recorded(record)
             self._answer_early()

@@ -19,7 +19,6 @@ import structlog
 import trio
 
 from actors import ActorStopped, AskError, Ref, Reply, System, describe
-from aegis.announcing import tell_terminal
 from aegis.clock import utc_now
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, NotFound, Unavailable
 from aegis.protocol import terminals as api
@@ -38,6 +37,7 @@ from aegis.protocol.nodes import (
     TerminalNames,
     unreachable,
 )
+from aegis.publishing import publish_terminal
 from aegis.terminals.remote.nodes import NodeFile, NodeMap, Remembered
 from aegis.terminals.retry import ask_again
 from aegis.terminals.sentences import no_such_node
@@ -277,7 +277,7 @@ class Elsewhere:
     ) -> None:
         for info in node.open.values():
             if self.node_of(info.name) == node.name:
-                tell_terminal(self._system, event, self._shown(node, info))
+                publish_terminal(self._system, event, self._shown(node, info))
 
     # Spawning and closing.
 
@@ -415,7 +415,7 @@ class Elsewhere:
             raise
         for info in gone:
             closed = attrs.evolve(info, node=node.name, state="closed")
-            tell_terminal(self._system, "terminal_closed", closed)
+            publish_terminal(self._system, "terminal_closed", closed)
         keeper = self._system.registry.find("service", "nodes")
         if keeper is not None:
             keeper.tell(NodeForgotten(name=node.name))

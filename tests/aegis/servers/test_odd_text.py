@@ -30,7 +30,7 @@ from aegis.protocol.table import COMMANDS
 from aegis.servers.json_text import UnsendableText
 from aegis.servers.mcp.documents import without_nulls
 from aegis.servers.requests import stream_frame
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 
 pytestmark = [pytest.mark.real]
 

@@ -326,7 +326,7 @@ _BROKEN = (
     Promise(
         "two daemons serve one root",
         "G3",
-        "aegis/process.py",
+        "aegis/daemon_process.py",
         "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "        pass\n",
     ),

@@ -7,7 +7,7 @@ import pytest
 
 from aegis.cli.grammar.click_program import cli
 from aegis.cli.grammar.words import command_text, in_verbs
-from aegis.inboxes.folding import Fold, Wake
+from aegis.inboxes.state import Fold, Wake
 from aegis.protocol.entry import Entry
 from aegis.protocol.table import COMMANDS
 from aegis.protocol.wakes import WakeId

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from aegis.servers.calls import Caller, Identity
-from aegis.servers.mcp.presence import Presence
+from aegis.servers.mcp.running_calls import CallerSessions
 
 ALICE = Caller(Identity(handle="alice", operator=False), "mcp", "handle:alice")
 BOB = Caller(Identity(handle="bob", operator=False), "mcp", "handle:bob")
@@ -29,7 +29,7 @@ class Port:
         self.news.append((trio.current_time(), "closed", caller.connection))
 
 
-async def hold(presence: Presence, caller: Caller, seconds: float) -> None:
+async def hold(presence: CallerSessions, caller: Caller, seconds: float) -> None:
     with presence.during(caller):
         await trio.sleep(seconds)
 
@@ -38,7 +38,7 @@ async def test_a_caller_leaves_after_being_idle_counted_from_its_last_call(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     port = Port()
-    presence = Presence(port, idle_s=100)
+    presence = CallerSessions(port, idle_s=100)
     nursery.start_soon(presence.run)
     await trio.sleep(5)
     await hold(presence, ALICE, 0)
@@ -52,7 +52,7 @@ async def test_a_caller_stays_as_long_as_one_call_is_in_flight(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     port = Port()
-    presence = Presence(port, idle_s=10)
+    presence = CallerSessions(port, idle_s=10)
     nursery.start_soon(presence.run)
     nursery.start_soon(hold, presence, ALICE, 1000)
     await trio.sleep(1)
@@ -65,7 +65,7 @@ async def test_callers_leave_one_by_one_and_may_come_back(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     port = Port()
-    presence = Presence(port, idle_s=10)
+    presence = CallerSessions(port, idle_s=10)
     nursery.start_soon(presence.run)
     await hold(presence, ALICE, 0)
     await trio.sleep(4)
@@ -87,7 +87,7 @@ async def test_at_the_end_everybody_leaves_once_even_in_the_middle_of_a_call(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     port = Port()
-    presence = Presence(port, idle_s=10)
+    presence = CallerSessions(port, idle_s=10)
     async with trio.open_nursery() as outer:
         outer.start_soon(presence.run)
         outer.start_soon(partial(hold, presence, ALICE, 1000))

@@ -11,15 +11,15 @@ _OF_UV = ("UV", "UV_RUN_RECURSION_DEPTH")
 _VENV = "VIRTUAL_ENV"
 
 
-def forget_launcher() -> None:
+def remove_launcher_variables() -> None:
     """Take out of this process's environment what ``uv run`` has put there."""
-    users = users_environment(os.environ, sys.prefix)
+    users = without_launcher(os.environ, sys.prefix)
     for name in os.environ.keys() - users.keys():
         del os.environ[name]
     os.environ.update(users)
 
 
-def users_environment(inherited: Mapping[str, str], prefix: str) -> dict[str, str]:
+def without_launcher(inherited: Mapping[str, str], prefix: str) -> dict[str, str]:
     """``inherited`` as it was before ``uv run`` started a program of the environment ``prefix``.
 
     It activates that environment: in every terminal ``python`` would be the daemon's own, and not

@@ -1,4 +1,4 @@
-"""``Answers``: the requests of one connection that are in flight, each a task of it."""
+"""``PendingRequests``: the requests of one connection that are in flight, each a task of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNREAD = Failure("busy", "answers of this connection wait to be read; read them 
 log = structlog.get_logger("aegis.servers.conversation")
 
 
-class Answers:
+class PendingRequests:
     """Those to ``caller``, of ``port``; ``send`` sends one message. Tasks go to ``nursery``."""
 
     def __init__(

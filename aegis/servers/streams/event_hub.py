@@ -8,7 +8,7 @@ import trio
 
 from aegis.protocol.streams import CommandItem, TerminalItem
 
-Happening = TerminalItem | CommandItem
+DaemonEvent = TerminalItem | CommandItem
 
 MAX_QUEUED = 1024
 """Events kept for who takes none."""
@@ -17,21 +17,21 @@ MAX_QUEUED = 1024
 class Listener:
     """One who hears of everything from now on."""
 
-    def __init__(self, happenings: Happenings) -> None:
-        self._happenings = happenings
-        self._queue: deque[Happening] = deque()
+    def __init__(self, events: EventHub) -> None:
+        self._events = events
+        self._queue: deque[DaemonEvent] = deque()
         self._missed = 0
         self._news = trio.Event()
 
-    def hear(self, event: Happening) -> None:
-        """For ``Happenings``."""
+    def hear(self, event: DaemonEvent) -> None:
+        """For ``EventHub``."""
         if len(self._queue) >= MAX_QUEUED:
             self._queue.popleft()
             self._missed += 1
         self._queue.append(event)
         self._news.set()
 
-    async def next(self) -> tuple[int, Happening]:
+    async def next(self) -> tuple[int, DaemonEvent]:
         """The oldest event that it was not given yet, and how many before it are lost."""
         while not self._queue:
             self._news = trio.Event()
@@ -41,10 +41,10 @@ class Listener:
 
     def close(self) -> None:
         """It wants to hear no more."""
-        self._happenings.forget(self)
+        self._events.forget(self)
 
 
-class Happenings:
+class EventHub:
     """All who listen."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Happenings:
         """For ``Listener``."""
         self._listeners.pop(listener, None)
 
-    def tell(self, event: Happening) -> None:
+    def tell(self, event: DaemonEvent) -> None:
         """This has happened."""
         for listener in self._listeners:
             listener.hear(event)

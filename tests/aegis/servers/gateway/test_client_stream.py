@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 

@@ -7,7 +7,7 @@ the key goes no further. Whoever is turned away gets a status and one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import attrs
@@ -180,3 +180,23 @@ _NOT_FOUND = Answer(404, "nothing here; MCP clients use /mcp, others /ws or the 
 _TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
 _TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
 _TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")
+
+
+class OneAnswer:
+    """The ``send`` of an ASGI application that may answer twice.
+
+    The MCP SDK does, where it fails once its answer was sent; to the HTTP server that is an error
+    of the application. ``is_whole``: the answer was sent to its end.
+    """
+
+    def __init__(self, send: Callable[[Any], Awaitable[None]]) -> None:
+        self._send = send
+        self.is_whole = False
+
+    async def __call__(self, message: Mapping[str, Any]) -> None:
+        """Send a message of the answer."""
+        if self.is_whole:
+            return
+        await self._send(message)
+        is_body = message["type"] == "http.response.body"
+        self.is_whole = is_body and not message.get("more_body", False)

@@ -1,4 +1,4 @@
-"""``Typist``: hands what a client types to the terminal, in order, and says what was refused.
+"""``KeySender``: hands what a client types to the terminal, in order, and says what was refused.
 
 Nothing here waits on the way to the terminal: the answers are awaited behind it.
 """
@@ -26,7 +26,7 @@ TOO_MANY = (
 )
 
 
-class Typist:
+class KeySender:
     """That of one stream. ``run`` tells ``outlet`` of refusals, until cancelled."""
 
     def __init__(self, send: SendKeys, outlet: Outlet) -> None:

@@ -10,24 +10,24 @@ from aegis.protocol.streams import TerminalItem
 from aegis.protocol.terminals import TerminalInfo
 
 
-def announce(system: System, resource: Resource) -> None:
+def publish_change(system: System, resource: Resource) -> None:
     """Say it without waiting; where nothing serves resources, nobody watches them."""
     hub = system.registry.find("service", "resources")
     if hub is not None:
         hub.tell(ResourceChanged(key=resource.key))
 
 
-def events_hub(system: System) -> Ref[Any] | None:
+def events_service(system: System) -> Ref[Any] | None:
     """Who is to be told of events, while there is any client that wants to know; else None."""
     return system.registry.find("service", "events")
 
 
-def tell_terminal(
+def publish_terminal(
     system: System,
     event: Literal["terminal_opened", "terminal_changed", "terminal_closed"],
     terminal: TerminalInfo,
 ) -> None:
     """Say what became of a terminal, if anybody wants to know."""
-    hub = events_hub(system)
+    hub = events_service(system)
     if hub is not None:
         hub.tell(TerminalItem(event=event, terminal=terminal))

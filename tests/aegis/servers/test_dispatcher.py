@@ -23,7 +23,7 @@ from aegis.errors import Unavailable
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import OPERATOR, Caller
 from aegis.servers.connection import Invoke
-from aegis.servers.switchboard import GRACE_S, SHORTEST_S, Switchboard
+from aegis.servers.dispatcher import GRACE_S, SHORTEST_S, Dispatcher
 
 CALLER = Caller(OPERATOR, "line", "c1")
 
@@ -58,7 +58,7 @@ class Slow(Actor[Invoke]):
 
 
 class Board:
-    """A switchboard over a real system; ``begin`` lets connections come up."""
+    """A dispatcher over a real system; ``begin`` lets connections come up."""
 
     def __init__(self, system: System) -> None:
         self.begin = trio.Event()
@@ -67,7 +67,7 @@ class Board:
         self.deaths: list[float] = []
         """After how many seconds the next calls end with the worker of who has them in hand."""
         self._system = system
-        self.port = Switchboard(system, "root/connections", self._spec, self.settings)
+        self.port = Dispatcher(system, "root/connections", self._spec, self.settings)
 
     def _spec(self, name: str, caller: Caller) -> ChildSpec:
         return ChildSpec.of(

@@ -30,7 +30,7 @@ _IMPORTING = threading.Lock()
 log = structlog.get_logger("aegis.servers")
 
 
-class LateMcp:
+class LazyMcp:
     """Stands for an ``McpFace`` until that is imported, and hands all to it from then on."""
 
     def __init__(self, port: CallPort, *, version: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from aegis.process import (
-    LastingStream,
+from aegis.daemon_process import (
+    ErrorIgnoringStream,
+    freeze_imports,
     hold_root,
-    keep_what_is_there,
-    likes_colours,
     remember_port,
     remembered_port,
+    wants_colours,
 )
 from aegis.state.root import State, make_directory
 
@@ -30,7 +30,7 @@ def thaw() -> Iterator[None]:
 
 def test_what_is_kept_is_passed_over_by_the_collector_and_what_comes_later_is_not() -> None:
     before: list[object] = []
-    keep_what_is_there()
+    freeze_imports()
     after: list[object] = []
     looked_at = [id(each) for each in gc.get_objects()]
     assert id(before) not in looked_at
@@ -94,7 +94,7 @@ def test_git_passes_over_the_state_of_a_root(state: State) -> None:
 def test_a_log_that_nobody_can_read_any_more_fails_nothing() -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as pipe:
-        stream = LastingStream(pipe)
+        stream = ErrorIgnoringStream(pipe)
         stream.write("heard\n")
         stream.flush()
         assert os.read(reader, 100) == b"heard\n"
@@ -116,4 +116,4 @@ def test_a_log_that_nobody_can_read_any_more_fails_nothing() -> None:
     ],
 )
 def test_logs_have_colours_where_they_are_liked(environment: dict[str, str], colours: bool) -> None:
-    assert likes_colours(environment) == colours
+    assert wants_colours(environment) == colours

@@ -5,21 +5,21 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from aegis.servers.mcp.in_flight import InFlight
+from aegis.servers.mcp.running_calls import RunningCalls
 
 
 async def test_a_call_that_ends_by_itself_is_not_ended() -> None:
-    in_flight = InFlight()
-    with in_flight.call():
+    running_calls = RunningCalls()
+    with running_calls.call():
         await trio.lowlevel.checkpoint()
-    await in_flight.end(30)
+    await running_calls.end(30)
 
 
 async def test_a_call_that_is_ended_goes_on_behind_its_block() -> None:
-    in_flight, said = InFlight(), list[str]()
+    running_calls, said = RunningCalls(), list[str]()
 
     async def serve() -> None:
-        with in_flight.call():
+        with running_calls.call():
             await trio.sleep_forever()
         said.append("the daemon is stopping")
 
@@ -29,21 +29,21 @@ async def test_a_call_that_is_ended_goes_on_behind_its_block() -> None:
             nursery.start_soon(serve)
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.shield = True
-            await in_flight.end(30)
+            await running_calls.end(30)
     assert len(said) == 2
 
 
 async def test_one_that_does_not_end_is_waited_for_so_long_and_no_longer(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    in_flight = InFlight()
+    running_calls = RunningCalls()
 
     async def serve() -> None:
-        with in_flight.call(), trio.CancelScope(shield=True):
+        with running_calls.call(), trio.CancelScope(shield=True):
             await trio.sleep(1000)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         await trio.testing.wait_all_tasks_blocked()
-        await in_flight.end(0.5)
+        await running_calls.end(0.5)
         assert trio.current_time() < 1

@@ -8,13 +8,13 @@ import trio.testing
 
 from aegis.errors import NotFound
 from aegis.protocol.resources import Inbox, Ledger
-from aegis.servers.mcp.watching import Watch, Watches
+from aegis.servers.mcp.subscribers import Subscriber, Subscribers
 
 BUILD, WEB = Ledger("build"), Ledger("web")
 
 
-def watching(watches: Watches, *uris: str) -> Watch:
-    watch = Watch()
+def watching(watches: Subscribers, *uris: str) -> Subscriber:
+    watch = Subscriber()
     for uri in uris:
         name = uri.removeprefix("aegis://terminals/").removesuffix("/ledger")
         watches.add(watch, Ledger(name), uri)
@@ -22,7 +22,7 @@ def watching(watches: Watches, *uris: str) -> Watch:
 
 
 def test_a_change_is_told_to_whoever_watches_it() -> None:
-    watches = Watches()
+    watches = Subscribers()
     one, both = watching(watches, BUILD.uri), watching(watches, BUILD.uri, WEB.uri)
     watches.changed(WEB.key)
     assert (one.take(), both.take()) == ([], [WEB.uri])
@@ -33,7 +33,7 @@ def test_a_change_is_told_to_whoever_watches_it() -> None:
 
 
 def test_many_changes_before_anybody_asks_are_told_once_in_the_order_of_the_first() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, BUILD.uri, WEB.uri)
     for _ in range(1000):
         watches.changed(WEB.key)
@@ -43,7 +43,7 @@ def test_many_changes_before_anybody_asks_are_told_once_in_the_order_of_the_firs
 
 
 def test_every_spelling_that_is_watched_is_told() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, "aegis://terminals/Build/ledger", BUILD.uri, BUILD.uri)
     assert len(watch) == 2
     watches.changed(Ledger("BUILD").key)
@@ -51,7 +51,7 @@ def test_every_spelling_that_is_watched_is_told() -> None:
 
 
 def test_what_is_watched_no_more_is_not_told_though_it_had_changed() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, BUILD.uri, WEB.uri)
     watches.changed(BUILD.key)
     watches.remove(watch, BUILD.uri)
@@ -61,7 +61,7 @@ def test_what_is_watched_no_more_is_not_told_though_it_had_changed() -> None:
 
 
 def test_one_spelling_less_leaves_the_other() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, "aegis://terminals/Build/ledger", BUILD.uri)
     watches.remove(watch, BUILD.uri)
     watches.changed(BUILD.key)
@@ -69,7 +69,7 @@ def test_one_spelling_less_leaves_the_other() -> None:
 
 
 def test_what_was_never_watched_can_be_left_and_what_is_no_address_cannot() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, BUILD.uri)
     watches.remove(watch, WEB.uri)
     with pytest.raises(NotFound, match="there is no resource 'nonsense'"):
@@ -78,7 +78,7 @@ def test_what_was_never_watched_can_be_left_and_what_is_no_address_cannot() -> N
 
 
 def test_who_is_gone_leaves_nothing_behind() -> None:
-    watches = Watches()
+    watches = Subscribers()
     one, other = watching(watches, BUILD.uri, WEB.uri), watching(watches, BUILD.uri)
     watches.forget(one)
     watches.changed(BUILD.key)
@@ -88,7 +88,7 @@ def test_who_is_gone_leaves_nothing_behind() -> None:
 
 
 def test_all_that_is_watched_can_be_told_again() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, BUILD.uri, WEB.uri)
     watches.changed(WEB.key)
     watch.changed_all()
@@ -96,7 +96,7 @@ def test_all_that_is_watched_can_be_told_again() -> None:
 
 
 async def test_who_waits_hears_of_a_change_before_and_after_it_began_to_wait() -> None:
-    watches = Watches()
+    watches = Subscribers()
     watch = watching(watches, BUILD.uri)
     watches.changed(BUILD.key)
     with trio.fail_after(60):

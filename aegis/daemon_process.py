@@ -24,7 +24,7 @@ from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, make_directory, write_whole
 from aegis.state.sealing import Seals
 from aegis.state.state_files import Guard, UnsafeFile, open_directory, open_safely, read_safely
-from aegis.trust import NO_PROGRAMS, NamedPrograms, examine, own
+from aegis.trust import NO_PROGRAMS, NamedPrograms, adopt_state, examine
 
 STATE_VERSION = 1
 """The layout of the state directory; a newer one is refused."""
@@ -51,7 +51,7 @@ class HeldRoot(NamedTuple):
         """The disk for all files of the state."""
         return OsDisk(self.seals, self.guard)
 
-    def why_lost(self) -> str | None:
+    def loss_reason(self) -> str | None:
         """How it shows that the state is not this daemon's any more; None while it is."""
         for path, fd in (
             (self.state.directory, self.directory),
@@ -66,7 +66,7 @@ class HeldRoot(NamedTuple):
         return None
 
     @property
-    def has_directory(self) -> bool:
+    def owns_directory(self) -> bool:
         """Whether what is at the path of the state is this daemon's."""
         try:
             return os.path.samestat(self.state.directory.lstat(), os.fstat(self.directory))
@@ -93,7 +93,7 @@ def hold_root(
             directory = _opened(held, open_directory(str(state.directory)))
             lock = _opened(held, open_safely(str(state.lock), os.O_RDWR | os.O_CREAT))
             _take_locks(lock, directory, state)
-            seals = own(state, state_id, trust=trust, programs=programs)
+            seals = adopt_state(state, state_id, trust=trust, programs=programs)
         except (UntrustedState, RegistryError) as error:
             raise StartupError(str(error)) from None
         except UnsafeFile as error:
@@ -115,7 +115,7 @@ def _opened(held: contextlib.ExitStack, fd: int) -> int:
     return fd
 
 
-def let_shells_heed_signals() -> None:
+def reset_ignored_signals() -> None:
     """Signals that it was started to ignore (``nohup``, ``&`` in a script) do nothing to a daemon.
 
     But shells get them with their usual effect: what is ignored stays so in all that is started,
@@ -232,7 +232,7 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-def keep_what_is_there() -> None:
+def freeze_imports() -> None:
     """Let the collector of garbage pass over everything that there is by now.
 
     For what lasts as long as the process: to look through it again and again, and once more at the
@@ -264,7 +264,7 @@ def _port_file(state: State) -> Path:
     return state.directory / "port"
 
 
-class LastingStream:
+class ErrorIgnoringStream:
     """``stream``, whose reader may go away: then what is written is lost, and nothing fails.
 
     A daemon outlives the window that it was started in, and the program that reads its logs.
@@ -294,7 +294,7 @@ class LastingStream:
         os.close(nowhere)
 
 
-def likes_colours(environment: Mapping[str, str]) -> bool:
+def wants_colours(environment: Mapping[str, str]) -> bool:
     """Whether a terminal of this environment is to get colours (https://no-color.org)."""
     return not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
 
@@ -303,7 +303,7 @@ def configure_logs(level: str) -> None:
     """Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
     on_terminal = sys.stderr.isatty()
     renderer = (
-        structlog.dev.ConsoleRenderer(colors=likes_colours(os.environ))
+        structlog.dev.ConsoleRenderer(colors=wants_colours(os.environ))
         if on_terminal
         else structlog.processors.JSONRenderer()
     )
@@ -316,7 +316,9 @@ def configure_logs(level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", LastingStream(sys.stderr))),
+        logger_factory=structlog.PrintLoggerFactory(
+            cast("TextIO", ErrorIgnoringStream(sys.stderr))
+        ),
     )
     # Libraries log through the standard library; only what is worth a person's time comes through.
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)

@@ -13,7 +13,7 @@ import trio
 from aegis.protocol.resources import Resource, resource_at
 
 
-class Watch:
+class Subscriber:
     """What one client watches, by addresses as it spelled them."""
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class Watch:
         return list(self._uris)
 
     def add(self, resource: Resource, uri: str) -> None:
-        """Watch ``resource``, written as ``uri``."""
+        """Subscriber ``resource``, written as ``uri``."""
         self._uris.setdefault(resource.key, {})[uri] = None
 
     def remove(self, uri: str) -> None:
-        """Watch what is written as ``uri`` no more. Raises ``NotFound`` for what is no address."""
+        """Unsubscribe from ``uri``. Raises ``NotFound`` for an invalid address."""
         key = resource_at(uri).key
         spelled = self._uris.get(key, {})
         spelled.pop(uri, None)
@@ -66,29 +66,29 @@ class Watch:
         return changed
 
 
-class Watches:
+class Subscribers:
     """All watches, by what they watch."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, dict[Watch, None]] = {}
+        self._by_key: dict[str, dict[Subscriber, None]] = {}
 
     def __len__(self) -> int:
         """How many resources are watched."""
         return len(self._by_key)
 
-    def add(self, watch: Watch, resource: Resource, uri: str) -> None:
+    def add(self, watch: Subscriber, resource: Resource, uri: str) -> None:
         """``watch`` hears of the changes of ``resource`` from now on."""
         watch.add(resource, uri)
         self._by_key.setdefault(resource.key, {})[watch] = None
 
-    def remove(self, watch: Watch, uri: str) -> None:
+    def remove(self, watch: Subscriber, uri: str) -> None:
         """``watch`` hears of ``uri`` no more. Raises ``NotFound`` for what is no address."""
         key = resource_at(uri).key
         watch.remove(uri)
         if key not in watch.keys:
             self._drop(watch, key)
 
-    def forget(self, watch: Watch) -> None:
+    def forget(self, watch: Subscriber) -> None:
         """``watch`` hears of nothing any more."""
         for key in watch.keys:
             self._drop(watch, key)
@@ -98,7 +98,7 @@ class Watches:
         for watch in self._by_key.get(key, {}):
             watch.changed(key)
 
-    def _drop(self, watch: Watch, key: str) -> None:
+    def _drop(self, watch: Subscriber, key: str) -> None:
         watching = self._by_key.get(key, {})
         watching.pop(watch, None)
         if not watching:

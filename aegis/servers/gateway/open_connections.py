@@ -14,9 +14,9 @@ import attrs
 import structlog
 import trio
 
-from aegis.servers.access.unsent import MAX_UNSENT_BYTES, Unsent
+from aegis.servers.access.unsent_bytes import MAX_UNSENT_BYTES, UnsentBytes
 from aegis.servers.calls import Identity
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 
 MAX_CONNECTIONS = 1000
 CUT_GRACE_S = 0.5
@@ -41,7 +41,7 @@ class Limits:
     unsent: int = MAX_UNSENT_BYTES
 
 
-class Crowd:
+class OpenConnections:
     """All clients that are connected."""
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -51,7 +51,7 @@ class Crowd:
         self._cut: list[ClientStream] = []
         self._told = trio.Event()
         self._complained_at = -math.inf
-        self.unsent = Unsent(self._limits.unsent)
+        self.unsent = UnsentBytes(self._limits.unsent)
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +89,7 @@ class Crowd:
         for each in list(self._here):
             each.abort()
 
-    def cut_off(self, voided: Collection[Identity]) -> int:
+    def revoke(self, voided: Collection[Identity]) -> int:
         """Everybody that showed a key of ``voided`` takes nothing new from now on, and soon ends.
 
         Gives how many connections that are. The keys themselves must be void already.
@@ -103,10 +103,10 @@ class Crowd:
         self._told.set()
         return len(found)
 
-    async def end_those_cut_off(
+    async def close_revoked(
         self, end_sessions: Callable[[frozenset[Identity]], Awaitable[None]]
     ) -> None:
-        """End whoever ``cut_off`` names, and what ``end_sessions`` knows of them; never returns."""
+        """End whoever ``revoke`` names, and what ``end_sessions`` knows of them; never returns."""
         while True:
             await self._told.wait()
             self._told = trio.Event()

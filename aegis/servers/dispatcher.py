@@ -43,7 +43,7 @@ SHORTEST_S = 0.01
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]")
 
 
-class Switchboard:
+class Dispatcher:
     """Makes a ``Connection`` for each caller with its first call, and ends it with the caller.
 
     ``settings`` are the daemon's values for what callers leave out (``with_settings``).

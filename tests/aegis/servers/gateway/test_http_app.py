@@ -8,8 +8,8 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from aegis.servers.gateway import http
-from aegis.servers.gateway.http import MAX_BODY_BYTES, HttpApp
+from aegis.servers.gateway import http_app
+from aegis.servers.gateway.http_app import MAX_BODY_BYTES, HttpApp
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -151,8 +151,8 @@ async def test_a_client_turned_away_can_send_its_body_to_the_end_and_read_why(
 async def test_a_body_that_does_not_come_is_given_up(
     daemon: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "BODY_LIMIT_S", 0.05)
-    monkeypatch.setattr(http, "LINGER_S", 0.05)
+    monkeypatch.setattr(http_app, "BODY_LIMIT_S", 0.05)
+    monkeypatch.setattr(http_app, "LINGER_S", 0.05)
     assert (await ask(daemon.http(content_length="10")))[0] == 408
 
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.servers.mcp.answer import OPEN_AFTER_S, PING_S, PostAnswer
+from aegis.servers.mcp.post_answer import OPEN_AFTER_S, PING_S, PostAnswer
 
 BOTH = b"application/json, text/event-stream"
 BODY = {"type": "http.request", "body": b"{}", "more_body": False}

@@ -17,7 +17,7 @@ MAX_UNSENT_BYTES = 64 * 1024 * 1024
 log = structlog.get_logger("aegis.servers")
 
 
-class Debtor(Protocol):
+class SlowClient(Protocol):
     """Whom something is to be sent to."""
 
     def abort(self) -> None:
@@ -25,17 +25,17 @@ class Debtor(Protocol):
         ...
 
 
-class Unsent:
+class UnsentBytes:
     """The bytes that wait for each client, and for all of them together."""
 
     def __init__(self, most: int = MAX_UNSENT_BYTES) -> None:
         self._most = most
-        self._owed: dict[Debtor, int] = {}
-        self._cut_off: set[Debtor] = set()
+        self._owed: dict[SlowClient, int] = {}
+        self._cut_off: set[SlowClient] = set()
         self.total = 0
 
     @contextmanager
-    def holding(self, debtor: Debtor, size: int) -> Iterator[None]:
+    def holding(self, debtor: SlowClient, size: int) -> Iterator[None]:
         """Count ``size`` bytes that wait for ``debtor`` during the block.
 
         If that is too much for all together, the client that most waits for is aborted: the block
@@ -49,7 +49,7 @@ class Unsent:
         finally:
             self._change(debtor, -size)
 
-    def _change(self, debtor: Debtor, size: int) -> None:
+    def _change(self, debtor: SlowClient, size: int) -> None:
         self.total += size
         owed = self._owed.get(debtor, 0) + size
         if owed:

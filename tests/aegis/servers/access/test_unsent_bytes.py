@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from aegis.servers.access.unsent import Unsent
+from aegis.servers.access.unsent_bytes import UnsentBytes
 
 
 class Client:
@@ -19,21 +19,21 @@ class Client:
 
 
 def test_what_waits_is_counted_for_as_long_as_it_waits() -> None:
-    unsent, client = Unsent(100), Client()
+    unsent, client = UnsentBytes(100), Client()
     with unsent.holding(client, 30), unsent.holding(client, 70):
         assert unsent.total == 100
     assert (unsent.total, client.cut) == (0, 0)
 
 
 def test_it_is_not_counted_any_more_when_the_send_failed() -> None:
-    unsent = Unsent(100)
+    unsent = UnsentBytes(100)
     with pytest.raises(OSError, match="gone"), unsent.holding(Client(), 30):
         raise OSError("gone")
     assert unsent.total == 0
 
 
 def test_of_all_clients_the_one_that_owes_most_is_cut_off_once_and_told_of_once() -> None:
-    unsent, deaf, honest = Unsent(100), Client(), Client()
+    unsent, deaf, honest = UnsentBytes(100), Client(), Client()
     with capture_logs() as logs, unsent.holding(deaf, 60), unsent.holding(honest, 30):
         with unsent.holding(honest, 20):
             assert (deaf.cut, honest.cut) == (1, 0)
@@ -45,7 +45,7 @@ def test_of_all_clients_the_one_that_owes_most_is_cut_off_once_and_told_of_once(
 
 
 def test_who_is_here_again_may_be_cut_off_again() -> None:
-    unsent, client = Unsent(100), Client()
+    unsent, client = UnsentBytes(100), Client()
     for number in (1, 2):
         with unsent.holding(client, 101):
             assert client.cut == number

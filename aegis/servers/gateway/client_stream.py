@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import trio
 
-from aegis.servers.access.unsent import Unsent
+from aegis.servers.access.unsent_bytes import UnsentBytes
 from aegis.servers.calls import Identity
 
 SEND_LIMIT_S = 20.0
@@ -34,11 +34,11 @@ class ClientStream(trio.abc.HalfCloseableStream):
         inner: trio.SocketStream,
         *,
         send_limit_s: float = SEND_LIMIT_S,
-        unsent: Unsent | None = None,
+        unsent: UnsentBytes | None = None,
     ) -> None:
         self._inner = inner
         self._send_limit_s = send_limit_s
-        self._unsent = unsent or Unsent()
+        self._unsent = unsent or UnsentBytes()
         self._ahead = bytearray()
         self.socket = inner.socket
         self.allowance: int | None = None

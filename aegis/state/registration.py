@@ -82,7 +82,7 @@ class WritableRegistry(Registry):
         with self._explained():
             _check_parent(self.states)
             _make_directory(self.states)
-            self.is_there()
+            self.exists()
             fd = open_directory(self.directory)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -100,7 +100,7 @@ class WritableRegistry(Registry):
             raise self.refusal("write", error) from None
 
 
-def claim(state: State) -> Seals:
+def claim_state(state: State) -> Seals:
     """Return the seals of the state; one that is empty or missing becomes this user's own.
 
     Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
@@ -111,11 +111,13 @@ def claim(state: State) -> Seals:
         make_directory(state)
         with registry.locked():
             if is_empty(str(state.directory)):  # else another process was faster
-                return found(state, registry)
+                return register_state(state, registry)
     return open_seals(str(state.root))
 
 
-def found(state: State, registry: WritableRegistry, configuration: str | None = None) -> Seals:
+def register_state(
+    state: State, registry: WritableRegistry, configuration: str | None = None
+) -> Seals:
     """Make the state this user's own, by a new id.
 
     The registry has the id, synced, before it is written into the state: a kill leaves a state that

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from aegis.errors import Unavailable
 from aegis.servers.calls import OPERATOR
-from aegis.servers.mcp import late as late_mcp
-from aegis.servers.mcp.late import LateMcp
+from aegis.servers.mcp import lazy as late_mcp
+from aegis.servers.mcp.lazy import LazyMcp
 
 GUARD_S = 60
 
@@ -71,7 +71,7 @@ async def test_requests_that_come_during_the_import_wait_for_it_and_share_it(
     monkeypatch.setattr(late_mcp, "LOAD_AFTER_S", GUARD_S)
     monkeypatch.setattr(Face, "made", [])
     monkeypatch.setattr(Face, "told", [])
-    late = LateMcp(None, version="0")  # type: ignore[arg-type]
+    late = LazyMcp(None, version="0")  # type: ignore[arg-type]
     await nursery.start(late.run)
     late.changed("before anybody came")
     await trio.testing.wait_all_tasks_blocked()
@@ -107,7 +107,7 @@ async def test_the_import_begins_without_any_request(
         return Face
 
     monkeypatch.setattr(late_mcp, "_import_face", quick_import)
-    await nursery.start(LateMcp(None, version="0").run)  # type: ignore[arg-type]
+    await nursery.start(LazyMcp(None, version="0").run)  # type: ignore[arg-type]
     with trio.fail_after(GUARD_S):
         await imported.wait()
     nursery.cancel_scope.cancel()
@@ -120,7 +120,7 @@ async def test_an_sdk_that_cannot_be_imported_any_more_costs_its_requests_alone(
         raise ImportError("somebody removed it")
 
     monkeypatch.setattr(late_mcp, "_import_face", broken_import)
-    late = LateMcp(None, version="0")  # type: ignore[arg-type]
+    late = LazyMcp(None, version="0")  # type: ignore[arg-type]
     with capture_logs() as logs, trio.fail_after(GUARD_S):
         await nursery.start(late.run)
         for _ in range(2):
@@ -134,11 +134,11 @@ async def test_an_sdk_that_cannot_be_imported_any_more_costs_its_requests_alone(
 
 ENDS_DURING_THE_IMPORT = """\
 import atexit, sys, trio
-from aegis.servers.mcp.late import LateMcp
+from aegis.servers.mcp.lazy import LazyMcp
 
 async def main():
     async with trio.open_nursery() as nursery:
-        await nursery.start(LateMcp(None, version="0").run)
+        await nursery.start(LazyMcp(None, version="0").run)
         while "mcp" not in sys.modules:
             await trio.sleep(0.001)
         nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from aegis.launching import forget_launcher, users_environment
+from aegis.launcher import remove_launcher_variables, without_launcher
 
 VENV = "/work/tool/.venv"
 OF_UV = {"UV": "/bin/uv", "UV_RUN_RECURSION_DEPTH": "1", "VIRTUAL_ENV": VENV}
@@ -46,13 +46,13 @@ HOME = {"HOME": "/home/ann"}
 def test_the_environment_is_what_it_was_before_uv_run(
     inherited: dict[str, str], expected: dict[str, str]
 ) -> None:
-    assert users_environment(inherited, VENV) == expected
+    assert without_launcher(inherited, VENV) == expected
 
 
 def test_the_process_forgets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {**OF_UV, "VIRTUAL_ENV": sys.prefix, "KEPT": "yes"}.items():
         monkeypatch.setenv(name, text)
     monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/bin")
-    forget_launcher()
+    remove_launcher_variables()
     assert not os.environ.keys() & OF_UV.keys()
     assert (os.environ["PATH"], os.environ["KEPT"]) == ("/usr/bin", "yes")
