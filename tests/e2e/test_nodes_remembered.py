@@ -83,7 +83,7 @@ def test_the_status_names_it(daemon: DaemonProcess) -> None:
 
 def test_once_it_is_forgotten_its_names_are_free_for_good(daemon: DaemonProcess) -> None:
     forgotten = daemon.cli("node", "forget", "gpu1")
-    assert (forgotten.returncode, forgotten.stdout) == (0, "free again: old, train\n")
+    assert (forgotten.returncode, forgotten.stdout) == (0, "names free again: old, train\n")
     assert "nodes" not in daemon.cli("status").stdout
     assert daemon.json("term", "spawn", "train", "--node", "local", "--json")["node"] == "local"
     assert daemon.stop() == 0
