@@ -41,7 +41,7 @@ from aegis.publishing import publish_terminal
 from aegis.terminals.remote.nodes import KnownHost, NodeFile, NodeMap
 from aegis.terminals.retry import ask_again
 from aegis.terminals.sentences import no_such_node
-from aegis.terminals.wakes.courier import retry_delay
+from aegis.terminals.wakes.delivery import retry_delay
 
 log = structlog.get_logger("aegis.terminals")
 
