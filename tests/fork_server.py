@@ -208,13 +208,9 @@ def descriptors_of_this_process() -> Iterator[int]:
 
 
 def import_the_daemon() -> None:
-    """Import the modules that a daemon has once it has served each of its interfaces."""
-    import aegis.cli.grammar.program
-
+    """Import what a daemon has imported once it has served each of its interfaces."""
     import aegis.app
-    import aegis.cli.main
-    import aegis.daemon_process
-    import aegis.lifetime
+    import aegis.cli.grammar.click_program
     import aegis.servers.mcp.tools  # noqa: F401
 
 
