@@ -20,7 +20,7 @@ from aegis.state.endpoint import Endpoint, read_endpoint
 from aegis.state.registry import Registry
 from aegis.state.root import State
 from tests.chaos.checking.outcome_rules import PROMPT
-from tests.fork_server import ForkedProcess, fork_server
+from tests.chaos.real.fork_server import ForkedProcess, fork_server
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
