@@ -24,7 +24,7 @@ from aegis.protocol.command import Command
 from aegis.protocol.naming import name_key
 from aegis.protocol.table import COMMANDS, Entry
 from tests.chaos.checking.happenings import Ask, Outcome, OutcomeKind, Span
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.notebook import Notebook
 
 GRACE_S = 30.0
 """Seconds beyond what a request may take by itself, as the servers wait."""
