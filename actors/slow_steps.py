@@ -23,7 +23,7 @@ import trio
 SLOW_STEP_S = 0.1
 """A step that takes more seconds than this is slow."""
 
-LOOK_EVERY_S = 0.05
+CHECK_EVERY_S = 0.05
 """How often the watchdog looks at what runs, in seconds; at a step about to be slow in time."""
 
 FRAMES_SHOWN = 50
@@ -133,7 +133,7 @@ class _Watchdog:
     def _until_next_look(self) -> float:
         began = self._watch.began
         left = began + SLOW_STEP_S - perf_counter()
-        return left if 0 < left < LOOK_EVERY_S else LOOK_EVERY_S
+        return left if 0 < left < CHECK_EVERY_S else CHECK_EVERY_S
 
     def _see(self, began: float) -> None:
         """Should the step end meanwhile, this comes too late: nobody will ask for its stack."""

@@ -36,44 +36,45 @@ from actors import (
 from aegis import __version__
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.daemon import Daemon
+from aegis.daemon_process import (
+    ErrorIgnoringStream,
+    HeldRoot,
+    cannot_start,
+    configure_logs,
+    freeze_imports,
+    hold_root,
+    raise_descriptor_limit,
+    remember_port,
+    remembered_port,
+    reset_ignored_signals,
+)
 from aegis.inboxes.router import EndWaits, HandleSeen, InboxRouter
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
-from aegis.launching import forget_launcher
+from aegis.launcher import remove_launcher_variables
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
     ignore_signals,
-    log_life,
+    log_life_event,
     log_slow_step,
     startup_error,
     stop_on_signals,
     sync_state,
-    wait_stop,
+    wait_for_stop,
 )
 from aegis.path_text import shell_word, text_of_path
-from aegis.process import (
-    HeldRoot,
-    LastingStream,
-    cannot_start,
-    configure_logs,
-    hold_root,
-    keep_what_is_there,
-    let_shells_heed_signals,
-    raise_descriptor_limit,
-    remember_port,
-    remembered_port,
-)
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.servers.access.admission import is_loopback
 from aegis.servers.access.auth import Keys, open_keys
-from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
-from aegis.servers.serving import Address, Gateway, limits_here
+from aegis.servers.serving import Address, Gateway, limits_of_system
 from aegis.settings import DEFAULT_PORT, DaemonSettings
-from aegis.state.root import State, remove_endpoint, write_endpoint
+from aegis.state.endpoint import remove_endpoint, write_endpoint
+from aegis.state.root import State
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.trust import NamedPrograms
 from aegis.workspaces.directory import WorkspaceDirectory
@@ -129,8 +130,8 @@ class Nodes(Protocol):
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
     """Run a daemon until it is told to stop; gives the exit code of the process."""
     configure_logs(settings.log_level)
-    forget_launcher()
-    keep_what_is_there()  # the modules
+    remove_launcher_variables()
+    freeze_imports()  # the modules
     state = State(settings.root)
     programs = NamedPrograms(settings.programs, settings.digest)
     with hold_root(state, trust=settings.trust, programs=programs) as held:
@@ -242,7 +243,7 @@ def server_children(
             Gateway,
             address=keyring.address,
             keys=keyring.keys,
-            crowd=keyring.crowd,
+            open_connections=keyring.open_connections,
             version=__version__,
             connections="root/connections",
             handles="root/inbox-router",
@@ -263,9 +264,9 @@ async def _serve(
     shell_file_limit: int,
 ) -> None:
     stop, state = trio.Event(), held.state
-    let_shells_heed_signals()
+    reset_ignored_signals()
     stop_on_signals(stop)
-    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, held.seals)
+    keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, held.seals)
     async with _nodes(settings, state, configuration) as nodes:
         tree = daemon_tree(
             state,
@@ -278,14 +279,14 @@ async def _serve(
             servers=server_children(settings.root, keyring, stop, configuration),
         )
         async with open_system(
-            tree, observer=log_life, on_slow_step=log_slow_step, debug=settings.debug
+            tree, observer=log_life_event, on_slow_step=log_slow_step, debug=settings.debug
         ) as system:
             _announce(settings, state, keyring, nodes)
             try:
-                await wait_stop(held, stop)
+                await wait_for_stop(held, stop)
             finally:
                 _withdraw(held)
-            keep_what_is_there()  # its end is near: there is no time to look for garbage
+            freeze_imports()  # its end is near: there is no time to look for garbage
             await end_terminals(system)
             system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
@@ -313,14 +314,14 @@ def _announce(
         text = f"{text}\n{BEYOND_LOOPBACK}"
     if settings.nodes_address is not None and not is_loopback(settings.nodes_address.host):
         text = f"{text}\n{NODES_BEYOND_LOOPBACK}"
-    out = LastingStream(sys.stdout)
+    out = ErrorIgnoringStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()
 
 
 def _withdraw(held: HeldRoot) -> None:
     """Nobody shall come any more; a disk that refuses that holds up no stop."""
-    if not held.has_directory:
+    if not held.owns_directory:
         return  # what is at its path is another daemon's
     try:
         remove_endpoint(held.state)

@@ -14,10 +14,11 @@ from aegis.journal.disk import storage_error
 from aegis.protocol.daemon import Voided
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.gateway.crowd import Crowd
-from aegis.servers.gateway.http import SESSION_PREFIX
+from aegis.servers.gateway.http_app import SESSION_PREFIX
+from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.serving import Address
-from aegis.state.root import Endpoint, State, write_endpoint
+from aegis.state.endpoint import Endpoint, write_endpoint
+from aegis.state.root import State
 from aegis.state.sealing import Seals
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class Keyring:
 
     keys: Keys
     address: Address
-    crowd: Crowd
+    open_connections: OpenConnections
     state: State
     stop: trio.Event
     seals: Seals | None = None
@@ -99,7 +100,7 @@ class Keyring:
         return Voided(
             token=OPERATOR in identities,
             sessions=[each.handle for each in identities if each.handle is not None],
-            connections=self.crowd.cut_off(identities),
+            connections=self.open_connections.revoke(identities),
         )
 
     def _tell_new_token(self) -> None:

@@ -13,12 +13,12 @@ import trio
 from actors import AskError, LifeEvent, MisuseError, SlowStep, System, describe, root_cause
 from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
+from aegis.daemon_process import HeldRoot
 from aegis.errors import AegisError, StartupError, StorageError
 from aegis.faults import VARIABLE, plan_from_environment
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
-from aegis.process import HeldRoot
 from aegis.servers.faults import SERVERS
 from aegis.state.root import State
 from aegis.terminals.directory.directory import EndAllTerminals
@@ -33,7 +33,7 @@ FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
 END_TERMINALS_S = 1.4
 """How long the terminals may take to end; with all the rest the stop stays within two seconds."""
 
-LOOK_AT_ROOT_S = 1.0
+ROOT_CHECK_S = 1.0
 """Seconds between two looks at the lock and the state directory; one takes ten microseconds."""
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -72,18 +72,18 @@ def faults_armed() -> Iterator[None]:
         raise StartupError(f"{VARIABLE}: {error}") from error
 
 
-async def wait_stop(held: HeldRoot, stop: trio.Event) -> None:
+async def wait_for_stop(held: HeldRoot, stop: trio.Event) -> None:
     """Return when ``stop`` is set; set it when the lock or the state directory is lost.
 
     Another daemon may then start in this root, and both would write the same files. PostgreSQL has
     the same rule for ``postmaster.pid``.
     """
     while not stop.is_set():
-        why = held.why_lost()
+        why = held.loss_reason()
         if why is not None:
             log.error("stopping: another daemon may start in this root", why=why)
             stop.set()
-        with trio.move_on_after(LOOK_AT_ROOT_S):
+        with trio.move_on_after(ROOT_CHECK_S):
             await stop.wait()
 
 
@@ -126,7 +126,7 @@ async def end_terminals(system: System) -> None:
             log.warning("terminals did not end in time", error=str(error))
 
 
-def log_life(event: LifeEvent) -> None:
+def log_life_event(event: LifeEvent) -> None:
     """Log the starts and crashes of actors."""
     if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)

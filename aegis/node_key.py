@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from actors.nodes.joining.key import NodeKey, new_key, read_key
+from actors.nodes.links.key import NodeKey, new_key, read_key
+from aegis.daemon_process import keep_out_of_repositories
 from aegis.errors import StartupError
-from aegis.process import keep_out_of_repositories
-from aegis.state.registering import WritableRegistry, claim
+from aegis.state.registration import WritableRegistry, claim_state
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState
 from aegis.state.sealing import Seal, opened_text, sealed_text
@@ -27,7 +27,7 @@ def open_node_key(state: State) -> NodeKey:
     ``BadNodeKey`` for a file that holds no key.
     """
     try:
-        seal = claim(state).of(str(state.node_key))
+        seal = claim_state(state).of(str(state.node_key))
         keep_out_of_repositories(state)
         _make_if_missing(str(state.node_key), seal)
         return read_own_key(state, seal)

@@ -1,6 +1,6 @@
 """Whether a state is this user's own, and taking one over where the user says so.
 
-A daemon calls ``examine`` before it writes anything, and ``own`` once it holds the root.
+A daemon calls ``examine`` before it writes anything, and ``adopt_state`` once it holds the root.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aegis.journal.ledger import (
     seal_line,
 )
 from aegis.journal.note import resealed_note
-from aegis.state.registering import WritableRegistry, claim, found, is_empty
+from aegis.state.registration import WritableRegistry, claim_state, is_empty, register_state
 from aegis.state.registry import (
     Entry,
     ForeignState,
@@ -116,7 +116,9 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
     return state_id
 
 
-def own(state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms) -> Seals:
+def adopt_state(
+    state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms
+) -> Seals:
     """Make the state this user's own where it is to become so; check each file of it.
 
     The root is held. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
@@ -124,9 +126,9 @@ def own(state: State, state_id: str | None, *, trust: bool, programs: NamedProgr
     registry = WritableRegistry.of_user()
     digest = programs.digest if programs.sentences else None
     if trust and (state_id is None or registry.key() is None):
-        seals = found(state, registry, digest)
+        seals = register_state(state, registry, digest)
     elif state_id is None:
-        seals = claim(state)
+        seals = claim_state(state)
     else:
         seals = seals_of(registry, state_id, str(state.directory))
         _remember(registry, state, state_id, digest if trust else None)

@@ -18,10 +18,9 @@ PACKAGES = ("journal", "processes", "terminals", "inboxes", "workspaces")
 
 PAST_IT = {
     "aegis/processes/foreground.py": "/proc",
-    "aegis/processes/process_groups.py": "/proc",
     "aegis/processes/os_processes.py": "/proc",
     "aegis/processes/pty.py": "PTYs, and the program and the directory of a shell",
-    "aegis/processes/whereabouts.py": "/proc, and directories of the user",
+    "aegis/processes/working_directory.py": "/proc, and directories of the user",
     "aegis/terminals/directory/spawning.py": "/proc, and directories of the user",
     "aegis/terminals/hooks/startup.py": "start-up files: between the daemon and one shell",
     "aegis/terminals/hooks/choice.py": "start-up files",
@@ -53,7 +52,7 @@ KNOW_THE_REAL_ONE = {
     "aegis/journal/raw_log.py",
     "aegis/journal/reader.py",
     "aegis/nodes/worker.py",
-    "aegis/process.py",
+    "aegis/daemon_process.py",
     "aegis/trust.py",
 }
 

@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 ONLY_IN = {
     "threading.Thread": {"actors/slow_steps.py"},
     "threading.Timer": set[str](),
-    "trio.lowlevel.start_thread_soon": {"aegis/journal/sync_threads.py"},
+    "trio.lowlevel.start_thread_soon": {"aegis/journal/flusher.py"},
     "trio.lowlevel.spawn_system_task": set[str](),
     "time.sleep": {
         "actors/faults.py",
         "aegis/client/blocking/session.py",  # has no loop to block
-        "aegis/process.py",  # before the loop begins
+        "aegis/daemon_process.py",  # before the loop begins
         "aegis/processes/os_processes.py",
     },
     "trio._core": {"actors/simulate.py"},

@@ -8,7 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from aegis.client.errors import ClientError, NoDaemon
 from aegis.path_text import text_of_path
-from aegis.state.root import BadEndpoint, Endpoint, State, find_root, how_to_start, read_endpoint
+from aegis.state.endpoint import BadEndpoint, Endpoint, read_endpoint
+from aegis.state.root import State, find_root, how_to_start
 
 WEBSOCKET_PATH = "/ws"
 SESSION_PATH = "/mcp/s/"

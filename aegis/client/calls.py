@@ -10,7 +10,8 @@ from aegis.client.errors import CommandFailed, ConnectionLost, ProtocolMismatch
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
 from aegis.protocol.derived.wire import command_from
-from aegis.protocol.table import BY_COMMAND, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import BY_COMMAND
 
 T = TypeVar("T")
 

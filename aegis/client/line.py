@@ -18,7 +18,8 @@ import struct
 
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
 from aegis.path_text import text_of_path
-from aegis.state.root import BadEndpoint, Endpoint, endpoint_of, how_to_start
+from aegis.state.endpoint import BadEndpoint, Endpoint, endpoint_of
+from aegis.state.root import how_to_start
 
 # A type checker takes this for true.
 TYPE_CHECKING = False

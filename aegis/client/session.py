@@ -31,7 +31,7 @@ from aegis.client.link import Link, LinkLost
 from aegis.client.streams import Stream
 from aegis.client.transport import Wire, WireClosed
 from aegis.protocol.command import Command
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from aegis import __version__
+from aegis.daemon_process import hold_root
 from aegis.doctor.configuration import examine_configuration
 from aegis.doctor.daemon import examine_daemon, is_held
 from aegis.doctor.damage import examine_damage
@@ -23,7 +24,6 @@ from aegis.doctor.machine import examine_machine
 from aegis.doctor.shells import examine_shells
 from aegis.doctor.trust import examine_trust
 from aegis.errors import StartupError
-from aegis.process import hold_root
 from aegis.state.root import State
 
 

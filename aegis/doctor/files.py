@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from aegis.daemon_process import STATE_VERSION
 from aegis.doctor.finding import Finding, ok, problem, warning
-from aegis.process import STATE_VERSION
 from aegis.servers.access.auth import decode
 from aegis.state.root import State
 from aegis.state.state_files import read_safely

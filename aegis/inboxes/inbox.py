@@ -17,7 +17,6 @@ import attrs
 import structlog
 
 from actors import Actor, Reply, Request, Timer
-from aegis.announcing import announce
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.inboxes import faults
 from aegis.inboxes.bodies import Bodies
@@ -41,6 +40,7 @@ from aegis.protocol.inboxes import (
     SyncInbox,
     WaitInbox,
 )
+from aegis.publishing import publish_change
 
 log = structlog.get_logger("aegis.inboxes")
 
@@ -130,7 +130,7 @@ class Inbox(Actor[InboxMessage]):
         self.context.register("inbox", self._handle.lower())
         with contextlib.suppress(StorageError):
             await self._open()
-        announce(self.context.system, resources.Inbox(self._handle))
+        publish_change(self.context.system, resources.Inbox(self._handle))
 
     async def teardown(self) -> None:
         """Whoever waits is told what to do now: the runtime could only say that it crashed."""
@@ -196,7 +196,7 @@ class Inbox(Actor[InboxMessage]):
 
     def _deferred(self) -> None:
         """Sync a deferred message if a reader waits for it, or if there are too many."""
-        announce(self.context.system, resources.Inbox(self._handle))
+        publish_change(self.context.system, resources.Inbox(self._handle))
         is_enough = (
             self._unsynced.deferred >= MAX_DEFERRED
             or self._unsynced.arriving.chars >= MAX_DEFERRED_CHARS
@@ -389,7 +389,7 @@ class Inbox(Actor[InboxMessage]):
             self._refuse(error)
         if is_changed:
             self._followers.look(self._state)
-            announce(self.context.system, resources.Inbox(self._handle))
+            publish_change(self.context.system, resources.Inbox(self._handle))
 
     def _refuse(self, error: StorageError) -> None:
         """Nothing that was not synced is in the ledger any more, or so nobody may believe.

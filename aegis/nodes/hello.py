@@ -36,7 +36,7 @@ def decode_hello(data: bytes) -> Hello:
     return structure(Hello, document)
 
 
-def why_refused(name: str, hello: Hello, *, version: str, known: str | None) -> str | None:
+def refusal_reason(name: str, hello: Hello, *, version: str, known: str | None) -> str | None:
     """The sentence for a host that may not join as ``name``; ``None`` if it may.
 
     ``version`` is the daemon's, ``known`` the identity of the host that has the name.

@@ -16,7 +16,7 @@ from actors.nodes.joining.joins import Joined
 from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis.clock import utc_now
-from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
+from aegis.nodes.vocabulary import VOCABULARY, known_to_nodes
 from aegis.protocol.nodes import NodeReachable, NodeStatus, NodeUnreachable
 
 log = structlog.get_logger("aegis.nodes")
@@ -30,7 +30,7 @@ class DescribeHost(Request[NodeStatus]):
     """Say how the connection stands."""
 
 
-class Arrivals:
+class JoinQueue:
     """Connections of the host that has this ``identity``, to be taken; the newest counts."""
 
     def __init__(self, identity: str) -> None:
@@ -61,7 +61,7 @@ class Arrivals:
 class HostLink(Actor[DescribeHost]):
     """The way to the host ``name`` and back; ``directory`` (a path) hears how it stands."""
 
-    def __init__(self, *, name: str, arrivals: Arrivals, directory: str) -> None:
+    def __init__(self, *, name: str, arrivals: JoinQueue, directory: str) -> None:
         self._name = name
         self._arrivals = arrivals
         self._directory_path = directory
@@ -78,7 +78,7 @@ class HostLink(Actor[DescribeHost]):
             name=f"node {self._name}",
             root=self.context.path,
             vocabulary=VOCABULARY,
-            exports=told_to_nodes,
+            exports=known_to_nodes,
         )
         self._peer.begin()
         self.context.start_soon(self._take_joins)
@@ -118,7 +118,7 @@ class HostLink(Actor[DescribeHost]):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tell_when_ready)
             nursery.start_soon(self._end_when_joined_anew, nursery.cancel_scope)
-            why = await carry_over(self._peer, link)
+            why = await run_link(self._peer, link)
             nursery.cancel_scope.cancel()
         return why or "it joined anew"
 
@@ -134,7 +134,7 @@ class HostLink(Actor[DescribeHost]):
         scope.cancel()
 
 
-async def carry_over(peer: Peer, link: Link) -> str:
+async def run_link(peer: Peer, link: Link) -> str:
     """Carry what there is for ``peer`` over ``link`` until that is lost; gives why it is."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_run, link)

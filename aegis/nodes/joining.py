@@ -15,38 +15,38 @@ import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
 from actors.nodes.compat.loading import load
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.key import NodeKey
 from actors.nodes.peer import Peer
 from actors.nodes.workers.hosted_system import begin_peer_above
+from aegis.daemon_process import (
+    ErrorIgnoringStream,
+    HeldRoot,
+    configure_logs,
+    freeze_imports,
+    hold_root,
+    raise_descriptor_limit,
+    reset_ignored_signals,
+)
 from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
-from aegis.launching import forget_launcher
+from aegis.launcher import remove_launcher_variables
 from aegis.lifetime import (
     end_terminals,
     faults_armed,
     ignore_signals,
-    log_life,
+    log_life_event,
     log_slow_step,
     startup_error,
     stop_on_signals,
     sync_state,
-    wait_stop,
+    wait_for_stop,
 )
 from aegis.node_key import read_node_key, read_own_key
 from aegis.nodes.identity import open_identity
-from aegis.nodes.logs import tell_of_nodes
+from aegis.nodes.logs import forward_node_logs
 from aegis.nodes.node_link import NodeLink
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import text_of_path
-from aegis.process import (
-    HeldRoot,
-    LastingStream,
-    configure_logs,
-    hold_root,
-    keep_what_is_there,
-    let_shells_heed_signals,
-    raise_descriptor_limit,
-)
 from aegis.processes.os_processes import OsProcessHost
 from aegis.settings import JoinSettings
 from aegis.state.root import State
@@ -68,9 +68,9 @@ def run_node(settings: JoinSettings) -> int:
     it is said, and tried again. Nothing here ever serves clients of its own.
     """
     configure_logs(settings.log_level)
-    tell_of_nodes()
-    forget_launcher()
-    keep_what_is_there()
+    forward_node_logs()
+    remove_launcher_variables()
+    freeze_imports()
     load()  # while nobody waits for it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
@@ -130,12 +130,12 @@ async def _serve(
     settings: JoinSettings, held: HeldRoot, key: NodeKey, identity: str, shell_file_limit: int
 ) -> None:
     stop = trio.Event()
-    let_shells_heed_signals()
+    reset_ignored_signals()
     stop_on_signals(stop)
     peers: list[Peer] = []
 
     def prepare(system: System) -> None:
-        peers.append(begin_peer_above(system, "the root", VOCABULARY, told_to_daemon))
+        peers.append(begin_peer_above(system, "the root", VOCABULARY, known_to_daemon))
 
     link = ChildSpec.of(
         "link", NodeLink, settings=settings, key=key, identity=identity, peers=peers
@@ -145,12 +145,12 @@ async def _serve(
         tree,
         above="root/nodes",
         prepare=prepare,
-        observer=log_life,
+        observer=log_life_event,
         on_slow_step=log_slow_step,
     ) as system:
         _announce(settings)
-        await wait_stop(held, stop)
-        keep_what_is_there()
+        await wait_for_stop(held, stop)
+        freeze_imports()
         await end_terminals(system)
     log.info("stopped")
 
@@ -160,6 +160,6 @@ def _announce(settings: JoinSettings) -> None:
     text = READY.format(
         root=text_of_path(settings.root), name=settings.name, host=address.host, port=address.port
     )
-    out = LastingStream(sys.stdout)
+    out = ErrorIgnoringStream(sys.stdout)
     out.write(f"{text}\n")
     out.flush()

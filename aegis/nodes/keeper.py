@@ -16,8 +16,8 @@ from actors.nodes.workers.worker_node import DescribeWorker
 from aegis import __version__
 from aegis.errors import AegisError
 from aegis.names import shorten
-from aegis.nodes.hello import decode_hello, why_refused
-from aegis.nodes.host_link import Arrivals, DescribeHost, HostLink
+from aegis.nodes.hello import decode_hello, refusal_reason
+from aegis.nodes.host_link import DescribeHost, HostLink, JoinQueue
 from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name, name_key
 from aegis.protocol.nodes import ListNodes, NodeForgotten, NodeList, NodeStatus
 from aegis.terminals.directory.hosting import SUPERVISOR
@@ -46,7 +46,7 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
         self._workers = workers
         self._takes_hosts = takes_hosts
         self._directory = directory
-        self._arrivals: dict[str, Arrivals] = {}
+        self._arrivals: dict[str, JoinQueue] = {}
 
     async def setup(self) -> None:
         """Be found; let hosts come."""
@@ -85,7 +85,7 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
         hello = decode_hello(joined.hello)
         known = self._arrivals.get(name_key(name))
         identity = None if known is None else known.identity
-        why = why_refused(name, hello, version=__version__, known=identity)
+        why = refusal_reason(name, hello, version=__version__, known=identity)
         if why is not None:
             raise AegisError(why)
         if known is None:
@@ -100,8 +100,8 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
         if len(self._arrivals) >= MOST_HOSTS and name_key(name) not in self._arrivals:
             raise AegisError(f"{MOST_HOSTS} hosts have joined already; no more can")
 
-    async def _admit(self, name: str, identity: str) -> Arrivals:
-        arrivals = Arrivals(identity)
+    async def _admit(self, name: str, identity: str) -> JoinQueue:
+        arrivals = JoinQueue(identity)
         spec = ChildSpec.of(name, HostLink, name=name, arrivals=arrivals, directory=self._directory)
         if name in self._hosts.names:  # of an earlier life of this actor
             await self._hosts.stop_child(name)
@@ -143,6 +143,5 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
 
     def _terminals_at(self, path: str) -> int:
         """How many subtrees of terminals there are below ``path``."""
-        graft = self.context.system.grafts.get(path)
-        below = [] if graft is None else graft()
+        below = self.context.system.routers.nodes_below(path)
         return sum(len(each.children) for each in below if each.name == SUPERVISOR)

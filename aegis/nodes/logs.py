@@ -21,7 +21,7 @@ PERIOD_S = 10.0
 log = structlog.get_logger("aegis.nodes")
 
 
-class NodeLog(logging.Handler):
+class NodeLogHandler(logging.Handler):
     """Hands on what comes, at most ``AT_ONCE`` lines in ``PERIOD_S``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,10 +45,10 @@ class NodeLog(logging.Handler):
         log.warning("nodes", why=record.getMessage(), **more)
 
 
-def tell_of_nodes() -> None:
+def forward_node_logs() -> None:
     """From now on; a second time it changes nothing."""
     logger = logging.getLogger(LOGGER)
     logger.propagate = False
     logger.setLevel(logging.WARNING)
-    if not any(isinstance(each, NodeLog) for each in logger.handlers):
-        logger.addHandler(NodeLog())
+    if not any(isinstance(each, NodeLogHandler) for each in logger.handlers):
+        logger.addHandler(NodeLogHandler())

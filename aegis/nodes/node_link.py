@@ -11,12 +11,12 @@ import trio
 from actors import Actor
 from actors.errors import NodeError
 from actors.nodes.joining.join import join
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.key import NodeKey
 from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis import __version__
 from aegis.nodes.hello import Hello, encode_hello
-from aegis.nodes.host_link import carry_over
+from aegis.nodes.host_link import run_link
 from aegis.settings import JoinSettings
 
 log = structlog.get_logger("aegis.nodes")
@@ -69,7 +69,7 @@ class NodeLink(Actor[None]):
 
     async def _carry(self, link: Link) -> str:
         try:
-            return await carry_over(self._peer, link)
+            return await run_link(self._peer, link)
         finally:
             self._peer.cut()
 

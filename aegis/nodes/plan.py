@@ -14,8 +14,8 @@ from actors.nodes.workers.worker_node import WorkerNode
 from aegis.errors import StartupError
 from aegis.node_key import open_node_key
 from aegis.nodes.keeper import NodeKeeper
-from aegis.nodes.logs import tell_of_nodes
-from aegis.nodes.vocabulary import VOCABULARY, told_to_nodes
+from aegis.nodes.logs import forward_node_logs
+from aegis.nodes.vocabulary import VOCABULARY, known_to_nodes
 from aegis.nodes.worker import WorkerSettings, worker_spec
 from aegis.path_text import text_of_path
 from aegis.settings import DaemonSettings
@@ -75,7 +75,7 @@ class NodePlan:
             runtime=self.runtime,
             spec=worker_spec(settings),
             vocabulary=VOCABULARY,
-            exports=told_to_nodes,
+            exports=known_to_nodes,
         ).with_options(backoff=Backoff(first_s=0.0, step_s=0.2, most_s=5.0))
 
     def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
@@ -101,7 +101,7 @@ async def open_plan(
 
     Without an address for hosts nothing is reached from outside, and the key is of this life only.
     """
-    tell_of_nodes()
+    forward_node_logs()
     address = settings.nodes_address
     if address is None:
         opened = open_runtime("root")

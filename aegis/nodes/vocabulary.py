@@ -1,4 +1,4 @@
-"""What a daemon, its workers and the hosts that joined may say to each other."""
+"""The messages that may cross between a daemon, its workers and joined hosts."""
 
 from __future__ import annotations
 
@@ -7,52 +7,38 @@ from typing import Any, get_args
 
 import attrs
 
+from actors.messages import message_classes
 from actors.nodes.links.vocabulary import Vocabulary
 from aegis import errors
 from aegis.errors import AegisError
-from aegis.protocol import control, feeds, inboxes, nodes, resources, screens, streams
-from aegis.protocol import output as out
-from aegis.protocol import terminals as api
+from aegis.protocol import feeds, inboxes, nodes, resources, streams
+from aegis.protocol.table import COMMANDS
 from aegis.terminals import messages
 from aegis.terminals.directory import hosting
+from aegis.terminals.front_port import ClientRequest
 
 TO_TERMINALS = (
-    api.RunCommand,
-    api.SendKeys,
-    control.SignalTerminal,
-    control.ResizeTerminal,
-    api.ReadRecords,
-    screens.GetScreen,
-    out.ReadOutput,
-    out.WaitTerminal,
-    out.FollowCommand,
-    feeds.FollowOutput,
-    feeds.DrawScreen,
-    feeds.TypeBytes,
-    api.Subscribe,
-    api.Unsubscribe,
+    *message_classes(ClientRequest),
     messages.Describe,
     messages.AwaitPrompt,
     messages.EndTerminal,
 )
-"""What the daemon asks of a terminal's front, and of its shell where that serves streams."""
+"""Requests to the front of a terminal, some of which its shell answers."""
 
 TO_WORKERS = (hosting.StartTerminal, hosting.StopTerminal, hosting.HostedTerminals)
 
 TO_HOSTS = (
-    api.SpawnTerminal,
-    api.ListTerminals,
-    api.CloseTerminal,
+    *(entry.command for entry in COMMANDS if entry.on_hosts),
     feeds.ReadKept,
     nodes.KnownTerminals,
 )
-"""What it asks of the directory of a host, beside what that hands to a front."""
+"""Requests to the directory of a joined host, beside those that it passes to a front."""
 
 TO_DAEMON = (inboxes.Deliver, hosting.HostIsUp, resources.ResourceChanged, streams.TerminalItem)
 
 
-def _answers(request: type) -> Iterator[type]:
-    """The classes of what a request is answered with."""
+def _replies(request: type) -> Iterator[type]:
+    """Yield the classes of a request's reply."""
     for above in request.__mro__:
         for base in getattr(above, "__orig_bases__", ()):
             yield from (each for each in get_args(base) if attrs.has(each))
@@ -64,9 +50,9 @@ def _refusals() -> list[type[Exception]]:
 
 
 def _vocabulary() -> Vocabulary:
-    told: set[type] = {*TO_TERMINALS, *TO_WORKERS, *TO_HOSTS, *TO_DAEMON}
-    answers = {answer for each in told for answer in _answers(each)}
-    return Vocabulary(sorted(told | answers, key=lambda each: each.__name__), _refusals())
+    sent: set[type] = {*TO_TERMINALS, *TO_WORKERS, *TO_HOSTS, *TO_DAEMON}
+    replies = {reply for each in sent for reply in _replies(each)}
+    return Vocabulary(sorted(sent | replies, key=lambda each: each.__name__), _refusals())
 
 
 VOCABULARY = _vocabulary()
@@ -74,11 +60,11 @@ VOCABULARY = _vocabulary()
 _SERVICES = ("inboxes", "resources", "events")
 
 
-def told_to_nodes(group: str, name: str) -> bool:
-    """Whether an actor of the daemon that has this name is known to workers and hosts."""
+def known_to_nodes(group: str, name: str) -> bool:
+    """Return whether workers and hosts know this name of an actor of the daemon."""
     return group == "service" and name in _SERVICES
 
 
-def told_to_daemon(group: str, name: str) -> bool:
-    """Whether an actor of a worker or a host that has this name is known to the daemon."""
+def known_to_daemon(group: str, name: str) -> bool:
+    """Return whether the daemon knows this name of an actor of a worker or host."""
     return bool(name) and group in ("terminal", hosting.GROUP)

@@ -13,21 +13,21 @@ from actors import SupervisorSpec
 from actors.codec import structure, unstructure
 from actors.nodes import Link, WorkerSpec
 from actors.nodes.workers.hosted_system import hosted_system
+from aegis.daemon_process import (
+    configure_logs,
+    freeze_imports,
+    raise_descriptor_limit,
+    reset_ignored_signals,
+)
 from aegis.errors import StartupError
 from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
-from aegis.lifetime import faults_armed, log_life, log_slow_step
-from aegis.nodes.logs import tell_of_nodes
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon
+from aegis.lifetime import faults_armed, log_life_event, log_slow_step
+from aegis.nodes.logs import forward_node_logs
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import path_of_text
-from aegis.process import (
-    configure_logs,
-    keep_what_is_there,
-    let_shells_heed_signals,
-    raise_descriptor_limit,
-)
-from aegis.processes.environment import COOKIE
 from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_table import COOKIE_VARIABLE
 from aegis.state.registry import RegistryError
 from aegis.state.root import State, UntrustedState, open_seals
 from aegis.state.state_files import Guard
@@ -59,28 +59,28 @@ def worker_spec(settings: WorkerSettings) -> WorkerSpec:
     """
     return WorkerSpec(
         name=settings.name,
-        entry=f"{__name__}:{have_terminals.__name__}",
+        entry=f"{__name__}:{run_worker.__name__}",
         argument=json.dumps(unstructure(settings)).encode(),
-        environment={name: text for name, text in os.environ.items() if name != COOKIE},
+        environment={name: text for name, text in os.environ.items() if name != COOKIE_VARIABLE},
     )
 
 
-async def have_terminals(link: Link, argument: bytes) -> None:
+async def run_worker(link: Link, argument: bytes) -> None:
     """Be a worker until cancelled. Called in its process, with a ``WorkerSettings``."""
     settings = structure(WorkerSettings, json.loads(argument))
     configure_logs(settings.log_level)
-    tell_of_nodes()
+    forward_node_logs()
     shell_file_limit = raise_descriptor_limit()
-    let_shells_heed_signals()
-    keep_what_is_there()
+    reset_ignored_signals()
+    freeze_imports()
     with faults_armed():
         async with hosted_system(
             link,
             _tree(settings, shell_file_limit),
             above=WORKERS,
             vocabulary=VOCABULARY,
-            exports=told_to_daemon,
-            observer=log_life,
+            exports=known_to_daemon,
+            observer=log_life_event,
             on_slow_step=log_slow_step,
             debug=settings.debug,
         ):

@@ -94,7 +94,7 @@ class BoundedText:
         return ""
 
 
-def cut_again(output: CapturedOutput, limit: int) -> CapturedOutput:
+def truncate(output: CapturedOutput, limit: int) -> CapturedOutput:
     """``output`` as it would be with a lower limit, 256 bytes or more."""
     text = BoundedText(limit)
     text.write(output.text)

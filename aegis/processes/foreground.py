@@ -1,13 +1,11 @@
-"""Who is in front of a terminal, and what it waits for: from the tty and from ``/proc``.
+"""The foreground processes of a terminal, and what they wait for: from the tty and ``/proc``.
 
 Rules:
 
-- Only the process group in front is looked at: its leader first, which costs some 50 µs, and the
-  others of the group only where the leader does not explain the terminal's state.
-- A process that may not be traced (another user's, such as sudo) tells its name and nothing more.
-- A look takes some calls, between which a command may end and the shell begin to read its next one.
-  So the tty is asked before and after, and if it has changed nothing was seen.
-- Nothing here is certain for longer than a moment: the answer is for a person or an agent.
+- Only the foreground process group is read: its leader first, which takes some 50 µs, and its other
+  members only where the leader does not explain the terminal's state.
+- Of a process that may not be traced (another user's, such as sudo) only the name is known.
+- The result may be outdated a moment later: it is information for a person or an agent.
 """
 
 from __future__ import annotations
@@ -16,27 +14,29 @@ import os
 import platform
 from collections.abc import Sequence
 
-from aegis.processes.process_groups import GroupScan
-from aegis.processes.process_host import LineDiscipline, Program, ProgramImage, ShellProcess
-from aegis.processes.process_table import arguments_place
-from aegis.processes.syscalls import is_terminal, may_read_terminal, reads_descriptor
-from aegis.processes.waiting import Foreground
+from aegis.processes.input_wait import Foreground, is_terminal, may_read_terminal, reads_descriptor
+from aegis.processes.line_discipline import LineDiscipline
+from aegis.processes.process_host import Program, ProgramImage, ShellProcess
+from aegis.processes.process_scan import GroupScan
+from aegis.processes.process_table import arguments_address
 
 MAX_MEMBERS = 64
 MAX_THREADS = 16
 MAX_DESCRIPTORS = 256
-"""Of a larger group or process only so many are looked at."""
+"""Limits of what is read of a large group or process."""
 
 _MACHINE = platform.machine()
 
 
-async def look_in_front(process: ShellProcess, groups: GroupScan) -> Foreground | None:
-    """Who is in front of the terminal of ``process`` now; None if nobody is, or it changes."""
+async def read_foreground(process: ShellProcess, groups: GroupScan) -> Foreground | None:
+    """Return the foreground of the terminal of ``process``; None without one, or if it changes."""
     tty = process.line_discipline()
     group = None if tty is None else process.foreground_pgrp()
     if tty is None or group is None:
         return None
-    front = await _look_at(group, tty, groups)
+    front = await _read_group(group, tty, groups)
+    # A command may have ended between the reads, and the shell begun its next one: the result
+    # counts only if the tty is unchanged.
     now = process.line_discipline()
     is_settled = now is not None and (now.is_canonical, now.echoes) == (
         tty.is_canonical,
@@ -45,14 +45,14 @@ async def look_in_front(process: ShellProcess, groups: GroupScan) -> Foreground 
     return front if is_settled and process.foreground_pgrp() == group else None
 
 
-async def _look_at(group: int, tty: LineDiscipline, groups: GroupScan) -> Foreground:
-    look = groups.host.program_of
-    leader = look(group, tty.name)
+async def _read_group(group: int, tty: LineDiscipline, groups: GroupScan) -> Foreground:
+    program_of = groups.host.program_of
+    leader = program_of(group, tty.name)
     reader = leader if leader is not None and leader.reads else None
     hidden = leader is not None and leader.reads is None
     if reader is None and not hidden:
         members = [pid for pid in await groups.members(group) if pid != group][:MAX_MEMBERS]
-        programs = [found for pid in members if (found := look(pid, tty.name)) is not None]
+        programs = [found for pid in members if (found := program_of(pid, tty.name)) is not None]
         reader = next((each for each in programs if each.reads), None)
         leader = leader or next(iter(programs), None)
     return Foreground(
@@ -66,18 +66,18 @@ async def _look_at(group: int, tty: LineDiscipline, groups: GroupScan) -> Foregr
 
 
 def program_image(pid: int) -> ProgramImage | None:
-    """What a process runs since its last exec; None if that cannot be known."""
+    """Return the program that a process runs; None if that is unknown."""
     words, stat = _read(f"/proc/{pid}/cmdline"), _read(f"/proc/{pid}/stat")
     if not words or stat is None:
         return None
     return ProgramImage(
         words=tuple(os.fsdecode(word) for word in words.removesuffix(b"\0").split(b"\0")),
-        place=arguments_place(stat),
+        address=arguments_address(stat),
     )
 
 
 def program_of(pid: int, terminal: str) -> Program | None:
-    """What this process is called, and whether it reads the terminal; None if it is gone."""
+    """Return the process's name and whether it reads the terminal; None if it is gone."""
     name = _read(f"/proc/{pid}/comm")
     if name is None:
         return None
@@ -85,21 +85,21 @@ def program_of(pid: int, terminal: str) -> Program | None:
 
 
 def _reads(pid: int, terminal: str) -> bool | None:
-    """Whether a thread of this process sleeps in a read of the terminal; None: it does not tell."""
-    told = False
+    """Return whether a thread of this process sleeps in a read of the terminal; None: unknown."""
+    is_known = False
     for thread in _threads(pid):
         syscall = _read(f"/proc/{pid}/task/{thread}/syscall")
         wchan = _read(f"/proc/{pid}/task/{thread}/wchan") if syscall is None else None
         if syscall is not None:
-            told = True
+            is_known = True
             descriptor = reads_descriptor(syscall.decode(errors="replace"), _MACHINE)
             if descriptor is not None and is_terminal(_file(pid, descriptor), terminal):
                 return True
         elif wchan not in (None, b"0", b""):
-            told = True
+            is_known = True
             if may_read_terminal(wchan.decode(errors="replace"), _files(pid), terminal):
                 return True
-    return False if told else None
+    return False if is_known else None
 
 
 def _threads(pid: int) -> Sequence[str]:
@@ -125,7 +125,7 @@ def _file(pid: int, descriptor: int) -> str:
 
 
 def _read(path: str) -> bytes | None:
-    """A small file of ``/proc``; None if it cannot be read."""
+    """Return a small file of ``/proc``; None if it cannot be read."""
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called often
             return file.read(4096)

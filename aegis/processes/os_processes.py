@@ -13,29 +13,31 @@ import attrs
 import trio
 
 from aegis.path_text import path_of_text
-from aegis.processes import foreground, pty, whereabouts
-from aegis.processes.process_groups import look_at_groups
+from aegis.processes import foreground, pty, working_directory
 from aegis.processes.process_host import Groups, Program, ProgramImage, Target
 from aegis.processes.process_table import (
     OwnedProcess,
     ProcessInfo,
     cookie_of,
-    environment_place,
-    line_of,
+    environment_range,
+    group_of,
     parse_stat,
+    with_ancestors,
 )
 
 EXEC_S = 0.2
-"""How long a look at all processes waits for one of them that is within an exec: most take less
-than a millisecond, but one may wait for its program's pages from the disk."""
+"""Time, in seconds, that a scan waits for processes within an exec.
 
-EXEC_LOOK_S = 0.0005
+Most take less than a millisecond, but one may wait for its program's pages from the disk.
+"""
+
+EXEC_POLL_S = 0.0005
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class OsProcessHost:
-    """The machine that this runs on; ``ProcessHost`` says what each method does."""
+    """The machine of this process, as a ``ProcessHost``."""
 
     async def open_pty_process(
         self,
@@ -47,49 +49,40 @@ class OsProcessHost:
         cols: int,
         open_files: int | None,
     ) -> pty.PtyProcess:
-        """As ``pty.open_pty_process``."""
         return await pty.open_pty_process(
             argv, cwd=path_of_text(cwd), env=env, rows=rows, cols=cols, open_files=open_files
         )
 
     def startup_directory(self, terminal: Path) -> Path:
-        """See ``ProcessHost``: its own directory."""
         return terminal
 
     def open_error_pty(self, rows: int, cols: int) -> pty.ErrorPty:
-        """As ``pty.open_error_pty``."""
         return pty.open_error_pty(rows, cols)
 
     async def all_processes(self) -> Sequence[OwnedProcess]:
-        """Look in a thread: some hundred processes take milliseconds."""
-        return await trio.to_thread.run_sync(look_at_all)
+        # In a thread: some hundred processes take milliseconds.
+        return await trio.to_thread.run_sync(read_processes)
 
     async def groups(self) -> Groups:
-        """Look in a thread, as for all processes."""
-        return await trio.to_thread.run_sync(look_at_groups)
+        return await trio.to_thread.run_sync(read_groups)
 
     def process_of(self, pid: int) -> ProcessInfo | None:
-        """As ``process_of``."""
         return process_of(pid)
 
-    def aim(self, process: ProcessInfo) -> Target | None:
-        """By a pidfd, or by its pid where no descriptor is free for one."""
-        return aim(process)
+    def open_target(self, process: ProcessInfo) -> Target | None:
+        return open_target(process)
 
     def program_of(self, pid: int, terminal: str) -> Program | None:
-        """As ``foreground.program_of``."""
         return foreground.program_of(pid, terminal)
 
     def program_image(self, pid: int) -> ProgramImage | None:
-        """As ``foreground.program_image``."""
         return foreground.program_image(pid)
 
     def directory_of(self, pid: int) -> str | None:
-        """As ``whereabouts.directory_of``."""
-        return whereabouts.directory_of(pid)
+        return working_directory.directory_of(pid)
 
     def current_boot(self) -> str:
-        """The id that the kernel gave to the present boot (random(4))."""
+        # The kernel's id of the current boot: random(4).
         return _current_boot()
 
 
@@ -98,34 +91,47 @@ def _current_boot() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
-def look_at_all() -> list[OwnedProcess]:
-    """Every live process but this one and its ancestors, with its cookie."""
+def read_processes() -> list[OwnedProcess]:
+    """Return every live process with its cookie, except this one and its ancestors."""
     found = {pid: process for pid in _pids() if (process := process_of(pid)) is not None}
-    spared = line_of(os.getpid(), found)
-    alive = [pid for pid, process in found.items() if process.is_alive and pid not in spared]
+    excluded = with_ancestors(os.getpid(), found)
+    alive = [pid for pid, process in found.items() if process.is_alive and pid not in excluded]
     environments = {pid: _environment(pid) for pid in alive}
-    environments |= _behind_execs([pid for pid, shown in environments.items() if shown == b""])
+    environments |= _after_exec([pid for pid, shown in environments.items() if shown == b""])
     return [
         OwnedProcess(found[pid], cookie_of(shown or b"")) for pid, shown in environments.items()
     ]
 
 
+def read_groups() -> Groups:
+    """Return the pids of every process group. Takes milliseconds: call it in a thread."""
+    groups: dict[int, list[int]] = {}
+    for pid in _pids():
+        try:
+            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123
+                groups.setdefault(group_of(file.read(1024)), []).append(pid)
+        except (OSError, ValueError):  # it has just ended
+            continue
+    return groups
+
+
 def process_of(pid: int) -> ProcessInfo | None:
-    """The process with this pid now; None if there is none."""
+    """Return the process with this pid, None without one."""
     try:
         return parse_stat(_read(f"/proc/{pid}/stat"))
     except (OSError, ValueError):
         return None
 
 
-def aim(process: ProcessInfo) -> OsTarget | None:
-    """Exactly this process; None if it is gone."""
+def open_target(process: ProcessInfo) -> OsTarget | None:
+    """Open this process for signals; None if it is gone."""
     try:
         pidfd: int | None = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return None
-    except OSError:  # no descriptor is free: better by its pid than not at all
+    except OSError:  # no descriptor is free: the pid is used
         pidfd = None
+    # Checked after the pidfd was opened: from there on the pid cannot be reused unnoticed.
     now = process_of(process.pid)
     if now is None or now.start_time != process.start_time:
         if pidfd is not None:
@@ -136,38 +142,34 @@ def aim(process: ProcessInfo) -> OsTarget | None:
 
 @attrs.frozen
 class OsTarget:
-    """A process to signal; ``pidfd`` is None where no descriptor was free for it."""
+    """A ``Target``; ``pidfd`` is None where no descriptor was free."""
 
     pid: int
     pidfd: int | None
 
     @property
-    def tells_its_end(self) -> bool:
-        """Whether there is a descriptor that tells."""
+    def can_be_awaited(self) -> bool:
         return self.pidfd is not None
 
     def send(self, signum: signal.Signals) -> None:
-        """Signal it, with CONT behind."""
         try:
-            # What is stopped takes a signal only once it goes on.
+            # A stopped process handles a signal only once it continues.
             for each in (signum, signal.SIGCONT):
                 if self.pidfd is None:
                     os.kill(self.pid, each)
                 else:
                     signal.pidfd_send_signal(self.pidfd, each)
         except OSError:
-            # Gone, or not ours to signal: the next scan tells.
+            # Gone, or not ours to signal: the next scan shows which.
             return
 
     async def ended(self) -> None:
-        """Wait until it has ended; for ever where nothing tells."""
         if self.pidfd is None:
             await trio.sleep_forever()
         else:
             await trio.lowlevel.wait_readable(self.pidfd)
 
     def close(self) -> None:
-        """Close the descriptor."""
         if self.pidfd is not None:
             os.close(self.pidfd)
 
@@ -178,33 +180,35 @@ def _pids() -> list[int]:
 
 
 def _environment(pid: int) -> bytes | None:
-    """The first environment of a process; None if it is gone, or hides it."""
+    """Return a process's first environment; None if it is gone or the environment is hidden."""
     try:
         return _read(f"/proc/{pid}/environ")
     except OSError:
         return None
 
 
-def _place(pid: int) -> tuple[int, int] | None:
+def _range(pid: int) -> tuple[int, int] | None:
     try:
-        return environment_place(_read(f"/proc/{pid}/stat"))
+        return environment_range(_read(f"/proc/{pid}/stat"))
     except (OSError, ValueError):
         return None
 
 
-def _behind_execs(pids: Sequence[int]) -> dict[int, bytes]:
-    """The environments of those of these that showed none because they were within an exec."""
+def _after_exec(pids: Sequence[int]) -> dict[int, bytes]:
+    """Return the environments of the processes whose environment was empty during an exec."""
+    # Between the old memory and the new one /proc shows an empty environment; env_start and env_end
+    # then are 0 or change at the next look.
     found: dict[int, bytes] = {}
-    places = {pid: place for pid in pids if (place := _place(pid)) is not None}
-    patience = time.monotonic() + EXEC_S
-    while places and time.monotonic() < patience:
-        time.sleep(EXEC_LOOK_S)
-        earlier, places = places, {}
+    ranges = {pid: found_at for pid in pids if (found_at := _range(pid)) is not None}
+    deadline = time.monotonic() + EXEC_S
+    while ranges and time.monotonic() < deadline:
+        time.sleep(EXEC_POLL_S)
+        earlier, ranges = ranges, {}
         for pid, before in earlier.items():
             if shown := _environment(pid):
                 found[pid] = shown
-            elif (now := _place(pid)) is not None and (now != before or now[0] == 0):
-                places[pid] = now
+            elif (now := _range(pid)) is not None and (now != before or now[0] == 0):
+                ranges[pid] = now
     return found
 
 

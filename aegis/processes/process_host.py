@@ -1,7 +1,6 @@
-"""``ProcessHost``: what terminals need of the operating system's processes and PTYs.
+"""``ProcessHost``: the port to the operating system's processes and PTYs.
 
-``OsProcessHost`` (``os_processes.py``) is the real one. The tree is given one at its construction,
-so that a simulation can give another.
+``OsProcessHost`` (``os_processes``) is the real one; a simulation passes its own to the tree.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Protocol
 
 import attrs
 
-from aegis.processes.line_length import LineEnds
+from aegis.processes.line_discipline import LineDiscipline
 from aegis.processes.process_table import OwnedProcess, ProcessInfo
 
 Groups = Mapping[int, Sequence[int]]
@@ -21,51 +20,41 @@ Groups = Mapping[int, Sequence[int]]
 
 
 @attrs.frozen(kw_only=True)
-class LineDiscipline:
-    """The tty called ``name``: whether it collects lines, and echoes what is typed.
+class ProgramImage:
+    """The program of a process: its arguments, and their address in its memory.
 
-    ``line_ends`` counts while it collects lines.
+    Together they identify one exec.
     """
 
-    name: str
-    is_canonical: bool
-    echoes: bool
-    line_ends: LineEnds
-
-
-@attrs.frozen(kw_only=True)
-class ProgramImage:
-    """The words that a process was started with, and where they lie: no two execs have both."""
-
     words: tuple[str, ...]
-    place: int
+    address: int
 
 
 @attrs.frozen(kw_only=True)
 class Program:
-    """One process: its name, whether it reads the terminal (None: that cannot be known)."""
+    """A process by name; ``reads``: it is reading the terminal (None: unknown)."""
 
     name: str
     reads: bool | None
 
 
 class ShellProcess(Protocol):
-    """A shell and the master of its PTY; ``PtyProcess`` says what each method does."""
+    """A shell and the master of its PTY, as ``PtyProcess`` documents it."""
 
     slave_name: str
 
     @property
     def pid(self) -> int:
-        """The process id, which is also its session and first group."""
+        """The process id, also the id of its session and first process group."""
 
     async def read(self) -> bytes:
-        """The next bytes; ``b""`` at the end of the stream."""
+        """Return the next bytes; ``b""`` at the end of the stream."""
 
     def read_now(self) -> bytes:
-        """What lies ready; ``b""`` if nothing does, or at the end of the stream."""
+        """Return the bytes that are ready; ``b""`` without any, and at the end of the stream."""
 
     def write_now(self, data: bytes) -> int:
-        """Write what there is room for; gives how many bytes."""
+        """Write as much as there is room for; return the number of bytes."""
 
     async def write(self, data: bytes) -> None:
         """Write all, waiting for room."""
@@ -74,57 +63,57 @@ class ShellProcess(Protocol):
         """Set the size of the window."""
 
     def foreground_pgrp(self) -> int | None:
-        """The process group in front; None if there is none."""
+        """Return the foreground process group, None without one."""
 
     def signal_foreground(self, signum: signal.Signals) -> bool:
-        """Send a signal to the process group in front; False if there was none."""
+        """Signal the foreground process group; return False without one."""
 
     def line_discipline(self) -> LineDiscipline | None:
-        """How the tty takes keys now; None once it is closed."""
+        """Return the state of the tty; None once it is closed."""
 
     def has_unread_keys(self) -> bool:
-        """Whether keys wait in the tty for a program to read them, or that cannot be known."""
+        """Return whether the tty holds keys that no program has read, also if that is unknown."""
 
     async def wait(self) -> int:
-        """Wait for the end: the exit code, or minus the number of a signal."""
+        """Wait for the end; return the exit code, or minus the signal number."""
 
     def close(self) -> None:
-        """Close the master. Again is harmless."""
+        """Close the master. Idempotent."""
 
 
 class ErrorTerminal(Protocol):
-    """A PTY for standard error of commands, as ``ErrorPty`` is."""
+    """A PTY for the standard error of commands, as ``ErrorPty`` documents it."""
 
     path: str
 
     async def read(self) -> bytes:
-        """The next bytes; ``b""`` at the end of the stream."""
+        """Return the next bytes; ``b""`` at the end of the stream."""
 
     def read_now(self) -> bytes:
-        """What lies ready."""
+        """Return the bytes that are ready."""
 
     def resize(self, rows: int, cols: int) -> None:
         """Set the size of the window."""
 
     def close(self) -> None:
-        """Close both sides. Again is harmless."""
+        """Close both sides. Idempotent."""
 
 
 class Target(Protocol):
-    """Exactly one process, which is to be signalled, whoever gets its pid later."""
+    """One process to signal, identified by more than its pid: the pid may be reused."""
 
     @property
-    def tells_its_end(self) -> bool:
-        """Whether ``ended`` may be waited for."""
+    def can_be_awaited(self) -> bool:
+        """Whether ``ended()`` returns at the process's end."""
 
     def send(self, signum: signal.Signals) -> None:
-        """Signal it, and let it go on if it is stopped. One that is gone, or not ours: nothing."""
+        """Signal the process, and continue it if it is stopped. Errors are ignored."""
 
     async def ended(self) -> None:
-        """Wait until it has ended."""
+        """Wait for the process's end."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the descriptor."""
 
 
 class ProcessHost(Protocol):
@@ -140,38 +129,37 @@ class ProcessHost(Protocol):
         cols: int,
         open_files: int | None,
     ) -> ShellProcess:
-        """Start a process on a PTY of its own. Raises ``InvalidRequest`` and ``Unavailable``."""
+        """Start a process on a new PTY. Raises ``InvalidRequest`` and ``Unavailable``."""
 
     def startup_directory(self, terminal: Path) -> Path:
-        """Where a shell of this machine finds its start-up files, for that terminal's directory.
+        """Return the directory (mode 0700) for a shell's start-up files, by its terminal's one.
 
-        It exists, mode 0700. What lies there is between daemon and shell, for one start, and
-        durable in nothing.
+        Its files are for one start of a shell, and not durable.
         """
 
     def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
-        """A PTY for standard error. Raises ``Unavailable``."""
+        """Open a PTY for standard error. Raises ``Unavailable``."""
 
     async def all_processes(self) -> Sequence[OwnedProcess]:
-        """Every live process but this one and its ancestors, with its cookie."""
+        """Return every live process with its cookie, except this one and its ancestors."""
 
     async def groups(self) -> Groups:
-        """The pids of every process group."""
+        """Return the pids of every process group."""
 
     def process_of(self, pid: int) -> ProcessInfo | None:
-        """The process with this pid now; None if there is none."""
+        """Return the process with this pid, None without one."""
 
-    def aim(self, process: ProcessInfo) -> Target | None:
-        """Exactly this process, to be closed; None if it is gone."""
+    def open_target(self, process: ProcessInfo) -> Target | None:
+        """Open this process for signals; None if it is gone. The caller closes the target."""
 
     def program_of(self, pid: int, terminal: str) -> Program | None:
-        """What this process is called, and whether it reads the terminal; None if it is gone."""
+        """Return the process's name and whether it reads the terminal; None if it is gone."""
 
     def program_image(self, pid: int) -> ProgramImage | None:
-        """What a process runs since its last exec; None if that cannot be known."""
+        """Return the program that a process runs; None if that is unknown."""
 
     def directory_of(self, pid: int) -> str | None:
-        """As ``whereabouts.directory_of``."""
+        """Return the working directory, as ``working_directory.directory_of`` does."""
 
     def current_boot(self) -> str:
-        """What tells this boot of the machine from all others."""
+        """Return the id of this boot of the machine."""

@@ -74,7 +74,7 @@ def group_of(stat: bytes) -> int:
     return int(fields[_GROUP])
 
 
-def arguments_place(stat: bytes) -> int:
+def arguments_address(stat: bytes) -> int:
     """Where a process's arguments lie in its memory: another place after each exec.
 
     0 if that is hidden. Raises ``ValueError`` if it is no ``stat`` file.
@@ -85,7 +85,7 @@ def arguments_place(stat: bytes) -> int:
     return int(fields[_ARGUMENTS])
 
 
-def environment_place(stat: bytes) -> tuple[int, int] | None:
+def environment_range(stat: bytes) -> tuple[int, int] | None:
     """Where a process's first environment begins and ends in its memory (proc(5), ``env_start``).
 
     None for what has no memory: a thread of the kernel, a zombie. Within an exec both are 0 at
@@ -100,7 +100,7 @@ def environment_place(stat: bytes) -> tuple[int, int] | None:
     return int(fields[_ENVIRONMENT]), int(fields[_ENVIRONMENT_END])
 
 
-def line_of(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:
+def with_ancestors(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:
     """The pids of a process and of its ancestors, as far as they are known."""
     line: set[int] = set()
     while pid in processes and pid not in line:

@@ -1,11 +1,11 @@
 """A process on a pseudo-terminal of its own. The only file that does I/O on a PTY.
 
 The process is started through ``setsid -c``: it leads a session whose controlling terminal is the
-PTY, and nothing runs between fork and exec in this process. Rules:
+PTY, and no code of this process runs between fork and exec. Rules:
 
 - The master is non-blocking and closed on exec; the slave is closed here once the process has it.
-- EIO on the master is the end of the stream: nobody holds the slave any more.
-- Waiting is for this one process only, never for "any child".
+- EIO on the master is the end of the stream: no process has the slave open any more.
+- Only this one process is waited for, never "any child".
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ import trio
 
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.path_text import text_of_path
-from aegis.processes.line_length import LineEnds
-from aegis.processes.process_host import LineDiscipline
+from aegis.processes.line_discipline import LineDiscipline, LineEnds
 
 READ_BYTES = 4096
-"""What one read takes at most.
+"""Limit of one read, in bytes.
 
-A tty gives a page less one byte at a time, and fills its buffer anew while those are worked on: to
-collect several before anything is done with them would make the loop wait for each (measured).
+A tty returns at most a page less one byte, and refills its buffer while those are processed.
+Collecting several pages first would make the event loop wait for each refill (measured).
 """
 
 _LOCAL_FLAGS = 3
@@ -54,9 +53,9 @@ async def open_pty_process(
 ) -> PtyProcess:
     """Start ``argv`` in ``cwd`` with exactly the environment ``env`` on a PTY of that size.
 
-    ``open_files`` is the process's soft limit of open files, for a daemon that raised its own; None
-    leaves it. Raises ``InvalidRequest`` for a program or a directory that cannot be used and
-    ``Unavailable`` when the system has no PTY, descriptor or process left; then nothing remains.
+    ``open_files`` is the process's soft limit of open files; None keeps the daemon's, which it may
+    have raised. Raises ``InvalidRequest`` for a program or directory that cannot be used, and
+    ``Unavailable`` when the system has no PTY, descriptor or process left.
     """
     await trio.to_thread.run_sync(_check_program, argv[0], cwd, env)
     starter = _starter(open_files)
@@ -75,7 +74,7 @@ async def open_pty_process(
 
 
 def _name(slave: int) -> str:
-    """The path of a tty; empty where it has none, as in some containers."""
+    """Return the path of a tty; empty where it has none, as in some containers."""
     try:
         return os.ttyname(slave)
     except OSError:
@@ -83,7 +82,7 @@ def _name(slave: int) -> str:
 
 
 def _open_pair() -> tuple[int, int]:
-    """The master and the slave of a new PTY, both closed on exec."""
+    """Return the master and the slave of a new PTY, both closed on exec."""
     try:
         return os.openpty()
     except OSError as error:
@@ -91,7 +90,7 @@ def _open_pair() -> tuple[int, int]:
 
 
 def _starter(open_files: int | None) -> list[str]:
-    """The program that gives the PTY to a new session, after one that lowers the limit."""
+    """Return the command prefix: lower the limit, then give the PTY to a new session."""
     path = os.environ.get("PATH", os.defpath)
     limit = [] if open_files is None else [_tool("prlimit", path), f"--nofile={open_files}:"]
     return [*limit, _tool("setsid", path), "-c"]
@@ -99,7 +98,7 @@ def _starter(open_files: int | None) -> list[str]:
 
 @functools.cache
 def _tool(name: str, path: str) -> str:
-    """Where a program that every start needs was found in PATH the first time."""
+    """Return the path of a program that every start needs; looked up once per PATH."""
     found = shutil.which(name, path=path)
     if found is None:
         raise Unavailable(f"the program {name!r} (package util-linux) was not found in PATH")
@@ -172,30 +171,30 @@ class PtyMaster:
         self._is_dry = False
 
     async def read(self) -> bytes:
-        """The next bytes, at most ``READ_BYTES``; ``b""`` at the end of the stream.
+        """Return the next bytes, at most ``READ_BYTES``; ``b""`` at the end of the stream.
 
-        Always lets other tasks run, and loses nothing when cancelled. Raises
-        ``trio.ClosedResourceError`` once closed.
+        Always a checkpoint; a cancelled call loses no bytes. Raises ``trio.ClosedResourceError``
+        once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         data = None if self._is_dry else self._read_ready()
         if data is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return data
-        while data is None:  # the wait lets others run
+        while data is None:  # the wait is the checkpoint
             await trio.lowlevel.wait_readable(self._open_master())
             data = self._read_ready()
         return data
 
     def read_now(self) -> bytes:
-        """What lies ready, at most ``READ_BYTES``; ``b""`` if nothing does, or at the end.
+        """Return the ready bytes, at most ``READ_BYTES``; ``b""`` without any, and at the end.
 
         Raises ``trio.ClosedResourceError`` once closed.
         """
         return self._read_ready() or b""
 
     def _read_ready(self) -> bytes | None:
-        """What lies ready; None: nothing yet, and the next ``read`` waits before it tries again."""
+        """Return the bytes that are ready; None: none yet, and the next ``read`` waits first."""
         self._is_dry = False
         try:
             return os.read(self._open_master(), READ_BYTES)
@@ -203,16 +202,17 @@ class PtyMaster:
             self._is_dry = True
             return None
         except OSError as error:
+            # Linux: a master whose slave was closed by all processes.
             if error.errno != errno.EIO:
                 raise
             return b""
 
     def resize(self, rows: int, cols: int) -> None:
-        """Set the size of the window; the foreground processes are told by SIGWINCH."""
+        """Set the size of the window; the kernel sends SIGWINCH to the foreground processes."""
         _set_size(self._open_master(), rows, cols)
 
     def close(self) -> None:
-        """Close the master: SIGHUP follows for who is in front. Again is harmless."""
+        """Close the master; the kernel sends SIGHUP to the foreground processes. Idempotent."""
         if self._master < 0:
             return
         master, self._master = self._master, -1
@@ -226,10 +226,9 @@ class PtyMaster:
 
 
 class ErrorPty(PtyMaster):
-    """A PTY for the standard error of commands, at ``path``: nobody types into it.
+    """A PTY for the standard error of commands, at ``path``; it gets no input."""
 
-    Its other side is held open, so that it lasts while no command uses it.
-    """
+    # The slave stays open here: else the PTY would end with the first command that uses it.
 
     def __init__(self, master: int, slave: int) -> None:
         super().__init__(master)
@@ -237,14 +236,14 @@ class ErrorPty(PtyMaster):
         self.path = os.ttyname(slave)
 
     def close(self) -> None:
-        """Close both sides. Again is harmless."""
+        """Close both sides. Idempotent."""
         if self._master >= 0:
             os.close(self._slave)
         super().close()
 
 
 def open_error_pty(rows: int, cols: int) -> ErrorPty:
-    """A PTY of that size for standard error. Raises ``Unavailable`` when the system has none."""
+    """Open a PTY for standard error. Raises ``Unavailable`` when the system has none left."""
     master, slave = _open_pair()
     os.set_blocking(master, False)
     _set_size(slave, rows, cols)
@@ -252,9 +251,9 @@ def open_error_pty(rows: int, cols: int) -> ErrorPty:
 
 
 class PtyProcess(PtyMaster):
-    """A process and the master of its PTY. ``pid`` is also its session and first group.
+    """A process and the master of its PTY. ``pid`` is also its session and first process group.
 
-    ``slave_name`` is the path of the other end, empty if it has none.
+    ``slave_name`` is the path of the slave, empty if it has none.
     """
 
     def __init__(self, process: trio.Process, master: int, slave_name: str) -> None:
@@ -268,7 +267,7 @@ class PtyProcess(PtyMaster):
         return self._process.pid
 
     def write_now(self, data: bytes) -> int:
-        """Write as much of ``data`` as there is room for at once; gives how many bytes.
+        """Write as much of ``data`` as there is room for; return the number of bytes.
 
         Raises as ``write`` does.
         """
@@ -280,11 +279,11 @@ class PtyProcess(PtyMaster):
             _raise_broken(error)
 
     async def write(self, data: bytes) -> None:
-        """Write all of ``data``, waiting for room while others read.
+        """Write all of ``data``, waiting for room. One writer at a time.
 
-        One writer at a time. Cancelled, it may have written a part. When nobody holds the terminal
-        any more the bytes are lost, or ``trio.BrokenResourceError`` is raised, as the kernel has
-        it; ``trio.ClosedResourceError`` once closed.
+        A cancelled call may have written a part. When no process has the terminal open any more,
+        the kernel either drops the bytes or ``trio.BrokenResourceError`` is raised. Raises
+        ``trio.ClosedResourceError`` once closed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         left = data[self.write_now(data) :]
@@ -294,14 +293,14 @@ class PtyProcess(PtyMaster):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def foreground_pgrp(self) -> int | None:
-        """The process group in front; None if there is none."""
+        """Return the foreground process group, None without one."""
         try:
             return os.tcgetpgrp(self._open_master()) or None
         except OSError:
             return None
 
     def signal_foreground(self, signum: signal.Signals) -> bool:
-        """Send a signal to the process group in front; False if there was none."""
+        """Signal the foreground process group; return False without one."""
         group = self.foreground_pgrp()
         if group is None:
             return False
@@ -312,15 +311,15 @@ class PtyProcess(PtyMaster):
         return True
 
     def is_canonical(self) -> bool:
-        """Whether the tty collects lines: then it cuts one silently after 4,095 bytes."""
+        """Return whether the tty collects lines: it silently truncates one after 4,095 bytes."""
         return bool(self._attributes()[_LOCAL_FLAGS] & termios.ICANON)
 
     def echo_is_on(self) -> bool:
-        """Whether the tty echoes what is typed. Off and canonical: a secret is asked for."""
+        """Return whether the tty echoes keys. Without echo in canonical mode a secret is read."""
         return bool(self._attributes()[_LOCAL_FLAGS] & termios.ECHO)
 
     def line_discipline(self) -> LineDiscipline | None:
-        """How the tty takes keys now; None once it is closed."""
+        """Return the state of the tty; None once it is closed."""
         if self._master < 0:
             return None
         try:
@@ -336,10 +335,8 @@ class PtyProcess(PtyMaster):
         )
 
     def has_unread_keys(self) -> bool:
-        """Whether keys wait in the tty for a program to read them, or that cannot be known.
-
-        Only the slave's side has a count of them.
-        """
+        """Return whether the tty holds keys that no program has read, also if that is unknown."""
+        # The count is available on the slave's side only.
         try:
             slave = os.open(self.slave_name, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
@@ -353,9 +350,9 @@ class PtyProcess(PtyMaster):
         return bool(int.from_bytes(count, sys.byteorder))
 
     def start_character(self) -> bytes:
-        """What makes the tty go on after a Ctrl-S; empty if it has no flow control.
+        """Return the character that resumes output after a Ctrl-S; empty without flow control.
 
-        The tty takes it out: no program reads it.
+        The tty consumes it: no program reads it.
         """
         attributes = self._attributes()
         if not attributes[_INPUT_FLAGS] & termios.IXON:
@@ -367,11 +364,11 @@ class PtyProcess(PtyMaster):
         return termios.tcgetattr(self._open_master())
 
     async def wait(self) -> int:
-        """Wait for the process's end: its exit code, or minus the number of a signal."""
+        """Wait for the process's end; return the exit code, or minus the signal number."""
         return await self._process.wait()
 
 
 def _raise_broken(error: OSError) -> NoReturn:
     if error.errno == errno.EIO:
-        raise trio.BrokenResourceError("nobody holds the terminal any more") from error
+        raise trio.BrokenResourceError("no process has the terminal open any more") from error
     raise error

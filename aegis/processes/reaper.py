@@ -20,9 +20,9 @@ from collections.abc import Container, Iterable, Sequence
 import attrs
 import trio
 
-from aegis.processes.os_processes import OsProcessHost, look_at_all
+from aegis.processes.os_processes import OsProcessHost, read_processes
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.process_scan import ProcessScan, Seen
+from aegis.processes.process_scan import ProcessScan, ProcessSnapshot
 from aegis.processes.process_table import ProcessInfo
 
 
@@ -43,7 +43,7 @@ ROUNDS = (
 """The last one is for what was forked while the one before was under way."""
 
 
-HASTY_ROUNDS = (
+SHORT_ROUNDS = (
     Round(signal.SIGHUP, 0.1),
     Round(signal.SIGTERM, 0.1),
     Round(signal.SIGKILL, 0.25),
@@ -60,7 +60,7 @@ def find_processes(sids: Container[int], cookies: Container[str | None]) -> list
     What cannot be read (another user's environment, a process that just ended) is left out. A
     scan of some hundred processes takes milliseconds: call it from a worker thread.
     """
-    return Seen(look_at_all()).of(sids, cookies)
+    return ProcessSnapshot(read_processes()).of(sids, cookies)
 
 
 def is_reused(host: ProcessHost, sid: int, start_time: int) -> bool:
@@ -96,13 +96,13 @@ async def end_processes(
 async def _signal_and_wait(
     host: ProcessHost, processes: Iterable[ProcessInfo], each: Round
 ) -> None:
-    targets = [target for target in map(host.aim, processes) if target is not None]
+    targets = [target for target in map(host.open_target, processes) if target is not None]
     try:
         for target in targets:
             target.send(each.signum)
         with trio.move_on_after(each.wait_s):
             # Where one cannot tell of its end, it comes last and the round lasts its time.
-            for target in sorted(targets, key=lambda target: not target.tells_its_end):
+            for target in sorted(targets, key=lambda target: not target.can_be_awaited):
                 await target.ended()
     finally:
         for target in targets:

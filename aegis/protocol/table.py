@@ -1,11 +1,10 @@
-"""The one command set. MCP tools, WebSocket requests and CLI verbs are derived from it."""
+"""The one command set, from which MCP tools, WebSocket requests and the reference are derived.
+
+A new command of a terminal goes into ``COMMANDS`` and ``TerminalCommand``; ``ShellCommand`` too if
+the shell answers it. ``docs/how-to/develop.md`` lists the other files.
+"""
 
 from __future__ import annotations
-
-import inspect
-from typing import Any, Literal
-
-import attrs
 
 from aegis.protocol import (
     broadcast,
@@ -18,283 +17,358 @@ from aegis.protocol import (
     terminals,
     workspaces,
 )
-from aegis.protocol.command import Command
+from aegis.protocol.entry import Entry, Owner
 
-Owner = Literal["terminal", "terminals", "inboxes", "workspaces", "daemon"]
-
-
-@attrs.frozen(kw_only=True)
-class Entry:
-    """One command: ``name`` on the wire, ``aegis_<name>`` as an MCP tool.
-
-    The second vocabulary, of workspaces and shells, has tools without the prefix.
-
-    ``owner`` says who answers it: one terminal's front, or the one actor of that name.
-
-    ``operator`` means that only the operator may use it: a session bound to a handle neither
-    sees nor can call it. ``tells_progress``: a caller may be told how it gets on while it waits.
-    """
-
-    name: str
-    command: type[Command[Any]]
-    reply: type[Any]
-    owner: Owner
-    read_only: bool = False
-    destructive: bool = False
-    idempotent: bool = False
-    operator: bool = False
-    is_prefixed: bool = True
-    tells_progress: bool = False
-
-    @property
-    def tool(self) -> str:
-        """The name of the MCP tool."""
-        return f"aegis_{self.name}" if self.is_prefixed else self.name
-
-    @property
-    def doc(self) -> str:
-        """What the command does, for people and agents."""
-        return inspect.cleandoc(self.command.__doc__ or "")
-
+CALL_AGAIN = "nothing is lost: call again"
+AGAIN_DOES_NO_HARM = "it may have been carried out; calling again does no harm"
+LOOK_AT_TERMINALS = "aegis_term_list tells what became of it; then call again if need be"
+LOOK_AT_SESSIONS = "it may be done already: session_list shows who has a session"
+LOOK_AT_WORKSPACES = "workspace_list tells what became of it; then call again if need be"
 
 COMMANDS: tuple[Entry, ...] = (
     Entry(
         name="term_spawn",
-        owner="terminals",
+        owner=Owner.TERMINALS,
         command=terminals.SpawnTerminal,
         reply=terminals.TerminalInfo,
+        errors=("already_exists", "storage"),
+        on_hosts=True,
+        remedy=LOOK_AT_TERMINALS,
     ),
     Entry(
         name="term_list",
-        owner="terminals",
+        owner=Owner.TERMINALS,
         command=terminals.ListTerminals,
         reply=terminals.TerminalList,
         read_only=True,
+        on_hosts=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="term_run",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=terminals.RunCommand,
         reply=terminals.CommandRecord,
         destructive=True,
         tells_progress=True,
+        errors=("not_found", "busy", "incomplete_input", "storage"),
+        remedy=(
+            "if your command was typed it goes on: look for its record with aegis_term_read "
+            "before you run it again"
+        ),
+        remedy_if_worker_died=(
+            "if your command was typed it was killed: look for its record with aegis_term_read "
+            "before you run it again"
+        ),
     ),
     Entry(
         name="term_broadcast",
-        owner="terminals",
+        owner=Owner.TERMINALS,
         command=broadcast.Broadcast,
         reply=broadcast.BroadcastOutcomes,
         destructive=True,
+        remedy=(
+            "where your command was typed it goes on: look for its records with aegis_term_read "
+            "before you run it again"
+        ),
+        remedy_if_worker_died=(
+            "where your command was typed it was killed: look for its records with "
+            "aegis_term_read before you run it again"
+        ),
     ),
     Entry(
         name="term_keys",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=terminals.SendKeys,
         reply=terminals.Done,
         destructive=True,
+        errors=("not_found", "busy", "storage"),
+        remedy="the keys may have been typed: look with aegis_term_read before you send them again",
+        remedy_if_worker_died=(
+            "the keys may have been typed, and what they began was killed: look with "
+            "aegis_term_read before you send them again"
+        ),
     ),
     Entry(
         name="term_read",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=terminals.ReadRecords,
         reply=terminals.RecordList,
         read_only=True,
+        errors=("not_found", "storage"),
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="term_screen",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=screens.GetScreen,
         reply=screens.Screen,
         read_only=True,
+        errors=("not_found",),
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="term_output",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=output.ReadOutput,
         reply=output.OutputChunk,
         read_only=True,
+        errors=("not_found", "busy", "storage"),
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="term_wait",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=output.WaitTerminal,
         reply=output.WaitOutcome,
         read_only=True,
         tells_progress=True,
+        errors=("not_found", "busy", "storage"),
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="term_subscribe",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=terminals.Subscribe,
         reply=terminals.Subscribed,
         idempotent=True,
+        errors=("not_found", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="term_unsubscribe",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=terminals.Unsubscribe,
         reply=terminals.Done,
         idempotent=True,
+        errors=("not_found", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="term_signal",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=control.SignalTerminal,
         reply=terminals.Done,
         destructive=True,
+        errors=("not_found",),
+        remedy="the signal may have been sent: look with aegis_term_list before you send it again",
+        remedy_if_worker_died="what it was meant for was killed",
     ),
     Entry(
         name="term_resize",
-        owner="terminal",
+        owner=Owner.TERMINAL,
         command=control.ResizeTerminal,
         reply=terminals.TerminalInfo,
         idempotent=True,
+        errors=("not_found", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="term_close",
-        owner="terminals",
+        owner=Owner.TERMINALS,
         command=terminals.CloseTerminal,
         reply=terminals.Closed,
         destructive=True,
+        errors=("not_found", "already_exists", "storage"),
+        on_hosts=True,
+        remedy=LOOK_AT_TERMINALS,
     ),
-    Entry(name="inbox_read", owner="inboxes", command=inboxes.ReadInbox, reply=inboxes.MessageList),
-    Entry(name="inbox_wait", owner="inboxes", command=inboxes.WaitInbox, reply=inboxes.MessageList),
-    Entry(name="handoff", owner="inboxes", command=inboxes.Handoff, reply=inboxes.Receipt),
+    Entry(
+        name="inbox_read",
+        owner=Owner.INBOXES,
+        command=inboxes.ReadInbox,
+        reply=inboxes.MessageList,
+        errors=("storage",),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="inbox_wait",
+        owner=Owner.INBOXES,
+        command=inboxes.WaitInbox,
+        reply=inboxes.MessageList,
+        errors=("storage",),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
+        name="handoff",
+        owner=Owner.INBOXES,
+        command=inboxes.Handoff,
+        reply=inboxes.Receipt,
+        errors=("not_found", "storage"),
+        verb="inbox send",
+        remedy="your message may have been delivered: sent again, it may be there twice",
+    ),
     Entry(
         name="workspace_create",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.CreateWorkspace,
         reply=workspaces.WorkspaceInfo,
-        is_prefixed=False,
+        remedy=LOOK_AT_WORKSPACES,
     ),
     Entry(
         name="workspace_list",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.ListWorkspaces,
         reply=workspaces.WorkspaceList,
-        is_prefixed=False,
         read_only=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="workspace_delete",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.DeleteWorkspace,
         reply=workspaces.WorkspaceDeleted,
-        is_prefixed=False,
         destructive=True,
+        remedy=LOOK_AT_WORKSPACES,
     ),
     Entry(
         name="workspace_exec",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.ExecCommand,
         reply=workspaces.ExecResult,
-        is_prefixed=False,
         destructive=True,
+        remedy=(
+            "your command was ended if it ran: look at what it may have done before you run it "
+            "again"
+        ),
     ),
     Entry(
         name="shell_open",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.OpenShell,
         reply=workspaces.ShellInfo,
-        is_prefixed=False,
+        remedy=LOOK_AT_WORKSPACES,
     ),
     Entry(
         name="shell_read",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.ReadShell,
         reply=output.OutputChunk,
-        is_prefixed=False,
         read_only=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="shell_write",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.WriteShell,
         reply=terminals.Done,
-        is_prefixed=False,
         destructive=True,
+        remedy="it may have been typed: look with shell_read before you send it again",
+        remedy_if_worker_died=(
+            "it may have been typed, and what it began was killed: look with shell_read before "
+            "you send it again"
+        ),
     ),
     Entry(
         name="shell_signal",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.SignalShell,
         reply=terminals.Done,
-        is_prefixed=False,
         destructive=True,
+        remedy="the signal may have been sent: look with shell_read before you send it again",
+        remedy_if_worker_died="what it was meant for was killed",
     ),
     Entry(
         name="shell_close",
-        owner="workspaces",
+        owner=Owner.WORKSPACES,
         command=workspaces.CloseShell,
         reply=terminals.Closed,
-        is_prefixed=False,
         destructive=True,
+        remedy=LOOK_AT_WORKSPACES,
     ),
     Entry(
         name="status",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.GetStatus,
         reply=daemon.DaemonStatus,
         read_only=True,
         operator=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="tree",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.GetTree,
         reply=daemon.TreeNode,
         read_only=True,
         operator=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="node_forget",
-        owner="terminals",
+        owner=Owner.TERMINALS,
         command=nodes.ForgetNode,
         reply=nodes.Forgotten,
         destructive=True,
         operator=True,
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="session_new",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.NewSession,
         reply=daemon.Session,
         idempotent=True,
         operator=True,
+        errors=("storage",),
+        remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
         name="session_list",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.ListSessions,
         reply=daemon.SessionList,
         read_only=True,
         operator=True,
+        remedy=CALL_AGAIN,
     ),
     Entry(
         name="session_revoke",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.RevokeSession,
         reply=daemon.Voided,
         destructive=True,
         operator=True,
+        errors=("not_found", "storage"),
+        remedy=LOOK_AT_SESSIONS,
     ),
     Entry(
         name="token_rotate",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.RotateToken,
         reply=daemon.Voided,
         destructive=True,
         operator=True,
+        errors=("not_found", "storage"),
+        remedy="the old key may be void already: call again, which voids the new one as well",
     ),
     Entry(
         name="down",
-        owner="daemon",
+        owner=Owner.DAEMON,
         command=daemon.StopDaemon,
         reply=daemon.Stopping,
         destructive=True,
         operator=True,
+        remedy=AGAIN_DOES_NO_HARM,
     ),
 )
 
 BY_NAME = {entry.name: entry for entry in COMMANDS}
 BY_COMMAND = {entry.command: entry for entry in COMMANDS}
+
+TerminalCommand = (
+    terminals.RunCommand
+    | terminals.SendKeys
+    | terminals.ReadRecords
+    | screens.GetScreen
+    | output.ReadOutput
+    | output.WaitTerminal
+    | terminals.Subscribe
+    | terminals.Unsubscribe
+    | control.SignalTerminal
+    | control.ResizeTerminal
+)
+"""The commands whose owner is a terminal. Its front accepts them."""
+
+ShellCommand = screens.GetScreen
+"""The commands that the front of a terminal passes to its shell as they are."""

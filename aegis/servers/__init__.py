@@ -7,6 +7,6 @@
 ``mcp``      MCP over HTTP and over lines; the only place that touches the SDK
 
 The modules beside them are shared: the port to the rest (``calls``), one client as an actor
-(``connection``), the port's implementation (``switchboard``), and the actor in whose nursery all
+(``connection``), the port's implementation (``dispatcher``), and the actor in whose nursery all
 serving happens (``serving``).
 """

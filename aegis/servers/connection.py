@@ -16,8 +16,9 @@ from aegis.errors import Forbidden, Unavailable
 from aegis.names import check_handle, shorten
 from aegis.protocol.command import Command
 from aegis.protocol.derived.wire import command_from
+from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.naming import name_key
-from aegis.protocol.table import BY_NAME, Entry
+from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import Caller, Identity
 
 
@@ -75,11 +76,11 @@ def with_identity(command: Command[Any], identity: Identity) -> Command[Any]:
 
 def find_owner(registry: Registry, entry: Entry, command: Command[Any]) -> Ref[Any]:
     """The actor that answers ``command``: a terminal's front if it is open, else the directory."""
-    if entry.owner == "terminal":
+    if entry.owner is Owner.TERMINAL:
         front = registry.find("terminal", name_key(getattr(command, "name", "")))
         if front is not None and not front.is_stopped:
             return front
-    owner = registry.find("service", "terminals" if entry.owner == "terminal" else entry.owner)
+    owner = registry.find("service", entry.owner.service)
     if owner is None:
         raise Unavailable(f"{entry.tool}: the daemon is starting or stopping; try again")
     return owner

@@ -14,9 +14,9 @@ from actors import AskError, Registry
 from aegis.errors import AegisError
 from aegis.names import shorten
 from aegis.protocol.derived.wire import command_from
+from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
 from aegis.protocol.output import FollowCommand, Progress
-from aegis.protocol.table import Entry
 from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
 

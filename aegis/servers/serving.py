@@ -18,15 +18,15 @@ from aegis.protocol.resources import ResourceChanged
 from aegis.protocol.streams import CommandItem, TerminalItem
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys
-from aegis.servers.gateway.crowd import MAX_CONNECTIONS, Crowd, Limits
+from aegis.servers.dispatcher import Dispatcher, connection_spec
 from aegis.servers.gateway.gateway import Routes, serve_gateway
-from aegis.servers.gateway.http import HttpApp
+from aegis.servers.gateway.http_app import HttpApp
+from aegis.servers.gateway.open_connections import MAX_CONNECTIONS, Limits, OpenConnections
 from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
-from aegis.servers.mcp.late import LateMcp
-from aegis.servers.streams.happenings import Happenings
+from aegis.servers.mcp.lazy import LazyMcp
+from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.sources import Sources
-from aegis.servers.switchboard import Switchboard, connection_spec
-from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.conversation import ServerContext
 from aegis.servers.wires.unix import serve_unix
 from aegis.servers.wires.websocket import serve_websocket
 
@@ -64,7 +64,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         *,
         address: Address,
         keys: Keys,
-        crowd: Crowd,
+        open_connections: OpenConnections,
         version: str,
         connections: str,
         handles: str,
@@ -73,19 +73,19 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
     ) -> None:
         self._address = address
         self._keys = keys
-        self._crowd = crowd
+        self._open_connections = open_connections
         self._version = version
         self._connections = connections
         self._handles = handles
         self._handle_seen = handle_seen
         self._settings = settings
-        self._happenings = Happenings()
+        self._events = EventHub()
         self._stop = trio.Event()
         self._stopped = trio.Event()
 
     async def setup(self) -> None:
         """Listen, and serve from now on."""
-        port = Switchboard(
+        port = Dispatcher(
             self.context.system,
             self._connections,
             partial(
@@ -95,20 +95,20 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
             ),
             self._settings,
         )
-        desk = Desk(
+        context = ServerContext(
             port=port,
             streams=self._sources(),
             keys=self._keys,
             server=f"aegis-actors/{self._version}",
         )
-        self._mcp = mcp = LateMcp(port, version=self._version)
+        self._mcp = mcp = LazyMcp(port, version=self._version)
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host)
         routes = Routes(
             http=HttpApp(self._keys, hosts, mcp.handle),
-            websocket=partial(serve_websocket, desk=desk, hosts=hosts),
-            lines=partial(serve_unix, desk=desk, mcp=mcp.converse),
+            websocket=partial(serve_websocket, context=context, hosts=hosts),
+            lines=partial(serve_unix, context=context, mcp=mcp.converse),
             end_sessions=mcp.end_sessions,
         )
         await self.context.start(self._serve, await self._listen(), routes)
@@ -118,14 +118,14 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         if isinstance(message, ResourceChanged):
             self._mcp.changed(message.key)
         else:
-            self._happenings.tell(message)
+            self._events.tell(message)
 
     def _sources(self) -> Sources:
         """Where streams come from. Nobody is told of events before a client listens."""
         handles = self.context.system.ref(self._handles)
         return Sources(
             self.context.system,
-            self._happenings,
+            self._events,
             on_listener=lambda: self.context.register("service", "events"),
             on_handle=lambda handle: handles.tell(self._handle_seen(handle=handle)),
         )
@@ -164,14 +164,14 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
                 listeners,
                 routes,
                 stop=self._stop,
-                crowd=self._crowd,
+                open_connections=self._open_connections,
                 task_status=task_status,
             )
         finally:
             self._stopped.set()
 
 
-def limits_here() -> Limits:
+def limits_of_system() -> Limits:
     """How much room there is for clients: over each way in an eighth of the open files at most."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = max(1, min(MAX_CONNECTIONS, files // 8))

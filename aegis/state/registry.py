@@ -111,11 +111,11 @@ class Registry:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            return read_safely(path, MAX_ENTRY_BYTES) if self.is_there() else None
+            return read_safely(path, MAX_ENTRY_BYTES) if self.exists() else None
         except OSError as error:
             raise self.refusal("read", error) from None
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return whether the directories exist. Raises ``UnsafeFile``."""
         for path in (self.directory, self.states):
             try:

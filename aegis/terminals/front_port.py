@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from actors import Actor, Down
-from aegis.protocol import control
-from aegis.protocol import output as out
-from aegis.protocol import terminals as api
 from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
-from aegis.protocol.screens import GetScreen
+from aegis.protocol.output import FollowCommand
+from aegis.protocol.table import TerminalCommand
 from aegis.terminals import messages as msg
 
+ClientRequest = TerminalCommand | FollowCommand | FollowOutput | DrawScreen | TypeBytes
+"""What the servers ask of a terminal: its commands, and what streams need."""
+
 FrontMessage = (
-    api.RunCommand
-    | api.SendKeys
-    | control.SignalTerminal
-    | control.ResizeTerminal
-    | api.ReadRecords
-    | GetScreen
-    | out.ReadOutput
-    | out.WaitTerminal
-    | out.FollowCommand
-    | FollowOutput
-    | DrawScreen
-    | TypeBytes
-    | api.Subscribe
-    | api.Unsubscribe
+    ClientRequest
     | msg.Describe
     | msg.AwaitPrompt
     | msg.EndTerminal

@@ -14,7 +14,6 @@ import attrs
 from actors.messages import Request
 from aegis.processes.capture import CapturedOutput
 from aegis.protocol.output import OutputChunk, Progress
-from aegis.protocol.screens import Screen
 from aegis.protocol.terminals import (
     CommandRecord,
     Done,
@@ -53,11 +52,6 @@ class TypeKeys(Request[Done]):
 
     keys: bytes
     writer: str
-
-
-@attrs.frozen(kw_only=True)
-class TakeScreen(Request[Screen]):
-    """Say how the screen looks now."""
 
 
 @attrs.frozen(kw_only=True)

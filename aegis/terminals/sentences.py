@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from aegis.errors import AegisError, Busy, IncompleteInput, NotFound, StorageError, Unavailable
 from aegis.names import nearest, shorten
-from aegis.processes.line_length import MAX_LINE_BYTES
+from aegis.processes.line_discipline import MAX_LINE_BYTES
 from aegis.protocol.terminals import NeedsInput, Typing
 from aegis.terminals.record import InFlight
 

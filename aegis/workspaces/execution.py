@@ -15,7 +15,7 @@ from aegis.path_text import path_of_text
 from aegis.processes.capture import OutputCapture
 from aegis.processes.environment import shell_environment
 from aegis.processes.process_scan import ProcessScan
-from aegis.processes.reaper import HASTY_ROUNDS, end_processes
+from aegis.processes.reaper import SHORT_ROUNDS, end_processes
 from aegis.protocol.workspaces import ExecResult
 
 DRAIN_S = 0.2
@@ -49,7 +49,7 @@ class Execution:
             exit_code = await self._follow(process, out, err)
         finally:
             with trio.CancelScope(shield=True):
-                await end_processes([process.pid], [self.cookie], HASTY_ROUNDS, scan=self.scan)
+                await end_processes([process.pid], [self.cookie], SHORT_ROUNDS, scan=self.scan)
                 with trio.move_on_after(DRAIN_S):
                     await process.wait()
         stdout, stderr = out.result(), err.result()

@@ -13,10 +13,10 @@ from pathlib import Path
 import attrs
 import pytest
 
+from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.journal.disk import replace_file
 from aegis.lifetime import sync_state
-from aegis.process import hold_root
 from aegis.state.root import State
 from aegis.terminals.directory.purging import delete, delete_left_over, take_name
 from aegis.terminals.directory.spawning import restored_settings

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 from tests.attacks.conftest import Watch
 from tests.attacks.raw import Raw, bearer, frame, local, mcp, opened_session, tcp, until
 from tests.e2e.harness import DaemonProcess

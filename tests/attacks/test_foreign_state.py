@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
+from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
 from aegis.journal.ledger import decode_line, encode_line
-from aegis.process import hold_root
 from aegis.state.registry import ID_FILE
 from aegis.state.root import State
 from aegis.terminals.hooks import zsh

@@ -21,7 +21,7 @@ from actors.envelope import current_turn
 from actors.errors import InjectedCrash
 from actors.faults import RECEIVE_BEFORE, Fault, FaultPoint, Plan, armed
 from aegis.lifetime import FAULT_TABLES
-from aegis.state.root import Endpoint, read_endpoint
+from aegis.state.endpoint import Endpoint, read_endpoint
 from tests.e2e.callers import Caller, Pending, line_caller, mcp_caller, websocket_caller
 from tests.e2e.harness import Gate, processes_with
 from tests.e2e.inside import DaemonInside, daemon_inside

@@ -19,7 +19,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket
 
 from aegis.client.line import CommandFailed
 from aegis.servers.wires.framing import LineBuffer
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 from tests.e2e.harness import GUARD_S
 
 MAX_LINE_BYTES = 16 * 1024 * 1024

@@ -22,11 +22,11 @@ from aegis.keyring import Keyring
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol import terminals as api
 from aegis.servers.access.auth import open_keys
-from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.open_connections import OpenConnections
 from aegis.servers.gateway.sockets import socket_path
-from aegis.servers.serving import Address, limits_here
+from aegis.servers.serving import Address, limits_of_system
 from aegis.settings import DaemonSettings
-from aegis.state.registering import claim
+from aegis.state.registration import claim_state
 from aegis.state.root import State
 from tests.e2e.harness import GUARD_S, PLAIN_BASHRC
 
@@ -100,12 +100,12 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     (home / ".bashrc").write_text(PLAIN_BASHRC)
     settings, state = DaemonSettings(root=root, port=0), State(root)
     state.directory.mkdir(parents=True, exist_ok=True)
-    seals = claim(state)
+    seals = claim_state(state)
     keys = open_keys(state.directory, seals)
     address = Address("127.0.0.1", 0, socket_path(state.directory), fall_back=False)
     events: list[LifeEvent] = []
     stop = trio.Event()
-    keyring = Keyring(keys, address, Crowd(limits_here()), state, stop, seals)
+    keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, seals)
     tree = app.daemon_tree(
         state,
         flusher=Flusher(),

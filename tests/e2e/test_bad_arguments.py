@@ -18,7 +18,8 @@ import trio
 from actors.codec import resolved_fields
 from aegis.client.calls import arguments_of
 from aegis.client.errors import CommandFailed
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry, Owner
+from aegis.protocol.table import COMMANDS
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 
@@ -159,7 +160,7 @@ class Bad:
             given["name"] = f"{terminal}-new" if self.entry.name == "term_spawn" else terminal
         if "names" in given:
             given["names"] = [terminal]
-        if self.entry.owner == "workspaces":
+        if self.entry.owner is Owner.WORKSPACES:
             given = self._of_workspace(given)
         if self.value is None:
             given.pop(self.argument, None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aegis import __version__
-from aegis.state.registering import claim
+from aegis.state.registration import claim_state
 from tests.e2e.harness import DaemonProcess
 
 pytestmark = pytest.mark.real
@@ -88,7 +88,7 @@ def test_after_a_crash_it_says_what_is_left_and_a_repair_loses_nothing(
 
 def test_each_line_says_how_bad_it_is_and_what_to_do(own_daemon: DaemonProcess) -> None:
     state = own_daemon.state
-    claim(state)
+    claim_state(state)
     state.keys.write_text("\x1b[31mno keys")
     state.keys.chmod(0o600)
     done = own_daemon.cli("doctor")

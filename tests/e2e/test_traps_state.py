@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.state.registering import claim
+from aegis.state.registration import claim_state
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -224,7 +224,7 @@ def test_trap_22_a_file_in_place_of_a_terminals_directory_fails_that_terminal_al
 def test_trap_22_a_file_in_place_of_all_terminals_is_told_to_whoever_spawns(
     own_daemon: DaemonProcess,
 ) -> None:
-    claim(own_daemon.state)
+    claim_state(own_daemon.state)
     own_daemon.state.terminals.write_text("no directory")
     own_daemon.start()
     error = own_daemon.refusal("term_spawn", name="build")

@@ -22,7 +22,8 @@ from actors.codec import structure
 from aegis.errors import AegisError
 from aegis.protocol.derived.wire import command_from
 from aegis.protocol.table import BY_NAME
-from aegis.state.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.endpoint import Endpoint, write_endpoint
+from aegis.state.root import State, make_directory
 
 GUARD_S = 60
 

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from aegis.protocol.streams import StreamEntry
-from aegis.servers.access.unsent import Unsent
+from aegis.servers.access.unsent_bytes import UnsentBytes
 from aegis.servers.calls import Caller, Identity
 from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.wires.port import Binary, WireClosed
@@ -56,7 +56,7 @@ class TestWire:
         self.heard: list[Any] = []
         self.heard_at: list[float] = []
         self.deaf_to = ""
-        self.unsent = Unsent()
+        self.unsent = UnsentBytes()
         self._hung_up = trio.Event()
 
     async def receive(self) -> str | bytes | Binary:

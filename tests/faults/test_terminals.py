@@ -93,7 +93,7 @@ def forget_a_run_behind_a_typed_line(patch: Patch) -> None:
 
 
 def end_nothing_of_earlier_daemons(patch: Patch) -> None:
-    patch.setattr(SimulatedHost, "aim", lambda self, process: None)
+    patch.setattr(SimulatedHost, "open_target", lambda self, process: None)
 
 
 def leave_a_closed_terminal_in_the_workspace(patch: Patch) -> None:

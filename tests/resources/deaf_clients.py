@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 from tests.e2e.harness import GUARD_S
 
 SMALL_BUFFER = 4096

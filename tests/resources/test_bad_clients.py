@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.watchers import watching
 from tests.resources.conftest import spawned

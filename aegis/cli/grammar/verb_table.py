@@ -1,6 +1,8 @@
-"""Where each verb of the program is: ``module:name``, imported when the verb is used."""
+"""The verbs of the program and their places (``module:name``), in the order of the help. Pure."""
 
 from __future__ import annotations
+
+import sys
 
 VERBS = {
     "up": "aegis.cli.up:up",
@@ -20,3 +22,29 @@ VERBS = {
     "config": "aegis.cli.config:config",
     "completion": "aegis.cli.completion:completion",
 }
+
+VERBS_OF_TOOLS = {"handoff": "inbox send"}
+"""The verbs that are not named like their tool (as ``term run`` is like ``term_run``)."""
+
+
+def load(place: object) -> object:
+    """Return the object at ``place`` (``module:name``); anything but a string is returned as is."""
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    __import__(module)  # importlib would be loaded for this alone
+    return getattr(sys.modules[module], name)
+
+
+def verb_of_tool(tool: str) -> tuple[str, object] | None:
+    """Return the words of the verb that calls ``tool`` (without ``aegis_``), and the verb itself.
+
+    None if the command line has no such verb.
+    """
+    words = VERBS_OF_TOOLS.get(tool) or tool.replace("_", " ", 1)
+    first, _, second = words.partition(" ")
+    verb = load(VERBS.get(first))
+    if second:
+        members = getattr(verb, "members", None) or getattr(verb, "commands", {})
+        verb = load(members.get(second))
+    return None if verb is None else (words, verb)

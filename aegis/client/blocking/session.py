@@ -22,7 +22,7 @@ from aegis.client.calls import (
 from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
 from aegis.client.line import LineClient, connect
 from aegis.protocol.command import Command
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.codec import resolved_fields
-from aegis.protocol.table import Entry
+from aegis.protocol.entry import Entry
 
 
 def with_settings(

@@ -15,7 +15,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 import attrs
 
 from actors.codec import is_attrs_class, resolved_fields
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 
 INTRODUCTION = """\
 # Tools
@@ -30,22 +31,6 @@ An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<n
 every field is there; only `more` is left out unless it is true. The words under a tool's name are
 its hints: `read_only`, `destructive`, `idempotent`; `operator`: no session sees it.
 """
-
-ERRORS: Mapping[str, tuple[str, ...]] = {
-    "term_spawn": ("already_exists", "storage"),
-    "term_run": ("not_found", "busy", "incomplete_input", "storage"),
-    "term_keys": ("not_found", "busy", "storage"),
-    "term_signal": ("not_found",),
-    "term_resize": ("not_found", "storage"),
-    "term_close": ("not_found", "already_exists", "storage"),
-    **dict.fromkeys(("term_subscribe", "term_unsubscribe"), ("not_found", "storage")),
-    **dict.fromkeys(("term_read", "handoff"), ("not_found", "storage")),
-    "term_screen": ("not_found",),
-    **dict.fromkeys(("term_output", "term_wait"), ("not_found", "busy", "storage")),
-    **dict.fromkeys(("inbox_read", "inbox_wait", "session_new"), ("storage",)),
-    **dict.fromkeys(("session_revoke", "token_rotate"), ("not_found", "storage")),
-}
-"""Which codes each command may answer beside those that every command may."""
 
 _PLAIN: Mapping[Any, str] = {
     str: "text",
@@ -69,7 +54,7 @@ def _tool(entry: Entry) -> str:
         f"| {field.metadata.get('doc', '')} |"
         for field in resolved_fields(form)
     ]
-    codes = ", ".join(f"`{code}`" for code in ERRORS.get(entry.name, ())) or "none of its own"
+    codes = ", ".join(f"`{code}`" for code in entry.errors) or "none of its own"
     answers = f"Replies with {type_name(entry.reply)}. Errors: {codes}.\n"
     head = ["| argument | type | default | what it is |", "|---|---|---|---|"]
     top = [f"## {entry.tool}\n", entry.doc, f"\n*{_hints(entry)}*\n"]

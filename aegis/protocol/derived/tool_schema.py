@@ -23,7 +23,8 @@ import attrs
 
 from actors.codec import is_attrs_class, resolved_fields
 from aegis.protocol.derived.schema import Schema, SchemaBuilder, reply_schema, top_of
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 
 NULL: Schema = {"type": "null"}
 

@@ -10,8 +10,8 @@ from actors.errors import CodecError
 from aegis.errors import InvalidRequest
 from aegis.protocol.command import Command
 from aegis.protocol.derived.schema import optional_flags
+from aegis.protocol.entry import Entry
 from aegis.protocol.streams import StreamEntry
-from aegis.protocol.table import Entry
 
 MAX_SENTENCE_CHARS = 300
 """What a refusal of bad arguments may take in a model's context, whatever was sent."""

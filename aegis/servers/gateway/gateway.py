@@ -19,8 +19,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from aegis.servers import faults
 from aegis.servers.access.admission import may_connect
 from aegis.servers.calls import Identity
-from aegis.servers.gateway.connections import SEND_LIMIT_S, ClientStream
-from aegis.servers.gateway.crowd import Crowd
+from aegis.servers.gateway.client_stream import SEND_LIMIT_S, ClientStream
 from aegis.servers.gateway.http1 import (
     MAX_HEAD_BYTES,
     RequestHead,
@@ -29,8 +28,8 @@ from aegis.servers.gateway.http1 import (
     plain_answer,
 )
 from aegis.servers.gateway.http_server import Asgi, serve_http
-from aegis.servers.gateway.listening import PatientListener
-from aegis.servers.gateway.sockets import name_of, notice_loss, path_of, peer_of
+from aegis.servers.gateway.open_connections import OpenConnections
+from aegis.servers.gateway.sockets import RetryingListener, name_of, notice_loss, path_of, peer_of
 
 HEAD_LIMIT_S = 10.0
 DEFAULT_GRACE_S = 0.5
@@ -71,22 +70,21 @@ async def serve_gateway(
     *,
     stop: trio.Event,
     grace_s: float = DEFAULT_GRACE_S,
-    crowd: Crowd | None = None,
+    open_connections: OpenConnections | None = None,
     send_limit_s: float = SEND_LIMIT_S,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve connections until ``stop``, then give those in hand ``grace_s`` seconds to finish.
+    """Serve connections until ``stop``, then give the open ones ``grace_s`` seconds to finish.
 
-    ``crowd`` says for how many there is room; a client that does not take what is sent within
-    ``send_limit_s`` seconds is cut off. Takes over the listeners: they are closed, and the Unix
-    socket's name removed, when it ends.
-    Cancelling it ends it at once. Either way no connection outlives it.
+    ``open_connections`` has the limits. A client that does not read what is sent within
+    ``send_limit_s`` seconds is disconnected. The listeners are closed at the end, and the name of
+    the Unix socket is removed. Cancellation ends all at once. No connection outlives this call.
     """
-    gateway = _Gateway(routes, crowd or Crowd(), send_limit_s)
+    gateway = _Gateway(routes, open_connections or OpenConnections(), send_limit_s)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(gateway.abort_when_cancelled)
-            nursery.start_soon(gateway.end_those_cut_off)
+            nursery.start_soon(gateway.close_revoked)
             async with trio.open_nursery() as accepting:
                 await accepting.start(_accept, listeners, gateway, nursery)
                 task_status.started()
@@ -104,13 +102,13 @@ async def _accept(
     gateway: _Gateway,
     connections: trio.Nursery,
     *,
-    task_status: trio.TaskStatus[list[PatientListener]],
+    task_status: trio.TaskStatus[list[RetryingListener]],
 ) -> None:
     named = [(path, name_of(path)) for path in map(path_of, listeners) if path is not None]
     try:
         await trio.serve_listeners(
             gateway.take,
-            [PatientListener(listener) for listener in listeners],
+            [RetryingListener(listener) for listener in listeners],
             handler_nursery=connections,
             task_status=task_status,
         )
@@ -124,9 +122,11 @@ async def _accept(
 class _Gateway:
     """The open connections of one ``serve_gateway``."""
 
-    def __init__(self, routes: Routes, crowd: Crowd, send_limit_s: float) -> None:
+    def __init__(
+        self, routes: Routes, open_connections: OpenConnections, send_limit_s: float
+    ) -> None:
         self._routes = routes
-        self._crowd = crowd
+        self._open_connections = open_connections
         self._send_limit_s = send_limit_s
         self._stopping = trio.Event()
         self._empty = trio.Event()
@@ -136,8 +136,10 @@ class _Gateway:
     async def take(self, inner: trio.SocketStream) -> None:
         """Serve one connection; every error of it ends here."""
         faults.ACCEPT_BEFORE.hit()
-        stream = ClientStream(inner, send_limit_s=self._send_limit_s, unsent=self._crowd.unsent)
-        if not self._crowd.admit(stream):
+        stream = ClientStream(
+            inner, send_limit_s=self._send_limit_s, unsent=self._open_connections.unsent
+        )
+        if not self._open_connections.admit(stream):
             return
         try:
             notice_loss(inner.socket)
@@ -147,8 +149,8 @@ class _Gateway:
                 log.exception("a connection failed")
         finally:
             stream.abort()
-            self._crowd.leave(stream)
-            if self._stopping.is_set() and self._crowd.is_empty:
+            self._open_connections.leave(stream)
+            if self._stopping.is_set() and self._open_connections.is_empty:
                 self._empty.set()
 
     async def abort_when_cancelled(self) -> None:
@@ -156,20 +158,20 @@ class _Gateway:
         try:
             await trio.sleep_forever()
         finally:
-            self._crowd.abort()
+            self._open_connections.abort()
 
-    async def end_those_cut_off(self) -> None:
+    async def close_revoked(self) -> None:
         """End the connections and sessions of voided keys, whenever there are some."""
-        await self._crowd.end_those_cut_off(self._routes.end_sessions)
+        await self._open_connections.close_revoked(self._routes.end_sessions)
 
     async def drain(self, grace_s: float) -> None:
         """Tell every server to finish and wait until all have, at most ``grace_s`` seconds."""
         self._stopping.set()
-        self._crowd.end()
+        self._open_connections.end()
         for scope in self._awaiting:
             scope.cancel()
         await self._http_context.terminated.set()
-        if not self._crowd.is_empty:
+        if not self._open_connections.is_empty:
             with trio.move_on_after(grace_s):
                 await self._empty.wait()
 

@@ -22,7 +22,7 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.gateway.http1 import MAX_HEAD_BYTES, head_refusal, plain_answer
 
 KEEP_ALIVE_S = 15.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 import socket
 import stat
@@ -11,6 +12,7 @@ import struct
 from pathlib import Path
 
 import attrs
+import structlog
 import trio
 
 from aegis.errors import StartupError
@@ -184,3 +186,47 @@ def _why_not_private(directory: Path) -> str | None:
 
 def _reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
+
+
+RETRY_S = 0.1
+"""No event tells that a descriptor is free again: so long the listener waits."""
+
+TELL_S = 60.0
+"""It says so once, and again after so long at the earliest: a log must not fill a disk."""
+
+_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
+
+log = structlog.get_logger("aegis.servers")
+
+
+class RetryingListener(trio.abc.Listener[trio.SocketStream]):
+    """``inner``, but ``accept`` waits until the process and the system have room for a client.
+
+    Those who knock meanwhile wait in the queue of the kernel. Trio would wait as well, and log an
+    error with its traceback ten times a second.
+    """
+
+    def __init__(self, inner: trio.abc.Listener[trio.SocketStream]) -> None:
+        self._inner = inner
+        self._told_at = -math.inf
+
+    async def accept(self) -> trio.SocketStream:
+        """The next client. Raises as ``inner`` does, but not for want of room."""
+        while True:
+            try:
+                return await self._inner.accept()
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self._tell(error)
+            await trio.sleep(RETRY_S)
+
+    async def aclose(self) -> None:
+        """Close the socket."""
+        await self._inner.aclose()
+
+    def _tell(self, error: OSError) -> None:
+        now = trio.current_time()
+        if now >= self._told_at + TELL_S:
+            self._told_at = now
+            log.warning("no client can be taken in now", why=error.strerror)

@@ -15,8 +15,8 @@ from aegis.protocol.resources import INBOX_TEMPLATE, LEDGER_TEMPLATE
 from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import CallPort
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, identity_of
-from aegis.servers.mcp.in_flight import InFlight
 from aegis.servers.mcp.resources import mcp_error, refusals
+from aegis.servers.mcp.running_calls import RunningCalls
 
 MAX_VALUES = 100
 """What one answer may hold, by the protocol."""
@@ -27,15 +27,15 @@ SUBJECT = "completion/complete"
 class McpCompletion:
     """The handler of ``completion/complete``."""
 
-    def __init__(self, port: CallPort, in_flight: InFlight) -> None:
+    def __init__(self, port: CallPort, running_calls: RunningCalls) -> None:
         self._port = port
-        self._in_flight = in_flight
+        self._running_calls = running_calls
 
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         """The names that begin with what is written already, ignoring case."""
-        with self._in_flight.call(), refusals(SUBJECT):
+        with self._running_calls.call(), refusals(SUBJECT):
             names = await self._names(ctx, params)
             return types.CompleteResult(completion=fitting(names, params.argument.value))
         raise mcp_error(STOPPING, SUBJECT)

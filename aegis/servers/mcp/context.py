@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aegis.servers.calls import Caller, Failure, Identity
-from aegis.servers.mcp.answer import PostAnswer
+from aegis.servers.mcp.post_answer import PostAnswer
 
 Context = ServerRequestContext[Any, Any]
 

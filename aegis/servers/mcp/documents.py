@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aegis.errors import Forbidden
+from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import Inbox, Resource
-from aegis.protocol.table import BY_NAME, Entry
+from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import Identity
 from aegis.servers.json_text import json_text
 

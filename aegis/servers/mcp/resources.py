@@ -34,8 +34,8 @@ from aegis.protocol.table import BY_NAME
 from aegis.servers.calls import Caller, CallPort, Failure, Identity, failure_of, internal_failure
 from aegis.servers.mcp.context import STOPPING, Context, caller_of, connection_of, identity_of
 from aegis.servers.mcp.documents import check_may_read, document_of, reading_of
-from aegis.servers.mcp.in_flight import InFlight
-from aegis.servers.mcp.watching import Watch, Watches
+from aegis.servers.mcp.running_calls import RunningCalls
+from aegis.servers.mcp.subscribers import Subscriber, Subscribers
 
 MAX_WATCHED = 256
 """Addresses that one session, or one stream without a session, may watch."""
@@ -55,7 +55,7 @@ class _Session:
     """A session that watches something; ``was_told`` of a change, on a stream that may be gone."""
 
     was_told: bool = False
-    watch: Watch = attrs.field(factory=Watch)
+    watch: Subscriber = attrs.field(factory=Subscriber)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
@@ -65,10 +65,10 @@ class McpResources:
     ``run`` must be running for sessions to be told anything.
     """
 
-    def __init__(self, port: CallPort, in_flight: InFlight) -> None:
+    def __init__(self, port: CallPort, running_calls: RunningCalls) -> None:
         self._port = port
-        self._in_flight = in_flight
-        self._watches = Watches()
+        self._running_calls = running_calls
+        self._watches = Subscribers()
         self._sessions: dict[str, _Session] = {}
         self._open: dict[str, None] = {}
         self._opened = trio.Event()
@@ -91,7 +91,7 @@ class McpResources:
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """The open terminals, and the caller's own inbox."""
-        with self._in_flight.call(), refusals("resources"):
+        with self._running_calls.call(), refusals("resources"):
             reply = await self._port.call(caller_of(ctx), BY_NAME["term_list"], {})
             infos: Any = to_plain(reply)["result"]
             found: list[Resource] = [Ledger(info["name"]) for info in infos]
@@ -109,7 +109,7 @@ class McpResources:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """The resource as JSON."""
-        with self._in_flight.call(), refusals(params.uri):
+        with self._running_calls.call(), refusals(params.uri):
             text = await self._read(caller_of(ctx), _permitted(identity_of(ctx), params.uri))
             content = types.TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text)
             return types.ReadResourceResult(contents=[content])
@@ -131,7 +131,7 @@ class McpResources:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell the session of changes from now on."""
-        with self._in_flight.call(), refusals(params.uri):
+        with self._running_calls.call(), refusals(params.uri):
             resource = _permitted(identity_of(ctx), params.uri)
             await self._check_exists(caller_of(ctx), resource)
             session = self._session(connection_of(ctx))
@@ -223,7 +223,7 @@ class McpResources:
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Tell the client of changes until it goes away, or the daemon stops."""
-        with self._in_flight.call():
+        with self._running_calls.call():
             await self._listen(ctx, params.notifications.resource_subscriptions or [])
         return types.SubscriptionsListenResult(_meta=_mark(ctx))
 
@@ -235,7 +235,7 @@ class McpResources:
             with refusals(uri):
                 resources[uri] = _permitted(identity_of(ctx), uri)
                 await self._check_exists(caller_of(ctx), resources[uri])
-        watch = Watch()
+        watch = Subscriber()
         self._streams += 1
         try:
             for uri, resource in resources.items():

@@ -28,7 +28,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import to_plain
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import (
     Caller,
     CallPort,
@@ -40,10 +41,8 @@ from aegis.servers.calls import (
     one_sentence,
     visible,
 )
-from aegis.servers.gateway.http import MAX_BODY_BYTES
-from aegis.servers.gateway.one_answer import OneAnswer
+from aegis.servers.gateway.http_app import MAX_BODY_BYTES, OneAnswer
 from aegis.servers.json_text import json_text
-from aegis.servers.mcp.answer import PostAnswer, Receive, Send
 from aegis.servers.mcp.completion import McpCompletion
 from aegis.servers.mcp.context import (
     ANSWER,
@@ -58,10 +57,10 @@ from aegis.servers.mcp.context import (
     user_name,
 )
 from aegis.servers.mcp.documents import without_nulls
-from aegis.servers.mcp.in_flight import InFlight
 from aegis.servers.mcp.pipe import serve_pipe
-from aegis.servers.mcp.presence import Presence
+from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send
 from aegis.servers.mcp.resources import McpResources
+from aegis.servers.mcp.running_calls import CallerSessions, RunningCalls
 from aegis.servers.wires.port import TextWire
 
 SERVER_NAME = "aegis-actors"
@@ -98,10 +97,10 @@ class McpFace:
         self, port: CallPort, *, version: str, session_idle_s: float = SESSION_IDLE_S
     ) -> None:
         self._port = port
-        self._presence = Presence(port, session_idle_s)
-        self._in_flight = InFlight()
+        self._sessions_of_callers = CallerSessions(port, session_idle_s)
+        self._running_calls = RunningCalls()
         self._sessions: set[Caller] = set()
-        self._resources = McpResources(port, self._in_flight)
+        self._resources = McpResources(port, self._running_calls)
         self._holding = trio.CancelScope(shield=True)
         self._server = server = Server(
             SERVER_NAME,
@@ -115,7 +114,7 @@ class McpFace:
             on_subscribe_resource=self._resources.subscribe,
             on_unsubscribe_resource=self._resources.unsubscribe,
             on_subscriptions_listen=self._resources.listen,
-            on_completion=McpCompletion(port, self._in_flight).complete,
+            on_completion=McpCompletion(port, self._running_calls).complete,
             get_tool_input_schema=_INPUT_SCHEMAS.get,
         )
         server.middleware[:] = [self._attend]
@@ -138,7 +137,7 @@ class McpFace:
                 finally:
                     # Calls end first: cancelled together with its session, a call in flight
                     # makes the SDK wait a second for a write that nobody takes.
-                    await self._in_flight.end(END_LIMIT_S)
+                    await self._running_calls.end(END_LIMIT_S)
                     self._holding.cancel()
 
     async def handle(
@@ -225,7 +224,7 @@ class McpFace:
     async def _hold_sessions(self, *, task_status: trio.TaskStatus[None]) -> None:
         with self._holding:
             async with self._manager.run(), trio.open_nursery() as nursery:
-                nursery.start_soon(self._presence.run)
+                nursery.start_soon(self._sessions_of_callers.run)
                 await nursery.start(self._resources.run)
                 task_status.started()
 
@@ -238,7 +237,7 @@ class McpFace:
         if is_from_pipe(ctx):
             result = await call_next(ctx)
         elif is_modern(ctx):
-            with self._presence.during(caller_of(ctx)):
+            with self._sessions_of_callers.during(caller_of(ctx)):
                 result = await call_next(ctx)
         else:
             result = await call_next(ctx)
@@ -268,7 +267,7 @@ class McpFace:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        with self._in_flight.call():
+        with self._running_calls.call():
             return await self._outcome_with_progress(ctx, params)
         return tool_error(params.name, STOPPING)
 

@@ -6,7 +6,7 @@ Only waiting is ever cancelled, never a send: half a message would end the conne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import trio
@@ -14,19 +14,40 @@ import trio
 from actors import Reply
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.streams import (
+    MAX_CHUNK_BYTES,
     Gap,
     Item,
     Opened,
     OutputBytes,
     RequestId,
+    StreamEntry,
     chunk_size,
     may_send_text,
     pack_output,
     with_more,
 )
+from aegis.servers.calls import Caller
 from aegis.servers.requests import stream_frame
-from aegis.servers.streams.fan_out import FanOut
 from aegis.servers.streams.pace import Pace
+
+BYTES_PER_S = 16 * 1024 * 1024
+"""Output of floods that all streams of a daemon get together."""
+
+TURN_S = MAX_CHUNK_BYTES / BYTES_PER_S
+
+
+class FloodLimit:
+    """A rate limit that all floods of output share, first come, first served."""
+
+    def __init__(self) -> None:
+        self._free_at = 0.0
+
+    async def wait_turn(self) -> None:
+        """Wait until the next large piece may be sent."""
+        at = max(self._free_at, trio.current_time())
+        self._free_at = at + TURN_S
+        await trio.sleep_until(at)
+
 
 SendKeys = Callable[[bytes], Reply[Any]]
 """Hands keys to the terminal. Raises ``AegisError`` or ``AskError`` if it cannot."""
@@ -65,7 +86,8 @@ class Outlet:
     """A ``StreamOut`` for the stream ``number`` with that much ``credit``.
 
     ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message,
-    ``fan_out`` gives turns to floods. ``on_keys`` is called with what takes keys of the channel.
+    ``flood_limit`` limits large output. ``on_keys`` is called with the function that sends the
+    channel's keys to the terminal.
     """
 
     def __init__(
@@ -74,14 +96,14 @@ class Outlet:
         channel: int | None,
         credit: int,
         send: Callable[[str | bytes], Awaitable[None]],
-        fan_out: FanOut,
+        flood_limit: FloodLimit,
         on_keys: Callable[[SendKeys], None],
     ) -> None:
         self._id = number
         self._channel = channel
         self._credit = credit
         self._send_message = send
-        self._fan_out = fan_out
+        self._flood_limit = flood_limit
         self._on_keys = on_keys
         self._pace = Pace()
         self._more = trio.Event()
@@ -119,7 +141,7 @@ class Outlet:
         await trio.sleep_until(self._pace.next_at)
         await self.room()
         if self._pace.is_flood:
-            await self._fan_out.turn()
+            await self._flood_limit.wait_turn()
         return chunk_size(self._credit)
 
     async def item(self, item: object) -> None:
@@ -148,3 +170,21 @@ class Outlet:
     async def _send(self, message: str | bytes) -> None:
         with trio.CancelScope(shield=True) as self._sending:
             await self._send_message(message)
+
+
+class StreamPort(Protocol):
+    """What the servers need for streams from the rest of the daemon."""
+
+    async def stream(
+        self,
+        caller: Caller,
+        entry: StreamEntry,
+        arguments: Mapping[str, object],
+        out: StreamOut,
+    ) -> str:
+        """Serve one stream until what it tells of is over: a sentence that says so.
+
+        Raises ``AegisError`` or ``AskError`` if it cannot be opened, or ends before its time.
+        Cancelled when the client closes it or goes away.
+        """
+        ...

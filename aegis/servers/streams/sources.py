@@ -22,7 +22,7 @@ from aegis.protocol.streams import (
 )
 from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
-from aegis.servers.streams.happenings import Happenings
+from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.streams.output_source import follow_output
 
@@ -41,13 +41,13 @@ class Sources:
     def __init__(
         self,
         system: System,
-        happenings: Happenings,
+        events: EventHub,
         *,
         on_listener: Callable[[], None],
         on_handle: Callable[[str], None],
     ) -> None:
         self._system = system
-        self._happenings = happenings
+        self._events = events
         self._on_listener = on_listener
         self._on_handle = on_handle
 
@@ -90,7 +90,7 @@ class Sources:
 
     async def _follow_events(self, out: StreamOut) -> str:
         self._on_listener()
-        listener = self._happenings.listen()
+        listener = self._events.listen()
         try:
             await out.opened(None)
             while True:

@@ -26,10 +26,9 @@ from aegis.servers.requests import (
     hello_frame,
     parse_frame,
 )
-from aegis.servers.streams.fan_out import FanOut
-from aegis.servers.streams.stream_port import StreamPort
-from aegis.servers.wires.answering import Answers
+from aegis.servers.streams.outlet import FloodLimit, StreamPort
 from aegis.servers.wires.open_streams import OpenStreams
+from aegis.servers.wires.pending_requests import PendingRequests
 from aegis.servers.wires.port import Binary, Wire, WireClosed
 
 MAX_STRIKES = 8
@@ -37,17 +36,17 @@ HELLO_LIMIT_S = 10.0
 
 
 @attrs.frozen
-class Desk:
+class ServerContext:
     """What every conversation needs: the ports, the keys, the server's name and version.
 
-    ``fan_out`` is what the streams of all of them share.
+    ``flood_limit`` is what the streams of all of them share.
     """
 
     port: CallPort
     streams: StreamPort
     keys: Keys
     server: str
-    fan_out: FanOut = attrs.field(factory=FanOut)
+    flood_limit: FloodLimit = attrs.field(factory=FloodLimit)
 
 
 class End(enum.Enum):
@@ -61,14 +60,14 @@ class End(enum.Enum):
 
 
 async def converse(
-    wire: Wire, desk: Desk, face: Face, identity: Identity | None, stopping: trio.Event
+    wire: Wire, context: ServerContext, face: Face, identity: Identity | None, stopping: trio.Event
 ) -> End:
     """Serve a client until it goes, is sent away, or ``stopping``.
 
     ``identity`` is who it is by its connection alone; None: it must say hello first. What is in
     flight when the client goes is cancelled; at ``stopping`` it is still answered.
     """
-    conversation = _Conversation(wire, desk, face, identity)
+    conversation = _Conversation(wire, context, face, identity)
     try:
         return await conversation.run(stopping)
     finally:
@@ -80,14 +79,16 @@ class _Client:
     """Who it is, once that is known, and what it has under way."""
 
     caller: Caller
-    answers: Answers
+    answers: PendingRequests
     streams: OpenStreams
 
 
 class _Conversation:
-    def __init__(self, wire: Wire, desk: Desk, face: Face, identity: Identity | None) -> None:
+    def __init__(
+        self, wire: Wire, context: ServerContext, face: Face, identity: Identity | None
+    ) -> None:
         self._wire = wire
-        self._desk = desk
+        self._context = context
         self._face: Face = face
         self._identity = identity
         self._client: _Client | None = None
@@ -112,7 +113,7 @@ class _Conversation:
 
     def close(self) -> None:
         if self._client is not None:
-            self._desk.port.closed(self._client.caller)
+            self._context.port.closed(self._client.caller)
 
     async def _stop_reading_at(self, stopping: trio.Event) -> None:
         await stopping.wait()
@@ -148,7 +149,7 @@ class _Conversation:
             self._client = self._introduce(frame, nursery)
             if isinstance(frame, Hello):
                 handle = self._client.caller.identity.handle
-                await self._send(hello_frame(self._desk.server, handle))
+                await self._send(hello_frame(self._context.server, handle))
                 return
         await self._carry_out(frame, self._client)
 
@@ -171,15 +172,17 @@ class _Conversation:
 
     def _introduce(self, first: Frame, nursery: trio.Nursery) -> _Client:
         shown = first if isinstance(first, Hello) else Hello(version=1)
-        identity = identity_of(shown, self._desk.keys, self._identity)
+        identity = identity_of(shown, self._context.keys, self._identity)
         caller = Caller(identity, self._face, secrets.token_hex(8))
-        self._desk.port.opened(caller)
+        self._context.port.opened(caller)
         self._wire.trust(identity if shown.shows_key else None)
         self._hello_by = math.inf
         return _Client(
             caller,
-            Answers(self._desk.port, caller, self._send, nursery),
-            OpenStreams(self._desk.streams, caller, self._send, self._desk.fan_out, nursery),
+            PendingRequests(self._context.port, caller, self._send, nursery),
+            OpenStreams(
+                self._context.streams, caller, self._send, self._context.flood_limit, nursery
+            ),
         )
 
     async def _complain(self, error: AegisError) -> None:

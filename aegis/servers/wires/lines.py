@@ -12,16 +12,18 @@ import trio
 
 from aegis.errors import InvalidRequest
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.requests import MAX_FRAME_BYTES
-from aegis.servers.wires.conversation import Desk, converse
+from aegis.servers.wires.conversation import ServerContext, converse
 from aegis.servers.wires.framing import LineBuffer, LineTooLong
 from aegis.servers.wires.port import WireClosed
 
 
-async def serve_lines(stream: ClientStream, stopping: trio.Event, *, desk: Desk) -> None:
+async def serve_lines(
+    stream: ClientStream, stopping: trio.Event, *, context: ServerContext
+) -> None:
     """Serve one connection until the client goes, is sent away, or ``stopping``."""
-    await converse(LineWire(stream), desk, "line", OPERATOR, stopping)
+    await converse(LineWire(stream), context, "line", OPERATOR, stopping)
 
 
 class LineWire:

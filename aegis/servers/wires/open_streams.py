@@ -25,10 +25,8 @@ from aegis.protocol.streams import (
 )
 from aegis.servers.calls import Caller, Failure, failure_of, find_stream, internal_failure
 from aegis.servers.requests import error_frame, stream_frame
-from aegis.servers.streams.fan_out import FanOut
-from aegis.servers.streams.outlet import Outlet, SendKeys
-from aegis.servers.streams.stream_port import StreamPort
-from aegis.servers.streams.typing_keys import Typist
+from aegis.servers.streams.key_sender import KeySender
+from aegis.servers.streams.outlet import FloodLimit, Outlet, SendKeys, StreamPort
 from aegis.servers.wires.port import WireClosed
 
 CANCELLED = Failure("cancelled", "closed by the client before it was open")
@@ -47,16 +45,16 @@ class _Stream:
     channel: int | None
     outlet: Outlet
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    typist: Typist | None = None
+    typist: KeySender | None = None
     typing: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     why: Failure | None = None
 
 
 class OpenStreams:
-    """Those of ``caller``, made by ``port``.
+    """The streams that ``caller`` has open; ``port`` serves them.
 
-    ``send`` sends one message of any kind, ``fan_out`` gives turns to floods; ``nursery`` has the
-    tasks.
+    ``send`` sends one message of any kind, ``flood_limit`` limits large output, the tasks run in
+    ``nursery``.
     """
 
     def __init__(
@@ -64,13 +62,13 @@ class OpenStreams:
         port: StreamPort,
         caller: Caller,
         send: Callable[[str | bytes], Awaitable[None]],
-        fan_out: FanOut,
+        flood_limit: FloodLimit,
         nursery: trio.Nursery,
     ) -> None:
         self._port = port
         self._caller = caller
         self._send = send
-        self._fan_out = fan_out
+        self._flood_limit = flood_limit
         self._nursery = nursery
         self._streams: dict[RequestId, _Stream] = {}
         self._channels: dict[int, _Stream] = {}
@@ -94,7 +92,7 @@ class OpenStreams:
             channel,
             frame.credit,
             self._send,
-            self._fan_out,
+            self._flood_limit,
             lambda send: self._begin_typing(stream, send),
         )
         stream = _Stream(frame, channel, outlet)
@@ -148,10 +146,10 @@ class OpenStreams:
         return self._last_channel
 
     def _begin_typing(self, stream: _Stream, send: SendKeys) -> None:
-        stream.typist = Typist(send, stream.outlet)
+        stream.typist = KeySender(send, stream.outlet)
         self._nursery.start_soon(self._run_typist, stream, stream.typist)
 
-    async def _run_typist(self, stream: _Stream, typist: Typist) -> None:
+    async def _run_typist(self, stream: _Stream, typist: KeySender) -> None:
         with stream.typing:
             await typist.run()
 

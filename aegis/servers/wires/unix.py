@@ -8,9 +8,9 @@ import trio
 
 from aegis.errors import AegisError
 from aegis.servers.calls import Failure, Identity, one_sentence
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.requests import error_frame
-from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.conversation import ServerContext
 from aegis.servers.wires.lines import LineWire, serve_lines
 from aegis.servers.wires.mcp_hello import MAX_HELLO_BYTES, McpHello, mcp_hello, mcp_welcome
 from aegis.servers.wires.port import TextWire, WireClosed
@@ -19,7 +19,7 @@ McpConversation = Callable[[Identity, TextWire, trio.Event], Awaitable[None]]
 
 
 async def serve_unix(
-    stream: ClientStream, stopping: trio.Event, *, desk: Desk, mcp: McpConversation
+    stream: ClientStream, stopping: trio.Event, *, context: ServerContext, mcp: McpConversation
 ) -> None:
     """Serve one connection until the client goes, is sent away, or ``stopping``.
 
@@ -32,9 +32,9 @@ async def serve_unix(
         await _refuse(LineWire(stream), error)
         return
     if hello is None:
-        await serve_lines(stream, stopping, desk=desk)
+        await serve_lines(stream, stopping, context=context)
     else:
-        await _serve_mcp(LineWire(stream), hello, stopping, desk.server, mcp)
+        await _serve_mcp(LineWire(stream), hello, stopping, context.server, mcp)
 
 
 async def _serve_mcp(

@@ -17,11 +17,11 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_st
 from aegis.servers.access.admission import Answer, bearer_token, turned_away, values
 from aegis.servers.access.auth import Keys
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.gateway.connections import ClientStream
+from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.gateway.http1 import RequestHead, framing_refusal, plain_answer
 from aegis.servers.gateway.sockets import peer_of
 from aegis.servers.requests import MAX_FRAME_BYTES
-from aegis.servers.wires.conversation import Desk, End, converse
+from aegis.servers.wires.conversation import End, ServerContext, converse
 from aegis.servers.wires.port import Binary, WireClosed
 
 WEBSOCKET_PATH = "/ws"
@@ -40,14 +40,14 @@ async def serve_websocket(
     head: RequestHead,
     stopping: trio.Event,
     *,
-    desk: Desk,
+    context: ServerContext,
     hosts: frozenset[str],
 ) -> None:
     """Serve one connection whose first request is ``head``.
 
     ``hosts`` are the names that the daemon answers to.
     """
-    admitted = admit(head, desk.keys, hosts)
+    admitted = admit(head, context.keys, hosts)
     if isinstance(admitted, Answer):
         await stream.send_all(plain_answer(admitted.status, admitted.sentence))
         return
@@ -61,7 +61,7 @@ async def serve_websocket(
         connection = await _handshake(nursery, stream)
         if connection is not None:
             wire = _WebSocketWire(connection, stream)
-            end = await converse(wire, desk, "websocket", admitted, stopping)
+            end = await converse(wire, context, "websocket", admitted, stopping)
             await _close(connection, End.FORBIDDEN if stream.is_voided else end)
         nursery.cancel_scope.cancel()
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors import System
-from aegis.announcing import events_hub, tell_terminal
 from aegis.names import shorten
 from aegis.protocol.streams import MAX_EVENT_CMD_CHARS, CommandHeader, CommandItem, TerminalItem
 from aegis.protocol.terminals import CommandRecord, TerminalInfo
+from aegis.publishing import events_service, publish_terminal
 from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.record import InFlight
@@ -40,18 +40,18 @@ class Telling:
 
     def opened(self) -> None:
         """The terminal is there."""
-        if events_hub(self._system) is not None:
-            tell_terminal(self._system, "terminal_opened", self._info())
+        if events_service(self._system) is not None:
+            publish_terminal(self._system, "terminal_opened", self._info())
 
     def ended(self) -> None:
         """It is gone. One that comes back with the next daemon is not closed."""
         if self._standing.ending == "closed" and not self._is_closed:
             self._is_closed = True
-            tell_terminal(self._system, "terminal_closed", self._info())
+            publish_terminal(self._system, "terminal_closed", self._info())
 
     def look(self) -> None:
         """Something may be different."""
-        hub = events_hub(self._system)
+        hub = events_service(self._system)
         if hub is None:
             return
         standing = self._standing
@@ -76,14 +76,14 @@ class Telling:
 
     def started(self, command: InFlight | None) -> None:
         """A command runs."""
-        hub = events_hub(self._system)
+        hub = events_service(self._system)
         if hub is not None and command is not None:
             header = self._header(command.seq, command.cmd, command.writer)
             hub.tell(CommandItem(event="command_started", command=header))
 
     def finished(self, record: CommandRecord) -> None:
         """A record is in the ledger."""
-        hub = events_hub(self._system)
+        hub = events_service(self._system)
         if hub is not None:
             header = self._header(
                 record.seq, record.cmd, record.writer, record.exit, record.duration_s

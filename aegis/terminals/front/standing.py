@@ -9,7 +9,7 @@ import trio
 
 from actors import Reply
 from aegis.processes.process_host import ProcessHost
-from aegis.processes.whereabouts import REMOVED
+from aegis.processes.working_directory import REMOVED
 from aegis.protocol import terminals as api
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.terminals import messages as msg

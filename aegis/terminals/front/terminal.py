@@ -16,19 +16,18 @@ from typing import Any, ClassVar
 
 import structlog
 
-from actors import Down, Ref, Reply
-from aegis.announcing import announce
+from actors import Down, Ref, Reply, Request
 from aegis.errors import Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.processes.process_host import ProcessHost
 from aegis.protocol import control
 from aegis.protocol import output as out
 from aegis.protocol import terminals as api
-from aegis.protocol.feeds import DrawScreen, FollowOutput, TypeBytes
+from aegis.protocol.feeds import TypeBytes
 from aegis.protocol.inboxes import Deliver
 from aegis.protocol.naming import LOCAL_NODE
 from aegis.protocol.resources import Ledger
-from aegis.protocol.screens import GetScreen
+from aegis.publishing import publish_change
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, last_begun
 from aegis.terminals.front.events import Telling
@@ -49,6 +48,7 @@ from aegis.terminals.quarantine import open_note
 from aegis.terminals.record import InFlight, behind, final_record, outcome_of, shell_exit_code
 from aegis.terminals.sentences import incomplete
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
+from aegis.terminals.shell.messages import ForShell
 from aegis.terminals.shell.notifications import notified_up_to
 from aegis.terminals.shell.shell import Shell
 from aegis.terminals.wakes.wakes import Wakes
@@ -124,7 +124,7 @@ class Terminal(Front):
         self._shell.tell(msg.Introduce())
         find_inbox = partial(self.context.system.registry.find, "inbox")
         self._wakes.start(self.context.start_soon, find_inbox)
-        announce(self.context.system, Ledger(self._settings.name))
+        publish_change(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
             self._telling.opened()
 
@@ -144,12 +144,9 @@ class Terminal(Front):
             case api.SendKeys() | TypeBytes() | control.SignalTerminal():
                 self._check_serving()
                 self.pass_on(message, self._shell, self._requests.shell_input(message))
-            case GetScreen():
-                self.pass_on(message, self._shell, msg.TakeScreen())
-            case FollowOutput():
-                self.pass_on(message, self._shell)
-            case DrawScreen():
-                self.pass_on(message, self._shell)
+            case _ if isinstance(message, ForShell):
+                request: Request[Any] = message
+                self.pass_on(request, self._shell)
             case control.ResizeTerminal():
                 self._check_serving()
                 self.context.start_soon(self._resizing.resize, message, self.defer(message))
@@ -370,7 +367,7 @@ class Terminal(Front):
                 self._shell.tell(msg.CommandRecorded(raw_end=record.raw_end))
             self._history.end = news.end
             self._wakes.finished(record)
-            announce(self.context.system, Ledger(self._settings.name))
+            publish_change(self.context.system, Ledger(self._settings.name))
             self._telling.finished(record)
             self._waits.recorded(record)
             self._answer_early()

@@ -8,15 +8,16 @@ from typing import Any
 from actors import Reply
 from aegis.journal.raw_log import RawLog
 from aegis.protocol.feeds import DrawScreen, FollowOutput, View
+from aegis.protocol.screens import GetScreen
 from aegis.terminals.command_key import CommandKey
-from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted, TakeScreen
+from aegis.terminals.messages import FetchLine, FetchOutput, FetchPrinted
 from aegis.terminals.output.command_progress import CommandProgress
 from aegis.terminals.output.readers import OutputReaders, TrackedShell
 from aegis.terminals.output.shell_output import OutputObserver
 from aegis.terminals.output.watchers import Watchers
 from aegis.terminals.screen.live import LiveScreen
 
-OutputRequest = FetchOutput | FetchLine | FetchPrinted | FollowOutput | TakeScreen | DrawScreen
+OutputRequest = FetchOutput | FetchLine | FetchPrinted | FollowOutput | GetScreen | DrawScreen
 
 
 class OutputObservers:
@@ -70,7 +71,7 @@ class OutputObservers:
         match request:
             case FollowOutput():
                 self._watchers.take(request, reply)
-            case TakeScreen():
+            case GetScreen():
                 self._screen.request(reply)
                 self._flush()  # the raw log was opened for reading: flush closes it again later
             case DrawScreen():

@@ -14,7 +14,7 @@ from aegis.journal.flusher import Flusher
 from aegis.path_text import text_of_path
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.process_table import CookiesOf, ProcessInfo
-from aegis.processes.reaper import HASTY_ROUNDS, ROUNDS, Round, end_processes
+from aegis.processes.reaper import ROUNDS, SHORT_ROUNDS, Round, end_processes
 from aegis.terminals import faults
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.note import ShellNote, delete_note, load_note
@@ -61,7 +61,7 @@ class Cleaner:
     async def end_quickly(self, running: RunningShell) -> None:
         """End a shell together with its actor."""
         running.close()
-        await self.end_processes(running, HASTY_ROUNDS)
+        await self.end_processes(running, SHORT_ROUNDS)
         await running.reap(REAP_S)
 
     async def end_earlier(self, incarnation: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from aegis.protocol.feeds import DrawScreen, FollowOutput
+from aegis.protocol.table import ShellCommand
 from aegis.terminals import messages as msg
 
 # Timers of the actor.
@@ -36,19 +37,20 @@ class LookAtTty:
 
 ShellTimer = FlushRawLog | RestRawLog | LookAgain | LookAtTty
 
+ForShell = ShellCommand | FollowOutput | DrawScreen
+"""The requests that the front of the terminal passes on as they are."""
+
 ShellMessage = (
-    msg.Introduce
+    ForShell
+    | msg.Introduce
     | msg.Submit
     | msg.TypeKeys
-    | msg.TakeScreen
     | msg.SendSignal
     | msg.SetSize
     | msg.ReportOutput
     | msg.FetchOutput
     | msg.FetchLine
     | msg.FetchPrinted
-    | FollowOutput
-    | DrawScreen
     | msg.CommandRecorded
     | msg.EndShell
     | ShellTimer

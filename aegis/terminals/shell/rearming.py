@@ -25,8 +25,8 @@ from pathlib import Path
 import structlog
 import trio
 
+from aegis.processes.input_wait import Foreground, is_at_prompt
 from aegis.processes.process_host import ProcessHost, ProgramImage, ShellProcess
-from aegis.processes.waiting import Foreground, stands_at_prompt
 from aegis.terminals.hooks.adapter import REARM_S
 from aegis.terminals.hooks.choice import rearm_shell
 from aegis.terminals.hooks.programs import prompting_shell
@@ -93,7 +93,7 @@ class Rearming:
     def _is_replaced(self, image: ProgramImage, front: Foreground) -> bool:
         name = prompting_shell(image.words)
         pastes = self.tracker.is_pasting
-        if name is None or not stands_at_prompt(name, front, pastes=pastes):
+        if name is None or not is_at_prompt(name, front, pastes=pastes):
             return False
         return self._rearm(name, image)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from aegis.errors import Busy, InvalidRequest
-from aegis.processes.line_length import MAX_LINE_BYTES, LineInHand
+from aegis.processes.line_discipline import MAX_LINE_BYTES, CollectedLine
 from aegis.processes.process_host import ErrorTerminal, ProcessHost, ShellProcess
 from aegis.protocol.terminals import State
 from aegis.terminals import messages as msg
@@ -56,7 +56,7 @@ class RunningShell:
         self.tracker = tracker
         self.watch = watch
         self.outgoing_size = 0
-        self._line = LineInHand()
+        self._line = CollectedLine()
         self._line_group: int | None = None
         self._outgoing: list[bytes] = []
         self._start_writing: Callable[[], object] | None = None

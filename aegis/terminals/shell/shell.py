@@ -18,10 +18,9 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError, StorageError, Unavailable
 from aegis.journal.disk import Disk
 from aegis.journal.raw_log import RawLog
-from aegis.processes.process_groups import GroupScan
 from aegis.processes.process_host import ProcessHost, ShellProcess
-from aegis.processes.process_scan import ProcessScan
-from aegis.processes.whereabouts import REMOVED, first_directory
+from aegis.processes.process_scan import GroupScan, ProcessScan
+from aegis.processes.working_directory import REMOVED, existing_directory
 from aegis.protocol.feeds import View
 from aegis.protocol.terminals import Done
 from aegis.terminals import messages as msg
@@ -332,7 +331,7 @@ class Shell(Actor[ShellMessage]):
 
     async def _start(self) -> RunningShell:
         """A shell. Raises ``AegisError``; then nothing of it is left."""
-        self._cwd = first_directory(self._cwd, self._settings.root)
+        self._cwd = existing_directory(self._cwd, self._settings.root)
         running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
         self._failure = ""

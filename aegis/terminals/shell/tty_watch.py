@@ -12,10 +12,10 @@ from typing import Any
 import trio
 
 from actors import Context
-from aegis.processes.foreground import look_in_front
-from aegis.processes.process_groups import GroupScan
+from aegis.processes.foreground import read_foreground
+from aegis.processes.input_wait import needs_input, next_check_after
 from aegis.processes.process_host import ShellProcess
-from aegis.processes.waiting import needs_input, next_look_after
+from aegis.processes.process_scan import GroupScan
 from aegis.protocol.terminals import NeedsInput
 from aegis.terminals import messages as msg
 from aegis.terminals.shell.messages import LookAtTty
@@ -88,11 +88,11 @@ class TtyWatch:
         self._wait()
 
     def _wait(self) -> None:
-        self._is_due, self._next_s = True, next_look_after(self._quiet_s)
+        self._is_due, self._next_s = True, next_check_after(self._quiet_s)
         self._context.after(self._next_s, LookAtTty(shell=self._name))
 
     async def _look(self) -> None:
-        front = await look_in_front(self._process, self._groups)
+        front = await read_foreground(self._process, self._groups)
         for _ in range(TURNS_TO_READ):
             await trio.lowlevel.checkpoint()
         if self._was_stirred or not self._tracker.is_at_work:

@@ -40,6 +40,26 @@ def test_read_shows_messages_and_how_to_acknowledge_them(
     assert result.stderr == "acknowledge with: --after n2\n"
 
 
+@pytest.mark.parametrize(
+    ("sender", "body", "shown"),
+    [
+        (
+            "term:b",
+            'folded\nread them: aegis_term_read(name="b", since_seq=3)',
+            "folded\nread them: aegis-actors term read b --since 3",
+        ),
+        ("term:b", "$ grep aegis_term_read", "$ grep aegis_term_read"),
+        ("agent:bob", "use aegis_term_read", "use aegis_term_read"),
+    ],
+)
+def test_only_the_daemons_own_sentences_name_verbs(
+    server: LineServer, invoke: Invoke, sender: str, body: str, shown: str
+) -> None:
+    found = message(1, body) | {"sender": sender, "text": f"> from {sender}\n{body}"}
+    server.answers["inbox_read"] = {"messages": [found], "next": None}
+    assert invoke("inbox", "read", "--as", "pm").stdout == f"> from {sender}\n{shown}\n"
+
+
 def test_read_sends_every_option(server: LineServer, invoke: Invoke) -> None:
     server.answers["inbox_read"] = {"messages": [], "next": None}
     result = invoke("inbox", "read", "--after", "n1", "--all", "--limit", "3")
@@ -50,7 +70,7 @@ def test_read_sends_every_option(server: LineServer, invoke: Invoke) -> None:
 def test_a_wait_in_which_nothing_came_says_so(server: LineServer, invoke: Invoke) -> None:
     server.answers["inbox_wait"] = {"messages": [], "next": None}
     result = invoke("inbox", "wait", "--timeout", "0.1")
-    told = "↳ no message came in time\n"
+    told = "↳ no message arrived in time\n"
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", told)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from aegis.client.address import Address, BadAddress, Local, Remote, address_of
 from aegis.client.errors import NoDaemon
-from aegis.state.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.endpoint import Endpoint, write_endpoint
+from aegis.state.root import State, make_directory
 
 
 @pytest.mark.parametrize(

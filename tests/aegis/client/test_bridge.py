@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from aegis.client.bridge import CHUNK_BYTES, MAX_WELCOME_BYTES
-from aegis.state.root import Endpoint, State, make_directory, write_endpoint
+from aegis.state.endpoint import Endpoint, write_endpoint
+from aegis.state.root import State, make_directory
 
 pytestmark = pytest.mark.real
 

@@ -25,8 +25,9 @@ from aegis.client.calls import (
 )
 from aegis.client.errors import CommandFailed, ProtocolMismatch
 from aegis.protocol.command import Command
+from aegis.protocol.entry import Entry
 from aegis.protocol.inboxes import ReadInbox
-from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.table import BY_NAME, COMMANDS
 from aegis.protocol.terminals import (
     Done,
     ListTerminals,

@@ -16,7 +16,8 @@ import pytest
 from aegis.client import line
 from aegis.client.line import CommandFailed, ConnectionLost, NoDaemon, connect
 from aegis.errors import Busy
-from aegis.state.root import State, read_endpoint, write_endpoint
+from aegis.state.endpoint import read_endpoint, write_endpoint
+from aegis.state.root import State
 
 if TYPE_CHECKING:
     from tests.fakes.line_server import LineServer

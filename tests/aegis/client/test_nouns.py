@@ -22,7 +22,8 @@ from aegis.client.blocking.client import BlockingClient
 from aegis.client.client import Client
 from aegis.client.nouns import daemon, inboxes, terminals, workspaces
 from aegis.protocol.command import Command
-from aegis.protocol.table import BY_COMMAND, COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import BY_COMMAND, COMMANDS
 
 ASYNC: tuple[type, ...] = (
     terminals.Terminals,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aegis.daemon_process import hold_root
 from aegis.doctor.examination import examine, repair
 from aegis.doctor.files import (
     examine_keys,
@@ -19,7 +20,6 @@ from aegis.doctor.files import (
 )
 from aegis.doctor.finding import Level
 from aegis.journal.ledger import encode_line
-from aegis.process import hold_root
 from aegis.servers.access.auth import open_keys
 from aegis.state.root import State, make_directory
 

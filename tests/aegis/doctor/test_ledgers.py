@@ -11,7 +11,7 @@ from aegis.doctor.finding import Finding, Level
 from aegis.doctor.ledger_rules import judge_ledger
 from aegis.doctor.ledgers import examine_ledgers, repair_ledgers, survey_of
 from aegis.journal.ledger import encode_line, seal_line
-from aegis.state.registering import claim
+from aegis.state.registration import claim_state
 from aegis.state.root import State, make_directory
 
 
@@ -58,7 +58,7 @@ def terminal(state: State, content: bytes, name: str = "build") -> Path:
 
 
 def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: State) -> None:
-    seals = claim(state)
+    seals = claim_state(state)
     ours = terminal(state, b"")
     ours.write_bytes(seal_line(line(0), seals.of(str(ours))) + line(1))
     found = {each.subject: each for each in examine_ledgers(state, is_in_use=False)}

@@ -9,10 +9,9 @@ import pytest
 
 from aegis.inboxes import loading
 from aegis.inboxes import state as state_module
-from aegis.inboxes.folding import Fold
 from aegis.inboxes.loading import Loaded, load_state, newest_messages
 from aegis.inboxes.rules import message_line, message_of, read_line
-from aegis.inboxes.state import MAX_KNOWN_IDS, InboxState
+from aegis.inboxes.state import MAX_KNOWN_IDS, Fold, InboxState
 from aegis.journal.disk import OsDisk
 from aegis.journal.ledger import encode_line
 from aegis.protocol.inboxes import Deliver, Message

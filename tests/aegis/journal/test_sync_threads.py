@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from aegis.journal.sync_threads import SyncThreads
+from aegis.journal.flusher import SyncThreads
 from tests.fakes.faulty_disk import FaultyDisk
 
 LIMIT = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.errors import CodecError
-from aegis.nodes.hello import Hello, decode_hello, encode_hello, why_refused
+from aegis.nodes.hello import Hello, decode_hello, encode_hello, refusal_reason
 from aegis.nodes.node_link import LAST_RETRY_S, retry_delay
 
 ALICE = Hello(version="1.2.3", identity="a" * 32)
@@ -44,13 +44,13 @@ def test_what_is_no_hello_is_named(data: bytes, text: str) -> None:
 def test_a_host_joins_with_the_same_version_and_under_a_name_that_is_its_own(
     version: str, known: str | None, text: str | None
 ) -> None:
-    why = why_refused("gpu1", ALICE, version=version, known=known)
+    why = refusal_reason("gpu1", ALICE, version=version, known=known)
     assert why is None if text is None else (why or "").startswith(text)
 
 
 def test_a_version_of_any_length_is_told_in_few_words() -> None:
     long = Hello(version="9" * 60_000, identity="x")
-    assert len(why_refused("gpu1", long, version="1", known=None) or "") < 300
+    assert len(refusal_reason("gpu1", long, version="1", known=None) or "") < 300
 
 
 def test_it_is_tried_again_soon_and_then_every_few_seconds_not_all_at_once() -> None:

@@ -6,7 +6,7 @@ import logging
 
 from structlog.testing import capture_logs
 
-from aegis.nodes.logs import AT_ONCE, LOGGER, PERIOD_S, NodeLog, tell_of_nodes
+from aegis.nodes.logs import AT_ONCE, LOGGER, PERIOD_S, NodeLogHandler, forward_node_logs
 
 
 def refused(number: int) -> logging.LogRecord:
@@ -15,7 +15,7 @@ def refused(number: int) -> logging.LogRecord:
 
 def test_a_flood_of_refusals_is_a_few_lines_and_a_number() -> None:
     now = 100.0
-    handler = NodeLog(lambda: now)
+    handler = NodeLogHandler(lambda: now)
     with capture_logs() as lines:
         for number in range(10_000):
             handler.handle(refused(number))
@@ -29,9 +29,9 @@ def test_it_is_told_once_however_often_it_is_begun() -> None:
     logger = logging.getLogger(LOGGER)
     before = list(logger.handlers), logger.propagate, logger.level
     try:
-        tell_of_nodes()
-        tell_of_nodes()
+        forward_node_logs()
+        forward_node_logs()
         assert logger.isEnabledFor(logging.WARNING)
-        assert len([each for each in logger.handlers if isinstance(each, NodeLog)]) == 1
+        assert len([each for each in logger.handlers if isinstance(each, NodeLogHandler)]) == 1
     finally:
         logger.handlers[:], logger.propagate, logger.level = before

@@ -9,7 +9,7 @@ from actors.codec.writing import writer_of
 from actors.errors import AskError
 from aegis import errors
 from aegis.errors import AegisError
-from aegis.nodes.vocabulary import VOCABULARY, told_to_daemon, told_to_nodes
+from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon, known_to_nodes
 from aegis.protocol.table import COMMANDS
 from aegis.terminals.directory.directory import TerminalDirectory
 from aegis.terminals.front_port import Front
@@ -39,7 +39,7 @@ def test_what_only_the_parts_of_one_terminal_say_to_each_other_does_not_cross() 
     assert not inside & {cls.__name__ for cls in VOCABULARY.classes}
 
 
-def test_what_goes_to_a_terminal_is_accepted_there() -> None:
+def test_requests_to_a_terminal_are_accepted_by_its_front_or_shell() -> None:
     from aegis.nodes.vocabulary import TO_HOSTS, TO_TERMINALS
 
     accepted = Front.accepts() | set(ShellMessage.__args__)
@@ -77,8 +77,8 @@ def test_who_gave_no_answer_is_known_on_the_other_side() -> None:
 
 
 def test_names_cross_where_they_are_needed() -> None:
-    assert told_to_nodes("service", "inboxes")
-    assert not told_to_nodes("service", "terminals")
-    assert not told_to_nodes("terminal", "build")
-    assert told_to_daemon("terminal", "build")
-    assert not told_to_daemon("service", "terminals")
+    assert known_to_nodes("service", "inboxes")
+    assert not known_to_nodes("service", "terminals")
+    assert not known_to_nodes("terminal", "build")
+    assert known_to_daemon("terminal", "build")
+    assert not known_to_daemon("service", "terminals")

@@ -15,11 +15,11 @@ import pytest
 import trio
 
 from aegis.processes import foreground
-from aegis.processes.foreground import look_in_front, program_image
+from aegis.processes.foreground import program_image, read_foreground
+from aegis.processes.input_wait import Foreground, needs_input
 from aegis.processes.os_processes import OsProcessHost
-from aegis.processes.process_groups import GroupScan
+from aegis.processes.process_scan import GroupScan
 from aegis.processes.pty import PtyProcess, open_pty_process
-from aegis.processes.waiting import Foreground, needs_input
 from aegis.protocol.terminals import NeedsInput
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
@@ -64,7 +64,7 @@ async def look_until(
     groups = GroupScan(OsProcessHost())
     with trio.fail_after(GUARD_S):
         while True:
-            front = await look_in_front(process, groups)
+            front = await read_foreground(process, groups)
             if front is not None and done(front):
                 return front
             await trio.sleep(0.01)
@@ -131,7 +131,7 @@ async def test_who_does_not_read_the_terminal_waits_for_nothing(
     await until(lambda: ready.exists() and ready.read_text() != "")
     groups = GroupScan(OsProcessHost())
     for _ in range(20):
-        front = await look_in_front(process, groups)
+        front = await read_foreground(process, groups)
         assert front is not None
         assert needs_input(front, 60.0) is None
         await trio.sleep(0.01)
@@ -147,8 +147,8 @@ async def test_a_shell_that_reads_its_next_command_by_the_time_it_is_looked_at_i
     during_command = attrs.evolve(at_prompt, is_canonical=True, echoes=True)
     answers = iter([during_command])
     monkeypatch.setattr(process, "line_discipline", lambda: next(answers, at_prompt))
-    assert await look_in_front(process, GroupScan(OsProcessHost())) is None
-    assert await look_in_front(process, GroupScan(OsProcessHost())) is not None
+    assert await read_foreground(process, GroupScan(OsProcessHost())) is None
+    assert await read_foreground(process, GroupScan(OsProcessHost())) is not None
 
 
 async def test_a_reader_in_the_background_does_not_count(open_pty: Open) -> None:
@@ -189,7 +189,7 @@ async def test_of_a_terminal_that_is_gone_nothing_is_told(open_pty: Open) -> Non
     assert process.line_discipline() is not None
     process.close()
     assert process.line_discipline() is None
-    assert await look_in_front(process, GroupScan(OsProcessHost())) is None
+    assert await read_foreground(process, GroupScan(OsProcessHost())) is None
 
 
 async def test_each_exec_gives_a_process_another_image(open_pty: Open) -> None:

@@ -12,10 +12,10 @@ from aegis.processes.process_table import (
     CookiesOf,
     ProcessInfo,
     cookie_of,
-    environment_place,
+    environment_range,
     has_cookie,
-    line_of,
     parse_stat,
+    with_ancestors,
 )
 
 TAIL = b" 4 5 6 34816 7 4194304 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 100 18446744073709551615\n"
@@ -114,12 +114,12 @@ def test_the_place_of_an_environment_is_known_of_what_has_memory(
     memory: int, place: tuple[int, int] | None
 ) -> None:
     fields = ["S"] + ["1"] * 19 + [str(memory)] + ["1"] * 26 + ["1400", "1500", "0"]
-    assert environment_place(f"42 (a) b) {' '.join(fields)}\n".encode()) == place
+    assert environment_range(f"42 (a) b) {' '.join(fields)}\n".encode()) == place
 
 
 def test_a_stat_file_without_the_place_of_the_environment_is_refused() -> None:
     with pytest.raises(ValueError, match="the place of its environment"):
-        environment_place(b"42 (bash) S" + TAIL)
+        environment_range(b"42 (bash) S" + TAIL)
 
 
 def test_the_line_of_a_process_ends_where_nothing_is_known() -> None:
@@ -131,6 +131,6 @@ def test_the_line_of_a_process_ends_where_nothing_is_known() -> None:
     known = {
         each.pid: each for each in (process(1, 0), process(5, 1), process(9, 5), process(7, 5))
     }
-    assert line_of(9, known) == {9, 5, 1}
-    assert line_of(8, known) == set()
-    assert line_of(3, {3: process(3, 3)}) == {3}
+    assert with_ancestors(9, known) == {9, 5, 1}
+    assert with_ancestors(8, known) == set()
+    assert with_ancestors(3, {3: process(3, 3)}) == {3}

@@ -16,17 +16,17 @@ import trio
 from actors.errors import AskDeadline
 from aegis.errors import Busy
 from aegis.protocol.derived.wire import command_from
+from aegis.protocol.entry import Entry
 from aegis.protocol.inboxes import MessageList
-from aegis.protocol.table import Entry
 from aegis.protocol.terminals import CommandRecord, RunCommand, TerminalList
 from aegis.servers.access.admission import allowed_hosts
 from aegis.servers.access.auth import Keys, open_keys
 from aegis.servers.calls import Caller
 from aegis.servers.gateway.gateway import Routes, serve_gateway
-from aegis.servers.gateway.http import HttpApp
+from aegis.servers.gateway.http_app import HttpApp
 from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
 from aegis.servers.mcp.tools import McpFace
-from aegis.servers.wires.conversation import Desk
+from aegis.servers.wires.conversation import ServerContext
 from aegis.servers.wires.unix import serve_unix
 from aegis.servers.wires.websocket import serve_websocket
 from tests.fakes.streams import ScriptedStreams
@@ -300,13 +300,13 @@ async def _more(stream: trio.SocketStream) -> bytes:
 async def serve(
     daemon: Daemon, tmp_path: Path, options: dict[str, Any], *, task_status: trio.TaskStatus[None]
 ) -> None:
-    desk = Desk(daemon.port, ScriptedStreams(), daemon.keys, "aegis-actors/0")
+    context = ServerContext(daemon.port, ScriptedStreams(), daemon.keys, "aegis-actors/0")
     hosts = allowed_hosts("127.0.0.1")
     face = McpFace(daemon.port, version="0", **options.pop("mcp", {}))
     routes = Routes(
         http=HttpApp(daemon.keys, hosts, face.handle),
-        websocket=partial(serve_websocket, desk=desk, hosts=hosts),
-        lines=partial(serve_unix, desk=desk, mcp=face.converse),
+        websocket=partial(serve_websocket, context=context, hosts=hosts),
+        lines=partial(serve_unix, context=context, mcp=face.converse),
         end_sessions=face.end_sessions,
     )
     listeners = [*await tcp_listeners("127.0.0.1", 0), unix_listener(daemon.socket)]

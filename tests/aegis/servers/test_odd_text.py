@@ -24,12 +24,13 @@ from aegis.client.client import connect
 from aegis.client.errors import CommandFailed
 from aegis.client.line import LineClient
 from aegis.protocol.derived.wire import command_from, to_plain
+from aegis.protocol.entry import Entry
 from aegis.protocol.streams import Item
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.table import COMMANDS
 from aegis.servers.json_text import UnsendableText
 from aegis.servers.mcp.documents import without_nulls
 from aegis.servers.requests import stream_frame
-from aegis.state.root import Endpoint
+from aegis.state.endpoint import Endpoint
 
 pytestmark = [pytest.mark.real]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from aegis.daemon_process import hold_root
 from aegis.errors import StartupError
-from aegis.process import hold_root
-from aegis.state.registering import claim
+from aegis.state.registration import claim_state
 from aegis.state.registry import NAME, Registry, RegistryError, find_entry
 from aegis.state.root import State, UntrustedState, make_directory
 from aegis.state.root import open_seals as open_seals_of
@@ -81,7 +81,7 @@ def hold(state: State) -> None:
         pass
 
 
-@pytest.mark.parametrize("act", [claim, hold])
+@pytest.mark.parametrize("act", [claim_state, hold])
 def test_a_state_is_claimed_again_after_a_kill_at_any_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[State], object]
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_state_that_is_taken_over_is_so_after_a_kill_and_the_same_word_again(
 
 
 def test_a_key_is_for_its_user_alone(state: State, home: Path) -> None:
-    claim(state)
+    claim_state(state)
     assert stat.S_IMODE((home / "key").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
@@ -130,7 +130,7 @@ def test_an_entry_has_its_root_as_text_that_is_the_same_in_every_locale(
 ) -> None:
     root = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
     Path(root).mkdir()
-    seals = claim(State(Path(root)))
+    seals = claim_state(State(Path(root)))
     registry = Registry.of_user()
     assert find_entry(registry, root, seals.directory)[1].root == root
     [file] = (home / "states").iterdir()
@@ -138,7 +138,7 @@ def test_an_entry_has_its_root_as_text_that_is_the_same_in_every_locale(
 
 
 def test_an_entry_whose_root_is_no_path_is_that_of_another_state(state: State, home: Path) -> None:
-    claim(state)
+    claim_state(state)
     [file] = (home / "states").iterdir()
     file.write_text(json.dumps({"root": "/a\0b", "inode": 0, "configuration": None}))
     with pytest.raises(UntrustedState, match="it is a copy of the state of"):
@@ -147,7 +147,7 @@ def test_an_entry_whose_root_is_no_path_is_that_of_another_state(state: State, h
 
 def test_all_that_claim_at_once_have_one_state(state: State) -> None:
     found: list[Seals] = []
-    threads = [threading.Thread(target=lambda: found.append(claim(state))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(claim_state(state))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -160,7 +160,7 @@ def test_all_that_claim_at_once_have_one_state(state: State) -> None:
 def test_a_registry_that_is_not_safe_is_refused_in_a_sentence(
     state: State, home: Path, tmp_path: Path, what: str
 ) -> None:
-    claim(state)
+    claim_state(state)
     key = home / "key"
     match what:
         case "link":
@@ -191,7 +191,7 @@ def test_a_user_without_a_home_is_told(state: State, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(RegistryError, match="no home directory: set HOME, or XDG_STATE_HOME"):
-        claim(state)
+        claim_state(state)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
@@ -199,19 +199,19 @@ def test_root_makes_no_registry_in_the_home_of_another_user(state: State, home: 
     home.parent.mkdir()
     os.chown(home.parent, 12_345, 12_345)
     with pytest.raises(RegistryError, match="belongs to user 12345, and this is root"):
-        claim(state)
+        claim_state(state)
     assert not home.exists()
 
 
 def test_a_state_that_was_deleted_and_made_anew_leaves_one_entry(state: State, home: Path) -> None:
     for _ in range(3):
-        claim(state)
+        claim_state(state)
         (state.directory / "state.id").unlink()
     assert len(list((home / "states").iterdir())) == 1
 
 
 def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:
-    claim(state)
+    claim_state(state)
     (home / "key").unlink()
     with pytest.raises(RegistryError, match="has lost its key"):
         open_seals(state)
@@ -223,7 +223,7 @@ def test_a_key_that_was_lost_is_told(state: State, home: Path) -> None:
 
 
 def test_a_state_is_known_by_any_path_to_it(state: State, tmp_path: Path) -> None:
-    claim(state)
+    claim_state(state)
     other = tmp_path / "other"
     other.mkdir()
     (other / ".aegis").mkdir()
@@ -235,7 +235,7 @@ def test_a_state_is_known_by_any_path_to_it(state: State, tmp_path: Path) -> Non
 
 
 def test_an_id_that_is_none_is_foreign(state: State) -> None:
-    claim(state)
+    claim_state(state)
     (state.directory / "state.id").write_text("../../x\n")
     with pytest.raises(UntrustedState):
         open_seals(state)

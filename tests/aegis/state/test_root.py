@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from aegis.state.registering import claim
-from aegis.state.root import (
+from aegis.state.endpoint import (
     BadEndpoint,
     Endpoint,
-    State,
-    find_root,
-    make_directory,
     read_endpoint,
     remove_endpoint,
     write_endpoint,
 )
+from aegis.state.registration import claim_state
+from aegis.state.root import State, find_root, make_directory
 from aegis.state.sealing import sealed_document
 
 ENDPOINT = Endpoint(
@@ -176,7 +174,7 @@ def test_an_endpoint_of_a_newer_version_is_refused(state: State) -> None:
 
 
 def test_more_than_is_known_may_stand_in_an_endpoint(state: State) -> None:
-    seal = claim(state).of(str(state.endpoint))
+    seal = claim_state(state).of(str(state.endpoint))
     state.endpoint.write_text(json.dumps(sealed_document({**GOOD, "colour": "red"}, seal)))
     assert read_endpoint(state) == ENDPOINT
 

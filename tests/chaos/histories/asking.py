@@ -21,8 +21,9 @@ from actors import (
 )
 from aegis.errors import AegisError, Unavailable
 from aegis.protocol.command import Command
+from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.naming import name_key
-from aegis.protocol.table import COMMANDS, Entry
+from aegis.protocol.table import COMMANDS
 from tests.chaos.checking.happenings import Ask, Outcome, OutcomeKind, Span
 from tests.chaos.notebook import Notebook
 
@@ -144,9 +145,9 @@ class Asker:
         """Who answers it, as the servers find out."""
         owner, registry = ENTRIES[type(request)].owner, self._system.registry
         front = registry.find("terminal", name_key(getattr(request, "name", "")))
-        if owner == "terminal" and front is not None and not front.is_stopped:
+        if owner is Owner.TERMINAL and front is not None and not front.is_stopped:
             return front
-        service = registry.find("service", "terminals" if owner == "terminal" else owner)
+        service = registry.find("service", owner.service)
         if service is None:
             raise Unavailable("the daemon is starting or stopping; try again")
         return service

@@ -148,7 +148,7 @@ def forgets_what_was_in_flight(patch: pytest.MonkeyPatch) -> None:
 
 
 def ends_no_process(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SimulatedHost, "aim", lambda self, process: None)
+    patch.setattr(SimulatedHost, "open_target", lambda self, process: None)
 
 
 def syncs_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -17,16 +17,14 @@ import attrs
 import trio
 
 from aegis.errors import InvalidRequest, Unavailable
-from aegis.processes.environment import COOKIE
-from aegis.processes.line_length import LineEnds
+from aegis.processes.line_discipline import LineDiscipline, LineEnds
 from aegis.processes.process_host import (
     ErrorTerminal,
     Groups,
-    LineDiscipline,
     Program,
     ProgramImage,
 )
-from aegis.processes.process_table import OwnedProcess, ProcessInfo
+from aegis.processes.process_table import COOKIE_VARIABLE, OwnedProcess, ProcessInfo
 from aegis.processes.pty import READ_BYTES
 from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
 from tests.chaos.machine.simulated_shell import SimulatedBash
@@ -146,7 +144,7 @@ class _Target:
     """A process to signal; it tells of its end."""
 
     process: SimulatedProcess
-    tells_its_end: bool = True
+    can_be_awaited: bool = True
 
     def send(self, signum: signal.Signals) -> None:
         """Signal it, with CONT behind."""
@@ -212,7 +210,9 @@ class SimulatedHost:
                 raise InvalidRequest(f"a simulated machine has no shell but bash, not {argv[0]!r}")
         tty = self.machine.new_tty()
         bash = SimulatedBash(hook, tty, env)
-        process = self.machine.start(bash.main, argv, cwd=cwd, cookie=env.get(COOKIE), tty=tty)
+        process = self.machine.start(
+            bash.main, argv, cwd=cwd, cookie=env.get(COOKIE_VARIABLE), tty=tty
+        )
         tty.session = tty.foreground = process.pid
         pty = SimulatedPty(process, tty)
         self._ptys.append(pty)
@@ -245,7 +245,7 @@ class SimulatedHost:
         process = self.machine.find(pid)
         return None if process is None else process.info
 
-    def aim(self, process: ProcessInfo) -> _Target | None:
+    def open_target(self, process: ProcessInfo) -> _Target | None:
         """Exactly this process; None if it is gone."""
         found = None if self.is_dead else self.machine.find(process.pid)
         if found is None or found.start_time != process.start_time:
@@ -265,7 +265,7 @@ class SimulatedHost:
         process = self.machine.find(pid)
         if process is None or not process.is_alive:
             return None
-        return ProgramImage(words=process.words, place=process.start_time)
+        return ProgramImage(words=process.words, address=process.start_time)
 
     def directory_of(self, pid: int) -> str | None:
         """The working directory of a process; None if it is gone."""

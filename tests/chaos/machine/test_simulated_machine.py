@@ -140,8 +140,8 @@ async def test_a_pid_that_is_given_again_is_no_target(
     await settled()
     again = start(machine)
     assert again.pid == stale.pid
-    assert host.aim(stale) is None
-    assert host.aim(again.info) is not None
+    assert host.open_target(stale) is None
+    assert host.open_target(again.info) is not None
     again.take(signal.SIGKILL)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from aegis.client.line import LineClient, connect
 from aegis.faults import VARIABLE
+from aegis.state.endpoint import Endpoint, read_endpoint
 from aegis.state.registry import Registry
-from aegis.state.root import Endpoint, State, read_endpoint
+from aegis.state.root import State
 from tests.chaos.checking.outcome_rules import PROMPT
 
 GUARD_S = 60.0

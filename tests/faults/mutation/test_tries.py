@@ -79,7 +79,7 @@ def test_the_first_failure_is_found(output: str, failure: str | None) -> None:
     ("file", "tests"),
     [
         ("aegis/terminals/screen/live.py", "tests/aegis/terminals"),
-        ("aegis/process.py", "tests/aegis/test_process.py"),
+        ("aegis/daemon_process.py", "tests/aegis/test_daemon_process.py"),
         ("actors/life.py", "tests/actors"),
     ],
 )

@@ -12,8 +12,9 @@ from actors.errors import MisuseError
 from aegis.protocol.command import described
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.derived.schema import input_schema, output_schema
+from aegis.protocol.entry import Entry
 from aegis.protocol.inboxes import MessageList
-from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.table import BY_NAME, COMMANDS
 from aegis.protocol.terminals import Done, RecordList, RunCommand, SpawnTerminal
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)

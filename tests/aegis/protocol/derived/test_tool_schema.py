@@ -9,7 +9,8 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
-from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.entry import Entry
+from aegis.protocol.table import BY_NAME, COMMANDS
 
 each_command = pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 TOOLS = {entry.tool: entry for entry in COMMANDS}

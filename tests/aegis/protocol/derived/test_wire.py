@@ -13,8 +13,9 @@ from aegis.errors import InvalidRequest
 from aegis.protocol import daemon, inboxes, terminals
 from aegis.protocol.control import SIGNAL_RULE
 from aegis.protocol.derived.wire import MAX_SENTENCE_CHARS, command_from, to_plain
+from aegis.protocol.entry import Entry
 from aegis.protocol.naming import NAME_RULE
-from aegis.protocol.table import BY_NAME, COMMANDS, Entry
+from aegis.protocol.table import BY_NAME, COMMANDS
 from aegis.protocol.workspaces import SHELL_RULE, WORKSPACE_RULE
 
 HANDLE = "from_handle must be text or null, not 7"

@@ -11,7 +11,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from aegis.servers.gateway import gateway
-from aegis.servers.gateway.crowd import Crowd, Limits
+from aegis.servers.gateway.open_connections import Limits, OpenConnections
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 
@@ -169,8 +169,8 @@ async def test_a_bug_in_a_server_costs_one_connection(
 async def test_beyond_the_limit_the_stranger_that_is_here_the_longest_makes_room(
     start: Start, response: Response
 ) -> None:
-    crowd = Crowd(Limits(connections=10, strangers=3))
-    async with start(crowd=crowd) as daemon:
+    open_connections = OpenConnections(Limits(connections=10, strangers=3))
+    async with start(open_connections=open_connections) as daemon:
         held = [await daemon.connect() for _ in range(3)]
         for stream in held:
             await stream.send_all(HEALTH)
@@ -189,7 +189,9 @@ async def test_beyond_the_limit_the_stranger_that_is_here_the_longest_makes_room
 async def test_who_has_shown_a_key_is_not_dropped_for_strangers(
     start: Start, response: Response
 ) -> None:
-    async with start(crowd=Crowd(Limits(connections=4, strangers=2))) as daemon:
+    async with start(
+        open_connections=OpenConnections(Limits(connections=4, strangers=2))
+    ) as daemon:
         known = await daemon.connect()
         await known.send_all(daemon.modern_call("aegis_term_list", {}))
         assert (await response(known))[0] == 200
@@ -203,7 +205,9 @@ async def test_who_has_shown_a_key_is_not_dropped_for_strangers(
 async def test_where_all_are_known_the_newest_is_refused_but_for_the_unix_socket(
     start: Start, response: Response
 ) -> None:
-    async with start(crowd=Crowd(Limits(connections=2, strangers=2))) as daemon:
+    async with start(
+        open_connections=OpenConnections(Limits(connections=2, strangers=2))
+    ) as daemon:
         known = [await daemon.connect() for _ in range(2)]
         for stream in known:
             await stream.send_all(daemon.modern_call("aegis_term_list", {}))

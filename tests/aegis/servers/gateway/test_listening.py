@@ -10,7 +10,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from aegis.servers.gateway.listening import RETRY_S, TELL_S, PatientListener
+from aegis.servers.gateway.sockets import RETRY_S, TELL_S, RetryingListener
 
 
 class Knocking(trio.abc.Listener[trio.SocketStream]):
@@ -40,7 +40,7 @@ async def stream() -> trio.SocketStream:
 async def test_a_client_is_taken_in_once_there_is_room_and_the_log_tells_of_it_once(
     stream: trio.SocketStream, autojump_clock: object, code: int
 ) -> None:
-    listener = PatientListener(Knocking(iter([code] * 100), stream))
+    listener = RetryingListener(Knocking(iter([code] * 100), stream))
     async with stream:
         with capture_logs() as entries:
             assert await listener.accept() is stream
@@ -54,7 +54,7 @@ async def test_what_lasts_for_long_is_told_now_and_then(
     stream: trio.SocketStream, autojump_clock: object
 ) -> None:
     times = round(2.5 * TELL_S / RETRY_S)
-    listener = PatientListener(Knocking(iter([errno.EMFILE] * times), stream))
+    listener = RetryingListener(Knocking(iter([errno.EMFILE] * times), stream))
     async with stream:
         with capture_logs() as entries:
             await listener.accept()
@@ -62,7 +62,7 @@ async def test_what_lasts_for_long_is_told_now_and_then(
 
 
 async def test_any_other_error_is_the_servers(stream: trio.SocketStream) -> None:
-    listener = PatientListener(Knocking(iter([errno.EBADF]), stream))
+    listener = RetryingListener(Knocking(iter([errno.EBADF]), stream))
     async with stream:
         with pytest.raises(OSError, match="Bad file descriptor"):
             await listener.accept()

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from aegis.servers.calls import OPERATOR
-from aegis.servers.gateway.one_answer import OneAnswer
+from aegis.servers.gateway.http_app import OneAnswer
 from aegis.servers.mcp.tools import McpFace
 from tests.aegis.servers.conftest import RecordingPort
 

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import OPERATOR, Identity
-from aegis.servers.mcp.answer import OPEN_AFTER_S
+from aegis.servers.mcp.post_answer import OPEN_AFTER_S
 from aegis.servers.mcp.tools import tool_error, tool_of
 
 pytestmark = [
@@ -338,7 +338,7 @@ async def test_a_client_that_takes_only_a_stream_is_refused(
 async def test_a_refusal_has_its_status_however_late_it_is(
     daemon: Any, response: Any, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("aegis.servers.mcp.answer.OPEN_AFTER_S", 0.0)
+    monkeypatch.setattr("aegis.servers.mcp.post_answer.OPEN_AFTER_S", 0.0)
     stream = await daemon.connect()
     if mode == "legacy":
         await stream.send_all(daemon.legacy_call("0" * 32, "aegis_term_list", {}))

@@ -11,26 +11,26 @@ import pytest
 import trio
 import trio.testing
 
+from aegis.protocol.entry import Entry
 from aegis.protocol.output import OutputChunk
-from aegis.protocol.table import Entry
 from aegis.protocol.terminals import TerminalList
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Caller, Identity
 from aegis.servers.requests import Request
-from aegis.servers.wires.answering import (
+from aegis.servers.wires.conversation import End, ServerContext, converse
+from aegis.servers.wires.pending_requests import (
     MAX_ANSWERS,
     MAX_IN_FLIGHT,
     MAX_LOOKUPS,
     MAX_UNREAD_CHARS,
     is_lookup,
 )
-from aegis.servers.wires.conversation import Desk, End, converse
 from aegis.servers.wires.port import WireClosed
 from tests.fakes.streams import ScriptedStreams
 
 
 class CountingPort:
-    """Answers at once, and counts the calls."""
+    """PendingRequests at once, and counts the calls."""
 
     def __init__(self, answer: object = None) -> None:
         self.calls = 0
@@ -82,11 +82,13 @@ class DeafWire:
 
 async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_path: Path) -> None:
     port, wire = CountingPort(), DeafWire(3 * MAX_ANSWERS)
-    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
+    context = ServerContext(
+        port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test"
+    )
     ends: list[End] = []
 
     async def serve() -> None:
-        ends.append(await converse(wire, desk, "line", OPERATOR, trio.Event()))
+        ends.append(await converse(wire, context, "line", OPERATOR, trio.Event()))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
@@ -105,10 +107,12 @@ async def test_a_client_that_never_reads_has_only_so_many_answers_waiting(tmp_pa
 async def test_of_large_answers_fewer_may_wait(tmp_path: Path) -> None:
     large = OutputChunk(text="x" * 500_000, cursor=0, next_cursor=0, dropped=0, running=False)
     port, wire = CountingPort(large), DeafWire(20)
-    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
+    context = ServerContext(
+        port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test"
+    )
     most = MAX_UNREAD_CHARS // 500_000 + 1
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(converse, wire, desk, "line", OPERATOR, trio.Event())
+        nursery.start_soon(converse, wire, context, "line", OPERATOR, trio.Event())
         while wire.left > 20 - most - 1:
             await trio.testing.wait_all_tasks_blocked()
         await trio.testing.wait_all_tasks_blocked()
@@ -123,9 +127,11 @@ async def test_what_is_only_looked_up_waits_until_earlier_answers_were_taken(
     tmp_path: Path,
 ) -> None:
     port, wire = CountingPort(), DeafWire(MAX_IN_FLIGHT, "term_list")
-    desk = Desk(port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test")
+    context = ServerContext(
+        port=port, streams=ScriptedStreams(), keys=open_keys(tmp_path), server="test"
+    )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(converse, wire, desk, "line", OPERATOR, trio.Event())
+        nursery.start_soon(converse, wire, context, "line", OPERATOR, trio.Event())
         while wire.left:
             await trio.testing.wait_all_tasks_blocked()
         assert port.calls == MAX_LOOKUPS

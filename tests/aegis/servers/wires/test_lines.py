@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.requests import MAX_FRAME_BYTES
-from aegis.servers.wires.answering import MAX_IN_FLIGHT
 from aegis.servers.wires.conversation import MAX_STRIKES
+from aegis.servers.wires.pending_requests import MAX_IN_FLIGHT
 
 pytestmark = [pytest.mark.real, pytest.mark.every_python]
 

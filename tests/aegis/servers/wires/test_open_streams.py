@@ -26,11 +26,10 @@ from aegis.protocol.streams import (
 )
 from aegis.servers.access.auth import open_keys
 from aegis.servers.calls import OPERATOR, Face, Identity
-from aegis.servers.streams.fan_out import BYTES_PER_S
-from aegis.servers.streams.outlet import StreamOut
+from aegis.servers.streams.key_sender import MAX_UNANSWERED
+from aegis.servers.streams.outlet import BYTES_PER_S, StreamOut
 from aegis.servers.streams.pace import FRAME_S
-from aegis.servers.streams.typing_keys import MAX_UNANSWERED
-from aegis.servers.wires.conversation import MAX_STRIKES, Desk, End, converse
+from aegis.servers.wires.conversation import MAX_STRIKES, End, ServerContext, converse
 from tests.fakes.streams import ScriptedStreams, Source, TestWire
 
 IDLE = StateItem(state="idle")
@@ -72,11 +71,13 @@ def talk(tmp_path: Path) -> Any:
         *, face: Face = "websocket", identity: Identity = OPERATOR, **sources: Source
     ) -> AsyncIterator[Talk]:
         port, wire, stopping = ScriptedStreams(**sources), TestWire(), trio.Event()
-        desk = Desk(port=NoCalls(), streams=port, keys=open_keys(tmp_path), server="test")
+        context = ServerContext(
+            port=NoCalls(), streams=port, keys=open_keys(tmp_path), server="test"
+        )
         talk = Talk(wire, port, stopping)
 
         async def serve() -> None:
-            talk.ends.append(await converse(wire, desk, face, identity, stopping))
+            talk.ends.append(await converse(wire, context, face, identity, stopping))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)

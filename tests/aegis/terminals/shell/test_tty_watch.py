@@ -10,9 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.processes.line_length import LineEnds
-from aegis.processes.process_host import LineDiscipline, Program
-from aegis.processes.waiting import next_look_after
+from aegis.processes.input_wait import next_check_after
+from aegis.processes.line_discipline import LineDiscipline, LineEnds
+from aegis.processes.process_host import Program
 from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.tty_watch import TtyWatch
 
@@ -43,7 +43,7 @@ def watch(around: Surroundings) -> TtyWatch:
     return TtyWatch("1", there, there, there, there, lambda _: None)
 
 
-FIRST_LOOK = (next_look_after(0.0), LookAtTty(shell="1"))
+FIRST_LOOK = (next_check_after(0.0), LookAtTty(shell="1"))
 
 
 def test_output_at_a_prompt_begins_nothing(watch: TtyWatch, around: Surroundings) -> None:

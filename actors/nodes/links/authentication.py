@@ -1,0 +1,166 @@
+"""The handshake of nodes over connections: in time, and only so many at once.
+
+Whoever can reach the port can connect. Until a connection has proved the key it costs a socket, a
+task and less than 200 bytes; it has ``HANDSHAKE_S`` seconds, and when ``MOST_STRANGERS`` are at it,
+the oldest makes room. Each refusal is one line in the log, which holds nothing that was sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import trio
+
+from actors.errors import HandshakeRefused
+from actors.nodes.links.handshake import NONCE_BYTES, Connector, Listener
+from actors.nodes.links.key import NodeKey
+
+HANDSHAKE_S = 5.0
+"""How long a handshake may take in seconds."""
+
+MOST_STRANGERS = 64
+"""How many connections may be in the handshake at once, on each port."""
+
+Handler = Callable[[trio.SocketStream], Awaitable[object]]
+
+_log = logging.getLogger("actors.nodes")
+
+
+class Doorkeeper:
+    """Lets connections in that prove the key; one for each port."""
+
+    def __init__(
+        self, key: NodeKey, *, within_s: float = HANDSHAKE_S, most: int = MOST_STRANGERS
+    ) -> None:
+        self._key = key
+        self._within_s = within_s
+        self._most = most
+        self._strangers: dict[trio.CancelScope, None] = {}
+
+    @property
+    def strangers(self) -> int:
+        """How many connections have not proved the key yet."""
+        return len(self._strangers)
+
+    async def admit(self, stream: trio.SocketStream, handler: Handler) -> None:
+        """Give ``stream`` to ``handler`` if it proves the key, and close it afterwards.
+
+        A handler that raises costs its connection and nothing else.
+        """
+        who = _peer(stream)
+        async with _closing(stream):
+            try:
+                await self._prove_in_time(stream)
+            except (HandshakeRefused, OSError, trio.BrokenResourceError) as error:
+                _log.warning("refused a connection from %s: %s", who, error or "it broke")
+                return
+            try:
+                await handler(stream)
+            except (trio.ClosedResourceError, trio.BrokenResourceError):
+                return  # It ended while something was sent: no fault of anybody.
+            except Exception as error:
+                _log.warning("a connection from %s failed: %s", who, type(error).__name__)
+
+    async def _prove_in_time(self, stream: trio.SocketStream) -> None:
+        with trio.move_on_after(self._within_s) as scope:
+            self._make_room()
+            self._strangers[scope] = None
+            try:
+                await _listen(stream, self._key)
+            finally:
+                self._strangers.pop(scope, None)
+        if scope.cancelled_caught:
+            in_time = trio.current_time() < scope.deadline
+            raise HandshakeRefused(
+                "It made room for others." if in_time else "It took too long to prove the key."
+            )
+
+    def _make_room(self) -> None:
+        while len(self._strangers) >= self._most:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.cancel()
+
+
+class ProofRefused(ConnectionRefusedError):
+    """Who was connected to has another key, or is no node; the cause says which.
+
+    An ``OSError``, as of a connection that fails tractor knows nothing else.
+    """
+
+
+async def prove(stream: trio.SocketStream, key: NodeKey, *, within_s: float = HANDSHAKE_S) -> None:
+    """Prove the key to who was connected to, and have it proved.
+
+    Raises ``ConnectionRefusedError`` and closes the connection where that fails, ``ProofRefused``
+    where the other side said something else than this handshake, or nothing more.
+    """
+    try:
+        with trio.fail_after(within_s):
+            await _connect(stream, key)
+    except (OSError, trio.BrokenResourceError) as error:
+        await trio.aclose_forcefully(stream)
+        raise ConnectionRefusedError(f"The handshake of nodes failed. {error}") from None
+    except HandshakeRefused as error:
+        await trio.aclose_forcefully(stream)
+        raise ProofRefused(f"The handshake of nodes failed. {error}") from error
+    except trio.TooSlowError:
+        await trio.aclose_forcefully(stream)
+        raise ConnectionRefusedError("The handshake of nodes took too long.") from None
+    except trio.Cancelled:
+        stream.socket.close()
+        raise
+    _keep_alive(stream)
+
+
+async def _listen(stream: trio.SocketStream, key: NodeKey) -> None:
+    rules = Listener(key.secret, secrets.token_bytes(NONCE_BYTES))
+    await stream.send_all(rules.greeting)
+    answer = b""
+    while rules.wanted:
+        answer = rules.feed(await _some(stream, rules.wanted))
+    await stream.send_all(answer)
+    _keep_alive(stream)
+
+
+async def _connect(stream: trio.SocketStream, key: NodeKey) -> None:
+    rules = Connector(key.secret, secrets.token_bytes(NONCE_BYTES))
+    while not rules.is_proved:
+        answer = rules.feed(await _some(stream, rules.wanted))
+        if answer:
+            await stream.send_all(answer)
+
+
+async def _some(stream: trio.SocketStream, most: int) -> bytes:
+    data = await stream.receive_some(most)
+    if not data:
+        raise HandshakeRefused("It closed the connection amid the handshake: another key?")
+    return data
+
+
+def _peer(stream: trio.SocketStream) -> str:
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:
+        return "somebody who has gone"
+    return f"{host} port {port}"
+
+
+def _keep_alive(stream: trio.SocketStream) -> None:
+    """Let the kernel notice a host that is gone; a process that hangs is noticed by heartbeats."""
+    with contextlib.suppress(OSError):
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+@contextlib.asynccontextmanager
+async def _closing(stream: trio.SocketStream) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(stream)

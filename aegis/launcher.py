@@ -1,0 +1,36 @@
+"""What a launcher of the daemon put into its environment, which terminals must not inherit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import PurePath
+
+_OF_UV = ("UV", "UV_RUN_RECURSION_DEPTH")
+_VENV = "VIRTUAL_ENV"
+
+
+def remove_launcher_variables() -> None:
+    """Take out of this process's environment what ``uv run`` has put there."""
+    users = without_launcher(os.environ, sys.prefix)
+    for name in os.environ.keys() - users.keys():
+        del os.environ[name]
+    os.environ.update(users)
+
+
+def without_launcher(inherited: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """``inherited`` as it was before ``uv run`` started a program of the environment ``prefix``.
+
+    It activates that environment: in every terminal ``python`` would be the daemon's own, and not
+    that of the user's project. An environment that the user activated stays. Pure.
+    """
+    if not (_OF_UV[1] in inherited and inherited.get(_VENV) == prefix):
+        return dict(inherited)
+    kept = {name: text for name, text in inherited.items() if name not in (*_OF_UV, _VENV)}
+    if "PATH" in kept:
+        directories = kept["PATH"].split(os.pathsep)
+        if str(PurePath(prefix, "bin")) in directories:
+            directories.remove(str(PurePath(prefix, "bin")))
+        kept["PATH"] = os.pathsep.join(directories)
+    return kept

@@ -1,0 +1,143 @@
+"""Whether a command waits for input, judged by its terminal's foreground. Pure.
+
+| the tty | the foreground program | waits for |
+|---|---|---|
+| lines (canonical), echo on | reads the terminal | input |
+| lines, echo off | reads the terminal, or hides its state (sudo, su) | a secret |
+| single keys (not canonical) | anything, quiet for a second | input |
+| anything else | computes, sleeps, reads a pipe or a file, waits for a child | nothing |
+
+Whether a thread reads the terminal is known from ``/proc/<pid>/task/<tid>/syscall`` (proc(5)): the
+number and the arguments of the system call in which it sleeps, readable if the thread may be
+traced. Otherwise, and on processors whose numbers are not known here, ``wchan`` remains: the kernel
+function in which it sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from aegis.protocol.terminals import NeedsInput
+
+KEYS_QUIET_S = 1.0
+"""Silence, in seconds, after which a program that reads single keys is taken to wait for one."""
+
+CHECK_AFTER_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0)
+"""Seconds of silence at which a command is checked; then every ``CHECK_EVERY_S``."""
+
+# Polled, because no event reports that a program begins to read.
+CHECK_EVERY_S = 5.0
+
+_WITH_LINE_EDITOR = frozenset({"bash", "zsh", "fish"})
+
+
+@attrs.frozen(kw_only=True)
+class Foreground:
+    """The foreground process group, and the modes of its tty.
+
+    ``program`` is the name of its leader, ``reader`` that of a member that sleeps in a read of the
+    terminal. ``is_hidden``: the state of the leader may not be read.
+    """
+
+    group: int
+    is_canonical: bool
+    echoes: bool
+    program: str
+    reader: str | None
+    is_hidden: bool = False
+
+    @property
+    def edits_line(self) -> bool:
+        """Whether the tty has the modes of a line editor: single keys, no echo."""
+        return not self.is_canonical and not self.echoes
+
+
+def needs_input(front: Foreground | None, quiet_s: float) -> NeedsInput | None:
+    """Return what the foreground program waits for, after ``quiet_s`` seconds without output."""
+    if front is None:
+        return None
+    program = front.reader or front.program
+    if not front.is_canonical:
+        if quiet_s < KEYS_QUIET_S:
+            return None
+        return NeedsInput(kind="input", program=program)
+    if front.reader is None and not (front.is_hidden and not front.echoes):
+        return None
+    return NeedsInput(kind="input" if front.echoes else "secret", program=program)
+
+
+def is_at_prompt(shell: str, front: Foreground, *, pastes: bool) -> bool:
+    """Return whether the foreground shell ``shell`` seems to read a line at its prompt.
+
+    ``pastes``: paste mode is on.
+    """
+    # Zsh asks a new user for first settings in the same tty modes, but without paste mode.
+    if shell == "zsh" and not pastes:
+        return False
+    # A read outside the line editor may be one of a start-up file.
+    if shell in _WITH_LINE_EDITOR:
+        return front.edits_line
+    return front.edits_line or front.reader is not None
+
+
+def next_check_after(quiet_s: float) -> float:
+    """Return the seconds until the next check of a command that was quiet for ``quiet_s``."""
+    for moment in CHECK_AFTER_S:
+        if moment > quiet_s + 0.001:
+            return moment - quiet_s
+    return CHECK_EVERY_S
+
+
+@attrs.frozen(kw_only=True)
+class SystemCalls:
+    """The numbers of the system calls that read a descriptor, and that select descriptors."""
+
+    reads: frozenset[int]
+    selects: frozenset[int]
+
+
+SYSTEM_CALLS: Mapping[str, SystemCalls] = {
+    "x86_64": SystemCalls(reads=frozenset({0, 19}), selects=frozenset({23, 270})),
+    "aarch64": SystemCalls(reads=frozenset({63, 65}), selects=frozenset({72})),
+    "riscv64": SystemCalls(reads=frozenset({63, 65}), selects=frozenset({72})),
+}
+"""``read`` and ``readv``, ``select`` and ``pselect6``, by the machine of ``uname -m``."""
+
+_TTY_SLEEPS = frozenset({"n_tty_read", "wait_woken"})
+"""Kernel functions that sleep in a read of a terminal; the second also in one of a socket."""
+
+
+def reads_descriptor(syscall: str, machine: str) -> int | None:
+    """Return the descriptor that a thread sleeps to read; None if there is no single one.
+
+    ``syscall`` is the content of the file of that name, ``machine`` that of ``uname -m``.
+    """
+    numbers, words = SYSTEM_CALLS.get(machine), syscall.split()
+    if numbers is None or len(words) < 3 or not words[0].isdigit():
+        return None
+    call, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    if call in numbers.reads:
+        return first
+    # The sets of a select are in the process's memory. But with one descriptor and a read set it is
+    # descriptor 0: so wait the timed ``read`` of a shell and most line editors.
+    if call in numbers.selects and first == 1 and second:
+        return 0
+    return None
+
+
+def may_read_terminal(wchan: str, descriptors: Mapping[int, str], terminal: str) -> bool:
+    """Return whether a thread that sleeps in ``wchan`` seems to read the terminal.
+
+    ``descriptors`` are the open files of the process, by number.
+    """
+    files = descriptors.values()
+    if wchan not in _TTY_SLEEPS or not any(is_terminal(file, terminal) for file in files):
+        return False
+    return wchan == "n_tty_read" or not any(file.startswith("socket:") for file in files)
+
+
+def is_terminal(file: str, terminal: str) -> bool:
+    """Return whether ``file`` is this terminal, by its name or as the controlling terminal."""
+    return file in (terminal, "/dev/tty")

@@ -1,0 +1,133 @@
+"""A client's connection as every server sees it: read ahead, bounded sends, a forced end.
+
+A client that stops reading must not hold anything up. Whatever a server does around a send (the
+HTTP server shields it from cancellation), the send itself ends after ``send_limit_s``, and at
+once when the connection is aborted.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import trio
+
+from aegis.servers.access.unsent_bytes import UnsentBytes
+from aegis.servers.calls import Identity
+
+SEND_LIMIT_S = 20.0
+READ_CHUNK_BYTES = 65_536
+
+
+class ClientStream(trio.abc.HalfCloseableStream):
+    """A connected socket. What was read ahead is received again; sends have a deadline.
+
+    ``allowance`` is how many more bytes the client may send, None for any number: a limit for
+    strangers (``is_stranger``), who have not shown who they are. ``identities`` are those whose
+    keys it showed; ``is_voided`` tells that one of them is void since. ``ending`` is set when the
+    server shall finish what is in hand and take nothing new.
+    """
+
+    def __init__(
+        self,
+        inner: trio.SocketStream,
+        *,
+        send_limit_s: float = SEND_LIMIT_S,
+        unsent: UnsentBytes | None = None,
+    ) -> None:
+        self._inner = inner
+        self._send_limit_s = send_limit_s
+        self._unsent = unsent or UnsentBytes()
+        self._ahead = bytearray()
+        self.socket = inner.socket
+        self.allowance: int | None = None
+        self.is_local = inner.socket.family == socket.AF_UNIX
+        self.is_stranger = True
+        self.is_voided = False
+        self._is_ended = False
+        self.identities: set[Identity] = set()
+        self.ending = trio.Event()
+
+    def trust(self, identity: Identity | None) -> None:
+        """The client showed who it is, by a key of ``identity``; None: by how it connected."""
+        self.is_stranger = False
+        self.allowance = None
+        if identity is not None:
+            self.identities.add(identity)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """``with stream.holding(size):`` so many bytes wait for the client during the block.
+
+        Of all clients the one that most waits for is cut off when it is too much.
+        """
+        return self._unsent.holding(self, size)
+
+    async def read_ahead(self, is_enough: Callable[[bytearray], bool], most: int) -> bytes:
+        """Read until ``is_enough`` of all read so far, ``most`` bytes, or the end of the stream.
+
+        Gives what was read; it will be received again. Raises as ``receive_some`` does.
+        """
+        while len(self._ahead) < most and not is_enough(self._ahead):
+            data = await self._inner.receive_some(most - len(self._ahead))
+            if not data:
+                break
+            self._ahead += data
+        return bytes(self._ahead)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Some bytes, first those read ahead; empty at the end of the stream.
+
+        Raises ``BrokenResourceError`` if the connection broke or its allowance is used up.
+        """
+        if self._ahead:
+            await trio.lowlevel.checkpoint()
+            data = self._take_ahead(max_bytes)
+        else:
+            data = bytes(await self._inner.receive_some(max_bytes or READ_CHUNK_BYTES))
+        self._spend(len(data))
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send ``data``. Raises ``BrokenResourceError`` if the client did not take it in time.
+
+        The connection is aborted then: nobody can know how much of ``data`` arrived. Raises it too
+        where the end was sent already: the HTTP server does that from another task.
+        """
+        if self._is_ended:
+            raise trio.BrokenResourceError("the connection is being closed")
+        with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(data)):
+            await self._inner.send_all(data)
+        if limit.cancelled_caught:
+            self.abort()
+            raise trio.BrokenResourceError("the client does not read")
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the client can take more."""
+        await self._inner.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        """Tell the client that nothing more will come."""
+        self._is_ended = True
+        await self._inner.send_eof()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._inner.aclose()
+
+    def abort(self) -> None:
+        """Close the socket now: whoever waits for it, shielded or not, is woken with an error."""
+        self.socket.close()
+
+    def _take_ahead(self, max_bytes: int | None) -> bytes:
+        count = len(self._ahead) if max_bytes is None else min(max_bytes, len(self._ahead))
+        data = bytes(self._ahead[:count])
+        del self._ahead[:count]
+        return data
+
+    def _spend(self, count: int) -> None:
+        if self.allowance is None:
+            return
+        self.allowance -= count
+        if self.allowance < 0:
+            raise trio.BrokenResourceError("the client sent too much before it said who it is")

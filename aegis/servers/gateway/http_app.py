@@ -1,0 +1,202 @@
+"""The HTTP side: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
+``/health`` for anybody.
+
+Plain ASGI. Host, Origin, key and size of a request are checked before anything else sees it, and
+the key goes no further. Whoever is turned away gets a status and one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+import attrs
+import structlog
+import trio
+
+from aegis.servers.access.admission import Answer, bearer_token, body_refusal, turned_away
+from aegis.servers.access.auth import Keys
+from aegis.servers.access.json_bounds import MAX_KEYS, RepeatedKey, has_too_many_keys, read_json
+from aegis.servers.calls import Identity, one_sentence
+from aegis.servers.gateway.http_server import CLIENT
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MCP_PATH = "/mcp"
+SESSION_PREFIX = "/mcp/s/"
+MAX_BODY_BYTES = 4 * 1024 * 1024
+BODY_LIMIT_S = 30.0
+LINGER_S = 1.0
+
+log = structlog.get_logger("aegis.servers.http")
+
+McpHandler = Callable[[Identity, Scope, Receive, Send], Awaitable[None]]
+
+
+@attrs.frozen
+class HttpApp:
+    """The ASGI application; ``hosts`` are the names that the daemon answers to."""
+
+    keys: Keys
+    hosts: frozenset[str]
+    mcp: McpHandler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "websocket":
+            # Asked for on a connection that already served HTTP; clients use a fresh one.
+            await send({"type": "websocket.close"})
+            return
+        try:
+            await self._serve(scope, receive, send)
+        except Exception:
+            # Logged without the address: it may hold a key. The HTTP server answers 500.
+            log.exception("an HTTP request failed", method=scope["method"])
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admitted = self._admit(scope)
+        if isinstance(admitted, Answer):
+            await answer(admitted, receive, send)
+            return
+        if CLIENT in scope:
+            scope.pop(CLIENT).trust(admitted)
+        body = await read_body(receive)
+        if isinstance(body, bytes):
+            body = json_refusal(body) or body
+        if isinstance(body, Answer):
+            await answer(body, receive, send)
+        elif body is not None:
+            await self.mcp(admitted, _without_key(scope), replay(body, receive), send)
+
+    def _admit(self, scope: Scope) -> Identity | Answer:
+        headers = scope["headers"]
+        refusal = turned_away(headers, scope["query_string"], self.hosts) or body_refusal(headers)
+        if refusal is not None:
+            return refusal
+        path: str = scope["path"]
+        if path == "/health":
+            return Answer(200, "ok") if scope["method"] in ("GET", "HEAD") else _ONLY_GET
+        if path.rstrip("/") == MCP_PATH:
+            return self._by_token(scope) or _NO_TOKEN
+        if path.startswith(SESSION_PREFIX):
+            # Some clients insist on an address that ends in /mcp.
+            secret = path.removeprefix(SESSION_PREFIX).rstrip("/").removesuffix(MCP_PATH)
+            return self.keys.identity_of_session(secret) or _NO_SESSION
+        return _NOT_FOUND
+
+    def _by_token(self, scope: Scope) -> Identity | None:
+        token = bearer_token(scope["headers"])
+        return None if token is None else self.keys.identity_of_token(token)
+
+
+async def read_body(receive: Receive) -> bytes | Answer | None:
+    """The whole body of a request; an ``Answer`` if it is too large or too slow; None: gone."""
+    body = bytearray()
+    with trio.move_on_after(BODY_LIMIT_S):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > MAX_BODY_BYTES:
+                return _TOO_LARGE
+            if not message.get("more_body", False):
+                return bytes(body)
+    return _TOO_SLOW
+
+
+def json_refusal(body: bytes) -> Answer | None:
+    """Why a body is not handed on, or None. What is no JSON at all is for MCP to judge."""
+    if has_too_many_keys(body):
+        return _TOO_MANY_KEYS
+    try:
+        read_json(body)
+    except RepeatedKey as error:
+        return Answer(400, one_sentence(str(error)))
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives ``body`` whole, then goes on with the real one."""
+    waiting = [body]
+
+    async def received() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return received
+
+
+async def answer(reply: Answer, receive: Receive, send: Send) -> None:
+    """Answer with one sentence, and swallow what the client still sends: for ``LINGER_S`` seconds
+    at most, and no more than a body may hold.
+
+    A connection closed with unread data is reset, and the client might lose the answer.
+    """
+    text = reply.sentence.encode() + b"\n"
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(text)).encode()),
+        (b"cache-control", b"no-store"),
+        # Whoever is turned away may try again on a connection of its own.
+        *([(b"connection", b"close")] if reply.status >= 400 else []),
+        *([(b"www-authenticate", b"Bearer")] if reply.status == 401 else []),
+    ]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": text, "more_body": True})
+    with trio.move_on_after(LINGER_S):
+        await _swallow(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _swallow(receive: Receive) -> None:
+    left = MAX_BODY_BYTES
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body", False):
+            return
+        left -= len(message.get("body", b""))
+
+
+def _without_key(scope: Scope) -> Scope:
+    headers = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
+    return {**scope, "path": MCP_PATH, "raw_path": MCP_PATH.encode(), "headers": headers}
+
+
+_ONLY_GET = Answer(405, "use GET")
+_NO_TOKEN = Answer(
+    401, "send the header 'Authorization: Bearer <token>' with the token of endpoint.json"
+)
+_NO_SESSION = Answer(
+    403, "this session address is not valid; 'aegis-actors session new --handle H' prints one"
+)
+_NOT_FOUND = Answer(404, "nothing here; MCP clients use /mcp, others /ws or the Unix socket")
+_TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+_TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
+_TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")
+
+
+class OneAnswer:
+    """The ``send`` of an ASGI application that may answer twice.
+
+    The MCP SDK does, where it fails once its answer was sent; to the HTTP server that is an error
+    of the application. ``is_whole``: the answer was sent to its end.
+    """
+
+    def __init__(self, send: Callable[[Any], Awaitable[None]]) -> None:
+        self._send = send
+        self.is_whole = False
+
+    async def __call__(self, message: Mapping[str, Any]) -> None:
+        """Send a message of the answer."""
+        if self.is_whole:
+            return
+        await self._send(message)
+        is_body = message["type"] == "http.response.body"
+        self.is_whole = is_body and not message.get("more_body", False)

@@ -1,0 +1,120 @@
+"""Calls under way, so that they can be ended before what carries their answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+import trio
+
+from aegis.servers.calls import Caller, CallPort
+
+
+class RunningCalls:
+    """The calls of one face."""
+
+    def __init__(self) -> None:
+        self._calls: set[_Call] = set()
+        self._ended = trio.Event()
+
+    def call(self) -> _Call:
+        """``with running_calls.call():`` what is behind the block runs when the call was ended."""
+        return _Call(self)
+
+    async def end(self, limit_s: float) -> None:
+        """End all of them, also where the caller is cancelled; wait at most ``limit_s`` seconds."""
+        for call in self._calls:
+            call.scope.cancel()
+        with trio.move_on_after(limit_s, shield=True):
+            while self._calls:
+                self._ended = trio.Event()
+                await self._ended.wait()
+
+    def began(self, call: _Call) -> None:
+        """For ``_Call`` alone."""
+        self._calls.add(call)
+
+    def ended(self, call: _Call) -> None:
+        """Likewise."""
+        self._calls.discard(call)
+        self._ended.set()
+
+
+class _Call:
+    """One of them, as a block."""
+
+    def __init__(self, running_calls: RunningCalls) -> None:
+        self._running_calls = running_calls
+        self.scope = trio.CancelScope()
+
+    def __enter__(self) -> None:
+        self._running_calls.began(self)
+        self.scope.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._running_calls.ended(self)
+        return bool(self.scope.__exit__(kind, error, traceback))
+
+
+class CallerSessions:
+    """Tells the port when a caller appears, and when it has been idle for ``idle_s`` seconds.
+
+    ``run`` must be running for callers to leave.
+    """
+
+    def __init__(self, port: CallPort, idle_s: float) -> None:
+        self._port = port
+        self._idle_s = idle_s
+        self._calls: dict[Caller, int] = {}
+        self._leaves_at: dict[Caller, float] = {}
+        self._arrived = trio.Event()
+
+    @contextmanager
+    def during(self, caller: Caller) -> Iterator[None]:
+        """Hold the caller present during a call."""
+        if caller not in self._calls:
+            self._port.opened(caller)
+            self._arrived.set()
+        self._calls[caller] = self._calls.get(caller, 0) + 1
+        self._leaves_at[caller] = math.inf
+        try:
+            yield
+        finally:
+            self._end_call(caller)
+
+    async def run(self) -> None:
+        """Let idle callers leave; when cancelled, all of them."""
+        try:
+            while True:
+                # Nobody can leave earlier than this, whatever is called meanwhile.
+                soonest = trio.current_time() + self._idle_s
+                with trio.move_on_at(min([soonest, *self._leaves_at.values()])):
+                    await self._sleep()
+                self._let_leave(trio.current_time())
+        finally:
+            self._let_leave(math.inf)
+
+    async def _sleep(self) -> None:
+        if self._calls:
+            await trio.sleep_forever()
+        self._arrived = trio.Event()
+        await self._arrived.wait()
+
+    def _end_call(self, caller: Caller) -> None:
+        if caller not in self._calls:
+            return  # everybody was made to leave at the end
+        self._calls[caller] -= 1
+        if not self._calls[caller]:
+            self._leaves_at[caller] = trio.current_time() + self._idle_s
+
+    def _let_leave(self, now: float) -> None:
+        for caller in [each for each, due in self._leaves_at.items() if due <= now]:
+            del self._calls[caller], self._leaves_at[caller]
+            self._port.closed(caller)

@@ -1,0 +1,81 @@
+"""``KeySender``: hands what a client types to the terminal, in order, and says what was refused.
+
+Nothing here waits on the way to the terminal: the answers are awaited behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import trio
+
+from actors import Reply
+from actors.errors import AskError
+from aegis.errors import AegisError, Busy
+from aegis.protocol.streams import KeysRefusedItem, Refused
+from aegis.servers.calls import failure_of
+from aegis.servers.streams.outlet import Outlet, SendKeys
+
+MAX_UNANSWERED = 512
+"""Messages of keys that the terminal has not answered yet."""
+
+TOO_MANY = (
+    f"{MAX_UNANSWERED} messages of keys wait for the terminal: it does not answer now; type again "
+    "in a moment"
+)
+
+
+class KeySender:
+    """That of one stream. ``run`` tells ``outlet`` of refusals, until cancelled."""
+
+    def __init__(self, send: SendKeys, outlet: Outlet) -> None:
+        self._send = send
+        self._outlet = outlet
+        self._unanswered: deque[Reply[Any]] = deque()
+        self._refused: AegisError | AskError | None = None
+        self._news = trio.Event()
+        self._refusal = trio.Event()
+
+    def type(self, keys: bytes) -> None:
+        """Hand these keys on."""
+        try:
+            if len(self._unanswered) >= MAX_UNANSWERED:
+                raise Busy(TOO_MANY)
+            self._unanswered.append(self._send(keys))
+        except (AegisError, AskError) as error:
+            self._refuse(error)
+        else:
+            self._news.set()
+
+    async def run(self) -> None:
+        """Await the answers, and tell of those that are refusals; the newest, if there are many."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._await_answers)
+            nursery.start_soon(self._tell_refusals)
+
+    async def _await_answers(self) -> None:
+        while True:
+            while self._unanswered:
+                try:
+                    await self._unanswered[0].wait()
+                except (AegisError, AskError) as error:
+                    self._refuse(error)
+                self._unanswered.popleft()
+            self._news = trio.Event()
+            await self._news.wait()
+
+    async def _tell_refusals(self) -> None:
+        while True:
+            await self._refusal.wait()
+            await self._outlet.room()
+            self._refusal = trio.Event()
+            error, self._refused = self._refused, None
+            failure = None if error is None else failure_of(error)
+            if failure is not None:
+                refused = Refused(code=failure.code, message=failure.sentence)
+                await self._outlet.item(KeysRefusedItem(keys_refused=refused))
+
+    def _refuse(self, error: AegisError | AskError) -> None:
+        self._refused = error
+        self._refusal.set()

@@ -1,0 +1,170 @@
+"""Entering a state into the registry of its user: only daemons and ``node key`` do that."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+
+from aegis.path_text import text_of_path
+from aegis.state.registry import ID, ID_FILE, Entry, Registry, RegistryError
+from aegis.state.root import State, check_directories, make_directory, open_seals
+from aegis.state.sealing import KEY_BYTES, Seals
+from aegis.state.state_files import (
+    UnsafeFile,
+    every_entry,
+    open_directory,
+    sync_names,
+    write_safely,
+)
+
+ENTRY_VERSION = 1
+
+HARMLESS = frozenset({"lock", ".gitignore"})
+"""Files in a state that counts as empty, beside those that end in ``.new``.
+
+A start that was killed leaves these. Nothing is ever read from a file that ends in ``.new``.
+"""
+
+
+class WritableRegistry(Registry):
+    """The registry, for who changes it."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+        self._is_locked = False
+
+    @classmethod
+    def of_user(cls) -> WritableRegistry:
+        """See ``Registry``."""
+        return cls(Registry.of_user().directory)
+
+    def make_key(self) -> bytes:
+        """Return the key, created and synced if there is none yet. Raises ``RegistryError``."""
+        with self.locked(), self._explained():
+            known = self.key()
+            if known is not None:
+                return known
+            fresh = os.urandom(KEY_BYTES)
+            write_safely(self.key_path, fresh.hex().encode() + b"\n", durable=True)
+            return fresh
+
+    def enter(self, state_id: str, entry: Entry) -> None:
+        """Put an entry in the place of the one before, synced. Raises ``RegistryError``."""
+        root = text_of_path(entry.root)
+        document = {"version": ENTRY_VERSION, **entry._replace(root=root)._asdict()}
+        content = json.dumps(document, indent=1).encode() + b"\n"
+        with self.locked(), self._explained():
+            write_safely(f"{self.states}/{state_id}.json", content, durable=True)
+
+    def forget_others(self, state_id: str, root: str) -> None:
+        """Remove the entries of states that ``root`` had before this one. Raises nothing."""
+        with contextlib.suppress(OSError, RegistryError), self.locked():
+            for name in os.listdir(self.states):  # noqa: PTH208
+                other = name.removesuffix(".json")
+                if other == state_id or not ID.match(other):
+                    continue
+                known = self.entry(other)
+                if known is not None and known.root == root:
+                    os.unlink(f"{self.states}/{name}")  # noqa: PTH108
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes and threads from writing; the directories are made if need be.
+
+        Raises ``RegistryError``.
+        """
+        if self._is_locked:
+            yield
+            return
+        with self._explained():
+            _check_parent(self.states)
+            _make_directory(self.states)
+            self.exists()
+            fd = open_directory(self.directory)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            self._is_locked = True
+            yield
+        finally:
+            self._is_locked = False
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self.refusal("write", error) from None
+
+
+def claim_state(state: State) -> Seals:
+    """Return the seals of the state; one that is empty or missing becomes this user's own.
+
+    Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    """
+    check_directories(str(state.root))
+    registry = WritableRegistry.of_user()
+    if is_empty(str(state.directory)):
+        make_directory(state)
+        with registry.locked():
+            if is_empty(str(state.directory)):  # else another process was faster
+                return register_state(state, registry)
+    return open_seals(str(state.root))
+
+
+def register_state(
+    state: State, registry: WritableRegistry, configuration: str | None = None
+) -> Seals:
+    """Make the state this user's own, by a new id.
+
+    The registry has the id, synced, before it is written into the state: a kill leaves a state that
+    is still empty, or one that is known. Raises ``RegistryError``, ``OSError``.
+    """
+    directory, state_id = str(state.directory), new_state_id()
+    key = registry.make_key()
+    inode = os.stat(directory).st_ino  # noqa: PTH116
+    registry.enter(state_id, Entry(str(state.root), inode, configuration))
+    write_safely(f"{directory}/{ID_FILE}", f"{state_id}\n".encode(), durable=True)
+    registry.forget_others(state_id, str(state.root))
+    return Seals(key, state_id, directory)
+
+
+def is_empty(directory: str) -> bool:
+    """Return whether there is no state in the directory, or no directory. Raises ``OSError``."""
+    return all(
+        entry.is_dir(follow_symlinks=False) or entry.name in HARMLESS or entry.name.endswith(".new")
+        for entry in every_entry(directory)
+    )
+
+
+def new_state_id() -> str:
+    """Return an id that no state has."""
+    return os.urandom(16).hex()
+
+
+def _make_directory(path: str) -> None:
+    """Make the directory and those above it, mode 0700, their names synced. Raises ``OSError``."""
+    try:
+        os.mkdir(path, 0o700)  # noqa: PTH102
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_directory(os.path.dirname(path))  # noqa: PTH120
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)  # noqa: PTH102
+    sync_names(os.path.dirname(path))  # noqa: PTH120
+
+
+def _check_parent(path: str) -> None:
+    """Raise ``UnsafeFile`` where root would make a directory in the home of another user.
+
+    That user could not use it any more: ``sudo`` may leave HOME as it was.
+    """
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)  # noqa: PTH120
+    owner = os.stat(path).st_uid  # noqa: PTH116
+    if os.geteuid() == 0 != owner:
+        raise UnsafeFile(path, f"it belongs to user {owner}, and this is root")
