@@ -1,4 +1,4 @@
-"""A terminal as if one sat in front of it: ``term attach``."""
+"""The verb ``term attach``: a terminal shown in your own window."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _COOKIE = "AEGIS_TERMINAL"
 
 
 @live_verb(
-    flag("--read-only", help="Only look: type nothing, leave its size alone."),
-    flag("--no-resize", help="Do not give it the size of your window."),
+    flag("--read-only", help="Only watch: type nothing, do not resize."),
+    flag("--no-resize", help="Do not resize the terminal to your window."),
     option(
         "--detach-keys",
         metavar="KEYS",
         default=DEFAULT_DETACH_KEYS,
         show_default=True,
-        help="The keys that leave it, with commas between; the first like ctrl-a.",
+        help="Keys that detach, separated by commas; the first is like ctrl-a.",
     ),
     argument("name"),
 )
 def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_keys: str) -> int:
-    r"""Sit in front of the terminal NAME.
+    r"""Show the terminal NAME in your window, and type into it.
 
-    It shows in your window, and what you press is typed there. Leave with Ctrl-\ and then d: the
-    terminal goes on. Others may be attached as well: everybody sees and may type the same, and it
-    has the size of whoever came or resized last.
+    Every key goes to the terminal, Ctrl-C too. Press Ctrl-\ and then d to detach; the terminal
+    keeps running. Several people can attach to one terminal: all see the same and all can type, and
+    the terminal has the size of the window that attached or resized last.
     """
     try:
         keys = parse_detach_keys(detach_keys)
@@ -39,16 +39,16 @@ def attach(daemon: Daemon, name: str, read_only: bool, no_resize: bool, detach_k
         raise UsageError(f"Invalid value for --detach-keys: {error}") from None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "attach needs a terminal as its standard input and output; elsewhere use term output "
-            "--follow and term keys"
+            "standard input and output must be a terminal; without one, use term output --follow "
+            "and term keys"
         )
     if (
         os.environ.get(_COOKIE, "")
         .lower()
         .startswith(f"{text_of_path(daemon.root)}/{name}/".lower())
     ):
-        raise UsageError(f"this is the terminal {name} already: it would show itself")
-    # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        raise UsageError(f"this window is the terminal {name} itself: attach from another window")
+    # Imported late: it loads Trio and the WebSocket, which no one-shot verb needs.
     with gc_paused():
         from aegis.cli.live.attaching import run_attach
 

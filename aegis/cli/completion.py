@@ -1,7 +1,7 @@
-"""What a shell offers behind TAB: verbs and options by themselves, names from the daemon.
+"""Completion of the command line in bash, zsh and fish, and the verb ``completion``.
 
-Used in a process of its own for each TAB, so it must be quick, and say nothing when there is no
-daemon. Which argument is a name of what stands in one table, and not with each verb.
+click completes verbs and options; this module adds names, which it asks the daemon for. The shell
+starts a process for each TAB, so it must be quick, and silent when no daemon answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aegis.protocol.naming import LOCAL_NODE
 from aegis.state.root import nearest_root
 
 PATIENCE_S = 1.0
-"""How long a daemon may take to answer."""
+"""Seconds to wait for the daemon's answer."""
 
 SIGNALS = ("INT", "TERM", "HUP", "KILL", "QUIT", "TSTP", "STOP", "CONT", "USR1", "USR2", "WINCH")
 
@@ -73,10 +73,10 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("session", "agent"): _sessions,
     ("node", "node"): _nodes,
 }
-"""By the first word of the verb and the argument's own name."""
+"""The names that complete an argument, by the first word of the verb and the argument's name."""
 
 _NEW = {("term", "spawn"), ("workspace", "create")}
-"""Verbs whose name must not be one that is taken."""
+"""Verbs that take a new name: existing names are not offered."""
 
 _OPTIONS: Mapping[str, Names] = {
     "--as": _handles,
@@ -87,19 +87,19 @@ _OPTIONS: Mapping[str, Names] = {
 
 
 def script(shell: str, program: str, command: click.Command) -> str:
-    """The script that has ``shell`` (bash, zsh or fish) complete ``program``."""
-    variable = f"_{program}_COMPLETE".replace("-", "_").upper()  # as the library looks for it
+    """Return the script that makes ``shell`` (bash, zsh or fish) complete ``program``."""
+    variable = f"_{program}_COMPLETE".replace("-", "_").upper()  # the name that click reads
     return _CLASSES[shell](command, {}, program, variable).source()
 
 
 def register() -> None:
-    """Let the library of the command line complete with names too."""
+    """Make click complete names too."""
     for name, complete in _CLASSES.items():
         add_completion_class(complete, name)
 
 
 class _WithNames(ShellComplete):
-    """As the library does it, and names where it knows none."""
+    """The completion of click, with the daemon's names added."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         from click.shell_completion import _resolve_context, _resolve_incomplete
@@ -120,7 +120,7 @@ class _Zsh(_WithNames, ZshComplete):
 
 
 class _Fish(_WithNames, FishComplete):
-    # The library's script cuts a description at its first comma.
+    # click's own script truncates a description at its first comma.
     source_template = FishComplete.source_template.replace(
         'string split ","', 'string split --max 1 ","'
     )
@@ -130,7 +130,7 @@ _CLASSES: Mapping[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish
 
 
 def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
-    """The names that fit this argument or option; none without a daemon that answers soon."""
+    """Return the names for an argument or option; none if no daemon answers in time."""
     words = tuple(context.command_path.split()[1:])
     if isinstance(wanted, click.Option):
         names = next((_OPTIONS[each] for each in wanted.opts if each in _OPTIONS), None)
@@ -154,7 +154,7 @@ def _asked(root: str, names: Names) -> list[str]:
 
 
 def _root(context: click.Context) -> str:
-    """The root that the line so far names, else the one from here upwards."""
+    """Return the root given on the line so far, else the nearest one upwards."""
     given: Any = context.params.get("root") or context.find_root().params.get("root")
     return nearest_root(str(given or "."))
 
@@ -163,10 +163,10 @@ def _root(context: click.Context) -> str:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script with which a shell completes names.
+    """Print a shell script that completes verbs, options and names.
 
-    bash: eval "$(aegis-actors completion bash)" in .bashrc. zsh: the same in .zshrc, behind
-    compinit. fish: aegis-actors completion fish | source, in config.fish.
+    bash: add eval "$(aegis-actors completion bash)" to .bashrc. zsh: add the same with zsh to
+    .zshrc, after compinit. fish: add aegis-actors completion fish | source to config.fish.
     """
     root = context.find_root()
     click.echo(script(shell, str(root.info_name), root.command), nl=False)

@@ -1,4 +1,4 @@
-"""The configuration: ``config check``."""
+"""The verb ``config check``: validate ``.aegis.yaml``."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from aegis.cli.printing.formatting import escaped_line, print_json, print_lines,
 from aegis.state.root import CONFIG_NAME, find_root
 
 BAD_CONFIGURATION = 2
-"""What a verb exits with that cannot use the configuration."""
+"""Exit code of a verb that cannot use the configuration."""
 
 _HEAD = ["key", "value", "from"]
 
 
 @click.group()
 def config() -> None:
-    """The configuration of a root, .aegis.yaml."""
+    """Check the configuration file of a root, .aegis.yaml."""
 
 
 @config.command()
-@click.option("--root", type=DIRECTORY, help="Read the file of this directory; default: see above.")
+@click.option("--root", type=DIRECTORY, help="Read the file of exactly this directory.")
 @json_option
 def check(root: Path | None, as_json: bool) -> int:
-    """Read the configuration as `up` would, and say what holds.
+    """Validate .aegis.yaml and print the values in effect.
 
-    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one. Exits
-    with 2 if it cannot be used. It needs no daemon; one that runs goes on with what it read when it
-    was started.
+    Without --root it reads the nearest .aegis.yaml, from the current directory upwards. Exits with
+    2 if the file has errors. Needs no daemon. A running daemon keeps the configuration that it
+    read when it started.
     """
     # Imported late: it brings libraries that no other verb needs.
     from aegis.configuration.file import read_configuration
@@ -44,15 +44,15 @@ def check(root: Path | None, as_json: bool) -> int:
         parsed = read_configuration(path)
     except BadConfiguration as error:
         if not as_json:
-            return refuse(error.lines())
+            return print_errors(error.lines())
         print_json(_refusal(path, error))
         return BAD_CONFIGURATION
     _show(path, parsed, as_json=as_json)
     return 0
 
 
-def refuse(lines: Iterable[str]) -> int:
-    """Tell what is wrong with a configuration, a line for each; gives the exit code."""
+def print_errors(lines: Iterable[str]) -> int:
+    """Print the errors of a configuration, one line each; return the exit code."""
     for line in lines:
         print_notice(f"aegis-actors: {line}")
     return BAD_CONFIGURATION
@@ -71,7 +71,9 @@ def _show(path: Path, parsed: Any, *, as_json: bool) -> None:
         return
     sources = dict.fromkeys(parsed.given, "the file")
     is_there = os.path.lexists(path)
-    print_lines(escaped_line(f"read {path}" if is_there else f"there is no {path}: all defaults"))
+    print_lines(
+        escaped_line(f"read {path}" if is_there else f"there is no {path}: all values are defaults")
+    )
     rows = [[name, _plain(value), sources.get(name, "default")] for name, value in values.items()]
     print_lines(table(_HEAD, rows))
     for warning in warnings:

@@ -1,4 +1,4 @@
-"""The daemon itself: ``down``, ``status``, ``tree``."""
+"""The verbs of the daemon itself: ``down``, ``status``, ``tree``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TREE_HEAD = ["actor", "kind", "state", "mailbox", "restarts", "uptime"]
 
 @verb()
 def down(daemon: Daemon) -> None:
-    """Stop the daemon and wait until its process is gone."""
+    """Stop the daemon and wait until its process has ended."""
     with daemon.connect() as client:
         process = _open_process(client.endpoint.pid, daemon)
         try:
@@ -36,23 +36,26 @@ def down(daemon: Daemon) -> None:
 
 
 def _open_process(pid: int, daemon: Daemon) -> int:
-    """A descriptor of the process, taken before it is told to end: its pid may be used again."""
+    """Return a descriptor of the daemon's process."""
+    # Opened before the request to stop: afterwards the kernel may give the pid to another process.
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
-        raise NoDaemon(f"the daemon of {daemon.root} (pid {pid}) is already gone") from None
+        raise NoDaemon(f"the daemon of {daemon.root} (pid {pid}) has already ended") from None
 
 
 def _wait_gone(process: int, pid: int) -> None:
     gone = select.poll()
     gone.register(process, select.POLLIN)
     if not gone.poll(DOWN_TIMEOUT_S * 1000):
-        raise ClientError(f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after 'down'")
+        raise ClientError(
+            f"the daemon (pid {pid}) still runs {DOWN_TIMEOUT_S:g} s after down: see its log"
+        )
 
 
 @verb()
 def status(daemon: Daemon) -> None:
-    """Show where the daemon is and how it does."""
+    """Show the daemon's address, version, uptime, memory and nodes."""
     reply = daemon.call("status")
     nodes = reply.get("nodes", [])
     facts = {name: value for name, value in reply.items() if name != "nodes"}
@@ -79,15 +82,16 @@ def _node_row(node: Mapping[str, Any]) -> list[object]:
     return [node["name"], node["kind"], node["state"], node["terminals"], where, node["since"]]
 
 
-@verb(flag("--watch", help="Go on with what changes, until Ctrl-C."))
+@verb(flag("--watch", help="Show changes until Ctrl-C."))
 def tree(daemon: Daemon, watch: bool) -> int:
     """Show the live supervision tree.
 
-    Every actor with its state, waiting messages, restarts and age. With --watch it is drawn anew in
-    place, with the time of each restart; where output is no terminal each change is a line.
+    Prints each actor with its state, queued messages, restarts and uptime. With --watch the tree is
+    redrawn in place, with the time of each restart; if standard output is not a terminal, each
+    change is printed as a line.
     """
     if watch:
-        # Imported last: it brings Trio and the WebSocket, which no one-shot verb needs.
+        # Imported late: it loads Trio and the WebSocket, which no one-shot verb needs.
         from aegis.cli.gc_pause import gc_paused
 
         with gc_paused():

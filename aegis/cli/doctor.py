@@ -1,4 +1,4 @@
-"""``doctor``: looks at the machine, the state of a root and its shells, and mends what it can."""
+"""The verb ``doctor``: check the machine, the state of a root and the shells; repair the state."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from aegis.state.root import State, find_root
 
 @click.command()
 @root_option
-@click.option("--repair", is_flag=True, help="Mend what can be mended; what is taken is kept.")
+@click.option("--repair", is_flag=True, help="Repair the state first; nothing is deleted.")
 @json_option
 def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
-    """Look whether everything works, and say what to do.
+    """Check that everything works, and print what to do.
 
-    Exits with 1 if something does not work. It needs no daemon; with --repair none may run.
+    Exits with 1 if there is a problem. Needs no daemon; with --repair, no daemon may be running.
     """
     from aegis.doctor import finding
 
@@ -39,7 +39,7 @@ def doctor(root: Path | None, repair: bool, as_json: bool) -> int:
 
 
 def summary(found: Sequence[Any]) -> str:
-    """All that was found, in a few words."""
+    """Return the number of problems and warnings, as a sentence."""
     counts = Counter(each.level.value for each in found)
     shown = [
         f"{count} {level}{'s' if count > 1 else ''}"

@@ -1,4 +1,4 @@
-"""Inboxes: ``inbox read|wait|send``."""
+"""The verbs of inboxes: ``inbox read|wait|send``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 _after = option(
-    "--after", metavar="NEXT", help="Acknowledge: the `next` that an earlier read gave."
+    "--after", metavar="NEXT", help="Acknowledge messages up to the `next` of an earlier reply."
 )
 
 
 @verb(
     _after,
-    flag("--all", "show_all", help="Show acknowledged messages too."),
-    option("--limit", kind=WHOLE, help="At most so many; default 50."),
+    flag("--all", "show_all", help="Include acknowledged messages."),
+    option("--limit", kind=WHOLE, help="Maximum number of messages; default 50."),
 )
 def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -> None:
     """Show the messages of your inbox (--as HANDLE)."""
@@ -34,15 +34,15 @@ def read(daemon: Daemon, after: str | None, show_all: bool, limit: int | None) -
 def wait(daemon: Daemon, after: str | None, timeout: float | None) -> None:
     """Wait for a message in your inbox (--as HANDLE).
 
-    When time runs out it shows none, and exits with 0 all the same.
+    Exits with 0 even if no message arrives in time.
     """
     reply = daemon.call("inbox_wait", after=after, timeout=timeout)
-    daemon.show(reply, lambda: _show_messages(reply, "no message came in time"))
+    daemon.show(reply, lambda: _show_messages(reply, "no message arrived in time"))
 
 
 @verb(argument("target"), argument("text", many=True), options_first=True)
 def send(daemon: Daemon, target: str, text: Sequence[str]) -> None:
-    """Wake the agent TARGET with TEXT. Options stand before TARGET."""
+    """Send TEXT to the agent TARGET. Options go before TARGET."""
     reply = daemon.call("handoff", target_handle=target, context=" ".join(text))
     daemon.show(reply, lambda: print_lines(escaped_line(f"{reply['status']} ({reply['id']})")))
 
@@ -63,7 +63,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 inbox = Group(
-    """Messages that wake: from terminals, agents and people.""",
+    """Messages from terminals, agents and people.""",
     {
         "read": read,
         "wait": wait,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 COMPLETING = "_AEGIS_ACTORS_COMPLETE"
-"""Set where a shell asks what may follow when TAB is pressed."""
+"""The variable that a shell sets when TAB is pressed."""
 
 
 def main() -> NoReturn:
@@ -31,7 +31,7 @@ def main() -> NoReturn:
     standard_streams.prepare()
     line = None if COMPLETING in os.environ else read_line(sys.argv[1:])
     if line is None:
-        # Imported last: click takes longer than all the rest.
+        # Imported late: click takes longer to import than everything else.
         from aegis.cli.grammar.click_program import cli
 
         cli.main()

@@ -1,4 +1,4 @@
-"""``mcp``: MCP over standard input and output, for clients that are configured with a command."""
+"""The verb ``mcp``: MCP over standard input and output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from aegis.state.root import find_root
 
 @click.command()
 @root_option
-@click.option(
-    "--handle", required=True, metavar="HANDLE", help="Under which handle the client acts."
-)
+@click.option("--handle", required=True, metavar="HANDLE", help="Handle of the client.")
 def mcp(root: Path | None, handle: str) -> None:
-    """Speak MCP on standard input and output, as the handle HANDLE.
+    """Serve MCP on standard input and output, under the handle HANDLE.
 
-    For MCP clients that start a command; it carries what they say to the daemon and back.
+    For MCP clients that are configured with a command. Messages are forwarded between the client
+    and the daemon.
     """
     carry(find_root(root or root_before() or here()), handle)

@@ -1,4 +1,4 @@
-"""Nodes: ``node key`` and ``node forget``; ``join``, which makes this process one of them."""
+"""The verbs of nodes: ``node key``, ``node forget`` and ``join``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from aegis.protocol.naming import LOCAL_NODE, NAME_RULE, is_name
 from aegis.settings import JoinSettings, NodesAddress
 from aegis.state.root import State, find_root
 
+_LEVEL_HELP = "Log events of this level and above."
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 
 _OF_A_WORKER = re.compile(r"w[0-9]+", re.IGNORECASE)
@@ -24,17 +25,17 @@ _OF_A_WORKER = re.compile(r"w[0-9]+", re.IGNORECASE)
 
 @click.group()
 def node() -> None:
-    """Other hosts that terminals run on."""
+    """Other hosts that run terminals for the daemon."""
 
 
 @node.command()
-@click.option("--root", type=DIRECTORY, help="Whose key; default: of the nearest root upwards.")
+@click.option("--root", type=DIRECTORY, help="Root of the key; default: the nearest root.")
 def key(root: Path | None) -> None:
-    """Print where the key is that a host needs to join.
+    """Print the path of the key that a host needs to join.
 
-    It is made if there is none yet. Who has it runs commands as you.
+    Creates the key if there is none. Anyone who has the key can run commands as you.
     """
-    # Imported last: only this verb and `join` need it.
+    # Imported late: only this verb and `join` need it.
     from actors.errors import NodeError
     from aegis.errors import StartupError
     from aegis.node_key import open_node_key
@@ -45,7 +46,9 @@ def key(root: Path | None) -> None:
     except (StartupError, NodeError) as error:
         raise click.ClickException(str(error)) from None
     print_lines(escaped_line(str(state.node_key)))
-    print_notice("copy it to the host that is to join (scp -p keeps its mode), then there:")
+    print_notice(
+        "copy this file to the host that will join (scp -p keeps its mode), then run there:"
+    )
     print_notice("  aegis-actors join HOST:PORT --name NAME --root DIR --key-file FILE")
 
 
@@ -53,10 +56,10 @@ def key(root: Path | None) -> None:
 def forget(daemon: Daemon, node: str) -> None:
     """Forget a host that will not join again.
 
-    The names of its terminals become free. Nothing on it changes.
+    The names of its terminals become free. Nothing changes on the host.
     """
     reply = daemon.call("node_forget", node=node)
-    daemon.show(reply, lambda: print_lines(f"free again: {cell(reply['terminals'])}"))
+    daemon.show(reply, lambda: print_lines(f"names free again: {cell(reply['terminals'])}"))
 
 
 node.add_command(command_of(forget, "forget"))
@@ -67,22 +70,22 @@ def _node_name(_: click.Context, param: click.Parameter, name: str) -> str:
         raise click.BadParameter(f"a name must be {NAME_RULE}", param=param)
     if name.lower() == LOCAL_NODE or _OF_A_WORKER.fullmatch(name):
         raise click.BadParameter(
-            f"{name!r} is what a daemon calls a place of its own; choose another", param=param
+            f"{name!r} is reserved for a daemon's own nodes; choose another name", param=param
         )
     return name
 
 
 @click.command()
 @click.argument("address", metavar="HOST:PORT", callback=join_address)
-@click.option("--name", required=True, callback=_node_name, help="What this host is called there.")
-@click.option("--root", type=DIRECTORY, help="Serve terminals of this directory; needed.")
+@click.option("--name", required=True, callback=_node_name, help="Name of this host at the daemon.")
+@click.option("--root", type=DIRECTORY, help="Directory that this node serves (required).")
 @click.option(
     "--key-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The key of the root that is joined. Default: .aegis/state/node.key of --root.",
+    help="Key of the daemon's root. Default: .aegis/state/node.key of --root.",
 )
-@click.option("--log-level", type=_LEVELS, default="info", show_default=True)
-@click.option("--trust", is_flag=True, help="Take over the state of --root as it is now.")
+@click.option("--log-level", type=_LEVELS, default="info", show_default=True, help=_LEVEL_HELP)
+@click.option("--trust", is_flag=True, help="Accept the state of --root as it is now.")
 def join(
     address: NodesAddress,
     name: str,
@@ -91,14 +94,17 @@ def join(
     log_level: str,
     trust: bool,
 ) -> int:
-    """Run terminals here for a daemon elsewhere, until stopped.
+    """Run terminals on this host for a daemon on another host.
 
-    That daemon takes nodes at HOST:PORT (`up --nodes`). Terminals that are spawned on this node run
-    here, as you, and their histories stay here. While the daemon cannot be reached they go on.
+    HOST:PORT is the address that the daemon was given with `up --nodes`. Terminals that are spawned
+    on this node run here, as you, and their histories are stored here. They keep running while the
+    daemon cannot be reached. Stop the node with Ctrl-C.
     """
     given = root or root_before()
     if given is None:
-        raise click.UsageError("give --root DIR, where this node keeps its terminals")
+        raise click.UsageError(
+            "give --root DIR, the directory where this node stores its terminals"
+        )
     directory = given.resolve()
     settings = JoinSettings(
         address=address,
@@ -108,7 +114,7 @@ def join(
         log_level=log_level,
         trust=trust,
     )
-    # Imported last: they bring the whole system, which no one-shot verb needs.
+    # Imported late: they load the whole system, which no one-shot verb needs.
     from actors.errors import NodeError
     from actors.nodes.installed import check_installed
     from aegis.errors import StartupError

@@ -1,4 +1,4 @@
-"""Output as it comes, and waiting for it: ``term output|wait``."""
+"""The verbs ``term output`` and ``term wait``."""
 
 from __future__ import annotations
 
@@ -26,25 +26,30 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLLOW_S = 50.0
-"""How long one call waits for output; then the next one does."""
+"""Seconds that one call waits for output before the next call."""
 
 READ_BYTES = 262_144
 
 
 @verb(
-    option("--cursor", kind=WHOLE, metavar="N", help="Where to begin; default: the last command."),
-    flag("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
-    flag("--raw", help="The bytes as they are, with escape sequences."),
+    option(
+        "--cursor",
+        kind=WHOLE,
+        metavar="N",
+        help="Print from this byte offset; default: the last command.",
+    ),
+    flag("--follow", "-f", help="Print new output until Ctrl-C."),
+    flag("--raw", help="Print the bytes unchanged, with escape sequences."),
     argument("name"),
 )
 def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: bool) -> None:
-    """Show what the terminal NAME printed.
+    """Print the output of the terminal NAME.
 
-    That is from the start of the command that runs, or else of the last one. With --raw your
-    terminal obeys what programs there have printed.
+    Prints the output of the current command or, if none is running, of the last one. With --raw
+    your terminal obeys the escape sequences in it.
     """
     if daemon.as_json and follow:
-        raise UsageError("--json shows one reply: leave out --follow")
+        raise UsageError("--json prints one reply: leave out --follow")
     arguments: dict[str, object] = {
         "name": name,
         "cursor": cursor,
@@ -60,13 +65,13 @@ def output(daemon: Daemon, name: str, cursor: int | None, follow: bool, raw: boo
             _show(reply, raw=raw)
             text = reply["text"] or text
     if sys.stdout.isatty() and text[-1:] not in ("", "\n"):
-        sys.stdout.write("\n")  # the prompt of whoever looks begins a line of its own
+        sys.stdout.write("\n")  # so that your prompt begins on a line of its own
 
 
 def _replies(
     daemon: Daemon, client: LineClient, arguments: dict[str, object], *, follow: bool
 ) -> Iterator[Mapping[str, Any]]:
-    """One reply after the other: all there is or, to ``follow``, until the terminal is closed."""
+    """Yield the replies: to the end of the output or, with ``follow``, of the terminal."""
     while True:
         try:
             reply = client.call("term_output", daemon.with_handle(arguments))
@@ -91,10 +96,16 @@ def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
 
 
 @verb(
-    option("--seq", kind=WHOLE, metavar="N", help="The command to wait for; default: what runs."),
-    option("--pattern", metavar="RE", help="Or until this appears in the output."),
-    option("--idle", "idle_s", kind=SECONDS, metavar="S", help="Or until S seconds of quiet."),
-    option("--cursor", kind=WHOLE, metavar="N", help="Where to begin to look for the pattern."),
+    option("--seq", kind=WHOLE, metavar="N", help="Wait for this command; default: the current."),
+    option("--pattern", metavar="RE", help="Return also when the output matches."),
+    option(
+        "--idle",
+        "idle_s",
+        kind=SECONDS,
+        metavar="S",
+        help="Return also after S quiet seconds.",
+    ),
+    option("--cursor", kind=WHOLE, metavar="N", help="Search the pattern from this offset."),
     option(
         "--timeout",
         kind=SECONDS,
@@ -104,10 +115,11 @@ def _show(reply: Mapping[str, Any], *, raw: bool) -> None:
     argument("name"),
 )
 def wait(daemon: Daemon, name: str, **conditions: int | float | str | None) -> int:
-    """Wait until a command on the terminal NAME has ended.
+    """Wait until a command on the terminal NAME ends.
 
-    Exits with the command's exit code when it has ended, with 0 when the pattern appeared or
-    nothing was printed for so long, and with 125 when something else came first.
+    Exits with the command's exit code when the command ended, with 0 when the pattern matched or
+    the terminal was idle for S seconds, and with 125 otherwise: the time ran out, the terminal was
+    closed, or the command waits for input.
     """
     reply = daemon.call("term_wait", name=name, **conditions)
     daemon.show(reply, lambda: _show_outcome(reply))

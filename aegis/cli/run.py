@@ -1,4 +1,4 @@
-"""``term run``: a command on a terminal, shown as it runs; exits as the command did."""
+"""The verb ``term run``: run a command and exit with its exit code."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     options_first=True,
 )
 def run(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
-    """Run COMMAND on the terminal NAME.
+    """Run COMMAND on the terminal NAME and print its output.
 
-    Shows what it prints as it comes. Exits with the exit code of the command, and with 125 when
-    that is not known: the call failed, or time ran out. Ctrl-C interrupts the command, or gives up
-    waiting for the terminal; a second one leaves the command alone.
+    Exits with the exit code of COMMAND, or with 125 if it is not known: the call failed, or the
+    time ran out. The first Ctrl-C interrupts the command or, if the terminal is still busy with
+    another one, stops waiting for it. The second Ctrl-C leaves the command running.
 
-    One word is text for the shell (`run build 'cd /tmp && ls'`); several are one command, each word
-    kept whole. Options stand before NAME: everything behind it is the command.
+    One word is text for the shell (`run build 'cd /tmp && ls'`); several words are one command,
+    each quoted. Options go before NAME: everything after NAME is the command.
     """
     if command[0].startswith("-"):
-        raise UsageError("options stand before the terminal's name")
+        raise UsageError("put options before the terminal's name")
     text = command_text(command)
     try:
         if not daemon.as_json:

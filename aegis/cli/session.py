@@ -1,4 +1,4 @@
-"""Sessions and keys: ``session new|list|revoke``, ``token rotate``."""
+"""The verbs of sessions and keys: ``session new|list|revoke``, ``token rotate``."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@verb(option("--handle", "agent", required=True, metavar="HANDLE", help="Whose session."))
+@verb(option("--handle", "agent", required=True, metavar="HANDLE", help="Handle of the session."))
 def new(daemon: Daemon, agent: str) -> None:
-    """Print the MCP URL of a handle. It is its own key: keep it secret."""
+    """Print the MCP URL of a handle. The URL is a key: keep it secret."""
     reply = daemon.call("session_new", handle=agent)
     daemon.show(reply, lambda: print_lines(escaped_line(reply["url"])))
 
 
 @verb()
 def list_sessions(daemon: Daemon) -> None:
-    """Name the handles that have an MCP URL, without the URLs."""
+    """List the handles that have an MCP URL, without the URLs."""
     reply = daemon.call("session_list")
     daemon.show(reply, lambda: print_lines("\n".join(map(escaped_line, reply["handles"]))))
 
 
 @verb(argument("agent", metavar="HANDLE"))
 def revoke(daemon: Daemon, agent: str) -> None:
-    """Void the MCP URL of HANDLE for good, and send away whoever uses it."""
+    """Revoke the MCP URL of HANDLE and disconnect its clients."""
     reply = daemon.call("session_revoke", handle=agent)
-    daemon.show(reply, lambda: print_lines(_told(reply)))
+    daemon.show(reply, lambda: print_lines(_revoked(reply)))
 
 
 @verb(
-    option("--session", "agent", metavar="HANDLE", help="The secret of this handle instead."),
-    flag("--all", "all_keys", help="The token and all sessions' secrets."),
+    option("--session", "agent", metavar="HANDLE", help="Replace this handle's secret instead."),
+    flag("--all", "all_keys", help="Replace the token and the secrets of all sessions."),
 )
 def rotate(daemon: Daemon, agent: str | None, all_keys: bool) -> None:
-    """Void the operator's token, make a new one, and send away whoever uses the old one.
+    """Replace the operator's token and disconnect its clients.
 
     The new token is in endpoint.json. `session new --handle HANDLE` prints the new URL of a handle.
     """
     if agent is not None and all_keys:
         raise UsageError("give --session HANDLE or --all, not both")
     reply = daemon.call("token_rotate", session=agent, all_keys=all_keys or None)
-    daemon.show(reply, lambda: print_lines(_told(reply)))
+    daemon.show(reply, lambda: print_lines(_revoked(reply)))
 
 
-def _told(reply: Mapping[str, Any]) -> str:
-    """What is void now, in a line each."""
+def _revoked(reply: Mapping[str, Any]) -> str:
+    """Return the keys that are no longer valid, one line each."""
     names = ["the operator's token"] if reply["token"] else []
     names += [f"the session of {handle}" for handle in reply["sessions"]]
-    gone = f"clients sent away: {reply['connections']}"
-    return "\n".join([*(escaped_line(f"void: {name}") for name in names), gone])
+    gone = f"clients disconnected: {reply['connections']}"
+    return "\n".join([*(escaped_line(f"revoked: {name}") for name in names), gone])
 
 
 session = Group(
@@ -69,7 +69,7 @@ session = Group(
 
 
 token = Group(
-    """The keys with which clients come in.""",
+    """The keys that clients authenticate with.""",
     {
         "rotate": rotate,
     },

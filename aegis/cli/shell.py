@@ -1,4 +1,4 @@
-"""Shells of workspaces: ``shell open|read|write|signal|close``."""
+"""The verbs of shells in workspaces: ``shell open|read|write|signal|close``."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _HEAD = ["shell", "workspace", "state", "size", "cwd"]
 
 
 @verb(
-    option("--name", help="Its name in the workspace; default: a new number."),
-    option("--shell", "program", help="Path or name of the shell program."),
-    option("--cwd", help="Where to start, relative to the workspace."),
+    option("--name", help="Name in the workspace; default: a new number."),
+    option("--shell", "program", help="Shell program, by path or name."),
+    option("--cwd", help="Directory to start in, relative to the workspace."),
     option("--cols", kind=WHOLE, help="Width in columns."),
     option("--rows", kind=WHOLE, help="Height in rows."),
     argument("workspace"),
@@ -54,21 +54,21 @@ def _shown(info: Mapping[str, Any]) -> str:
 
 
 @verb(
-    option("--cursor", kind=WHOLE, help="Read from this offset on: 0, or where a read ended."),
-    option("--max-bytes", kind=WHOLE, help="How many bytes at most; default 65536."),
+    option("--cursor", kind=WHOLE, help="Read from this byte offset: 0, or the end of a read."),
+    option("--max-bytes", kind=WHOLE, help="Maximum number of bytes; default 65536."),
     option("--wait", "wait_s", kind=SECONDS, help="Seconds to wait for output."),
     flag(
         "--plain",
         negation="--no-plain",
         default=True,
-        help="Leave out escape sequences; --no-plain shows them.",
+        help="Remove escape sequences; --no-plain shows them.",
     ),
     argument("shell"),
 )
 def read(daemon: Daemon, shell: str, plain: bool, **options: Any) -> None:
-    """Show what SHELL printed.
+    """Print the output of SHELL.
 
-    The last line, on standard error, tells where to read on.
+    The last line, on standard error, is the cursor of the next read.
     """
     reply = daemon.call("shell_read", shell=shell, plain=plain, **options)
     daemon.show(reply, lambda: _show_output(reply))
@@ -80,17 +80,17 @@ def _show_output(reply: Mapping[str, Any]) -> None:
     if sys.stderr.isatty() and reply["text"][-1:] not in ("", "\n"):
         sys.stderr.write("\n")
     lost = f" · {reply['dropped']} bytes are no longer kept" if reply["dropped"] else ""
-    print_notice(f"↳ read on with --cursor {reply['next_cursor']}{lost}")
+    print_notice(f"↳ continue with --cursor {reply['next_cursor']}{lost}")
 
 
 @verb(
-    flag("--no-newline", help="Do not press Enter after it."),
-    flag("--keys", "as_keys", help=r"Read escapes: \e \t \xHH \uHHHH …"),
+    flag("--no-newline", help="Do not press Enter after TEXT."),
+    flag("--keys", "as_keys", help=r"Replace escapes in TEXT: \e \t \xHH \uHHHH …"),
     argument("shell"),
     argument("text"),
 )
 def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool) -> None:
-    """Type TEXT into SHELL, and Enter after it."""
+    """Type TEXT into SHELL and press Enter."""
     try:
         typed = keys_of(text) if as_keys else text
     except ValueError as error:
@@ -101,7 +101,7 @@ def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool
 
 @verb(argument("shell"), argument("signal", metavar="SIGNAL"))
 def signal(daemon: Daemon, shell: str, signal: str) -> None:
-    """Send SIGNAL (INT, TERM, KILL …) to what runs in front in SHELL."""
+    """Send SIGNAL (INT, TERM, KILL …) to the foreground program of SHELL."""
     reply = daemon.call("shell_signal", shell=shell, signal=signal)
     daemon.show(reply, lambda: None)
 
@@ -118,9 +118,9 @@ def close(daemon: Daemon, shell: str) -> None:
 
 
 shell = Group(
-    """Shells in workspaces, that keep their state between calls.
+    """Shells in workspaces; a shell keeps its state between calls.
 
-For a command whose exit code and streams matter more than state: `workspace exec`.""",
+To run a command with its exit code and separate streams, use `workspace exec`.""",
     {
         "open": open_shell,
         "read": read,

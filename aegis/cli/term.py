@@ -1,4 +1,4 @@
-"""Terminals: ``term spawn|list|run|keys|signal|resize|read|screen|output|wait|…|close``."""
+"""The verbs of terminals, except ``term attach|run|output|wait``, which have files of their own."""
 
 from __future__ import annotations
 
@@ -40,17 +40,23 @@ _LIST_HEAD = ["name", "state", "shell", "pid", "size", "last exit", "subscribers
 
 @verb(
     argument("name"),
-    option("--shell", help="Path or name of the shell; default: $SHELL of the daemon."),
+    option("--shell", help="Shell, by path or name; default: $SHELL of the daemon."),
     option("--cwd", help="Directory to start in; default: the daemon's root."),
-    option("--env", "variables", many=True, metavar="K=V", help="Set a variable; may repeat."),
+    option(
+        "--env",
+        "variables",
+        many=True,
+        metavar="K=V",
+        help="Set a variable; repeatable.",
+    ),
     option("--cols", kind=WHOLE, help="Width in columns."),
     option("--rows", kind=WHOLE, help="Height in rows."),
     option(
         "--stderr",
         kind=("merged", "separate"),
-        help="Whether standard error of commands is told apart.",
+        help="Whether records keep standard error separate.",
     ),
-    option("--node", help="Where it is to run: local, a worker, or a host that has joined."),
+    option("--node", help="Node to run on: local, a worker, or a joined host."),
 )
 def spawn(
     daemon: Daemon,
@@ -60,7 +66,7 @@ def spawn(
     variables: Sequence[str],
     **options: str | int | None,
 ) -> None:
-    """Start a terminal called NAME."""
+    """Start the terminal NAME."""
     env = dict(_variable(given) for given in variables) or None
     places = {"cwd": from_here(cwd), "shell": as_text(shell)}
     reply = daemon.call("term_spawn", name=name, env=env, **places, **options)
@@ -82,7 +88,7 @@ def list_terminals(daemon: Daemon) -> None:
 
 
 def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
-    """The terminals as a table; where they run is told as soon as that may be elsewhere."""
+    """Return a table of terminals; with their nodes if any runs on a node other than local."""
     shows_nodes = any(info["node"] != LOCAL_NODE for info in infos)
     head = [*_LIST_HEAD, "node"] if shows_nodes else _LIST_HEAD
     rows = [
@@ -103,14 +109,14 @@ def _terminals(infos: Sequence[Mapping[str, Any]]) -> str:
 
 
 @verb(
-    flag("--literal", help="Send KEYS as they are, without escapes."),
+    flag("--literal", help="Type KEYS unchanged: do not replace escapes."),
     argument("name"),
     argument("keys"),
 )
 def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
     r"""Type KEYS on the terminal NAME.
 
-    \r is Enter, \e Escape, \x03 Ctrl-C; also \n \t \\ \xHH \uHHHH.
+    Escapes in KEYS: \r is Enter, \e Escape, \x03 Ctrl-C; also \n \t \\ \xHH \uHHHH.
     """
     try:
         typed = keys if literal else keys_of(keys)
@@ -122,9 +128,9 @@ def keys(daemon: Daemon, name: str, keys: str, literal: bool) -> None:
 
 @verb(argument("name"), argument("signal"))
 def send_signal(daemon: Daemon, name: str, signal: str) -> None:
-    """Send SIGNAL to what runs in front on NAME.
+    """Send SIGNAL to the foreground program of the terminal NAME.
 
-    INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
+    SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
     """
     reply = daemon.call("term_signal", name=name, signal=signal.upper())
     daemon.show(reply, lambda: None)
@@ -132,19 +138,21 @@ def send_signal(daemon: Daemon, name: str, signal: str) -> None:
 
 @verb(argument("name"), argument("cols", kind=WHOLE), argument("rows", kind=WHOLE))
 def resize(daemon: Daemon, name: str, cols: int, rows: int) -> None:
-    """Make the window of NAME COLS columns wide and ROWS rows high."""
+    """Resize the terminal NAME to COLS columns and ROWS rows."""
     reply = daemon.call("term_resize", name=name, cols=cols, rows=rows)
     daemon.show(reply, lambda: print_lines(_terminals([reply])))
 
 
 @verb(
-    option("-n", "last_n", kind=WHOLE, metavar="N", help="The newest N records; default 5."),
-    option("--since", "since_seq", kind=WHOLE, metavar="SEQ", help="Records after SEQ; -1: all."),
-    flag("--brief", help="Without what they printed."),
+    option("-n", "last_n", kind=WHOLE, metavar="N", help="Show the newest N records; default 5."),
+    option(
+        "--since", "since_seq", kind=WHOLE, metavar="SEQ", help="Show those after SEQ; -1: all."
+    ),
+    flag("--brief", help="Leave out their output."),
     argument("name"),
 )
 def read(daemon: Daemon, name: str, last_n: int | None, since_seq: int | None, brief: bool) -> None:
-    """Show finished commands of NAME, oldest first."""
+    """Show the records of finished commands of NAME, oldest first."""
     if last_n is not None and since_seq is not None:
         raise UsageError("give -n or --since, not both")
     reply = daemon.call("term_read", name=name, last_n=last_n, since_seq=since_seq)
@@ -158,7 +166,7 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
     if reply.get("damaged"):
         print_notice(
             f"warning: {reply['damaged']} lines of the ledger of {name} cannot be read and were "
-            "skipped: aegis-actors doctor says where"
+            "skipped; find them with: aegis-actors doctor"
         )
     if reply.get("more") and records:
         print_notice(f"there is more: aegis-actors term read {name} --since {records[-1]['seq']}")
@@ -166,9 +174,9 @@ def _show_records(name: str, reply: Mapping[str, Any], *, brief: bool) -> None:
 
 @verb(argument("name"))
 def screen(daemon: Daemon, name: str) -> None:
-    """Show the screen of the terminal NAME.
+    """Print the screen of the terminal NAME.
 
-    Its lines as a person in front of it would see them now; size and cursor on standard error.
+    Prints the lines as a person would see them now, and size and cursor on standard error.
     """
     reply = daemon.call("term_screen", name=name)
     daemon.show(reply, lambda: _show_screen(reply))
@@ -180,10 +188,7 @@ def _show_screen(reply: Mapping[str, Any]) -> None:
 
 
 def screen_status(screen: Mapping[str, Any]) -> str:
-    """What is to be said of a screen beside its lines: ``↳ 80x24 · cursor 3,1 · vim``.
-
-    The cursor's row and column are from 1, as people count.
-    """
+    """Return the status line of a screen, ``↳ 80x24 · cursor 3,1 · vim``; the cursor is from 1."""
     cursor = screen["cursor"]
     hidden = "" if cursor["visible"] else " (hidden)"
     parts = [
@@ -206,20 +211,20 @@ def screen_status(screen: Mapping[str, Any]) -> str:
 def broadcast(
     daemon: Daemon, names: Sequence[str], timeout: float | None, words: Sequence[str]
 ) -> int:
-    """Run COMMAND on all the terminals NAME at once.
+    """Run COMMAND on several terminals at once.
 
-    Exits with 0 if it did everywhere, with 1 if somewhere it failed or its exit code is not known.
-    One word behind -- is text for the shell; several are one command, each word kept whole.
+    Exits with 0 if COMMAND exited with 0 on every terminal, else with 1. One word after -- is text
+    for the shell; several words are one command, each quoted.
     """
     if not words:
-        raise UsageError("put the command behind '--': term broadcast web api -- git pull")
+        raise UsageError("put the command after '--': term broadcast web api -- git pull")
     cmd = command_text(words)
     reply = daemon.call("term_broadcast", names=list(names), cmd=cmd, timeout=timeout)
     daemon.show(reply, lambda: _show_outcomes(reply))
-    return 0 if all(_went_well(outcome) for outcome in reply["result"]) else 1
+    return 0 if all(_succeeded(outcome) for outcome in reply["result"]) else 1
 
 
-def _went_well(outcome: Mapping[str, Any]) -> bool:
+def _succeeded(outcome: Mapping[str, Any]) -> bool:
     record = outcome["record"]
     return record is not None and record["exit"] == 0
 
@@ -227,7 +232,7 @@ def _went_well(outcome: Mapping[str, Any]) -> bool:
 def _show_outcomes(reply: Mapping[str, Any]) -> None:
     print_lines("\n\n".join(_block(outcome) for outcome in reply["result"]))
     if reply.get("more"):
-        print_notice("long outputs were cut; whole: aegis-actors term read NAME")
+        print_notice("long outputs were truncated; read them in full: aegis-actors term read NAME")
 
 
 def _block(outcome: Mapping[str, Any]) -> str:
@@ -238,15 +243,15 @@ def _block(outcome: Mapping[str, Any]) -> str:
 
 
 @verb(
-    option("--pattern", metavar="RE", help="Only commands that this regular expression finds."),
-    flag("--only-failures", help="Only commands whose exit is not 0."),
+    option("--pattern", metavar="RE", help="Only commands that match this regular expression."),
+    flag("--only-failures", help="Only commands whose exit code is not 0."),
     argument("name"),
 )
 def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: bool) -> None:
-    """Be woken when a command finishes on NAME.
+    """Get a message when a command finishes on the terminal NAME.
 
-    The messages come to the inbox of the handle given with --as. Subscribing again replaces the
-    options of before.
+    Messages go to the inbox of the handle given with --as. Subscribing again replaces the options
+    of the earlier subscription.
     """
     reply = daemon.call("term_subscribe", name=name, pattern=pattern, only_failures=only_failures)
     daemon.show(reply, lambda: print_lines(f"subscribers: {cell(reply['subscribers'])}"))
@@ -254,7 +259,7 @@ def subscribe(daemon: Daemon, name: str, pattern: str | None, only_failures: boo
 
 @verb(argument("name"))
 def unsubscribe(daemon: Daemon, name: str) -> None:
-    """Stop being woken by the terminal NAME."""
+    """End the subscription to the terminal NAME."""
     reply = daemon.call("term_unsubscribe", name=name)
     daemon.show(reply, lambda: None)
 
@@ -263,7 +268,7 @@ def unsubscribe(daemon: Daemon, name: str) -> None:
 def close(daemon: Daemon, name: str, purge: bool) -> None:
     """Close the terminal NAME.
 
-    Its processes are ended; its history stays readable unless purged.
+    Ends its processes. Its history stays readable unless you pass --purge.
     """
     reply = daemon.call("term_close", name=name, purge=purge)
     daemon.show(reply, lambda: None)

@@ -1,4 +1,4 @@
-"""``up``: start a daemon and stay in the foreground as it."""
+"""The verb ``up``: run the daemon in the foreground."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from aegis.cli.config import refuse
+from aegis.cli.config import print_errors
 from aegis.cli.gc_pause import gc_paused
 from aegis.cli.grammar.addresses import listen_address
 from aegis.cli.grammar.click_commands import WholeRange
@@ -17,59 +17,61 @@ from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.settings import DEFAULT_HOST, DEFAULT_PORT, DaemonSettings
 from aegis.state.root import CONFIG_NAME, find_root
 
-_PORT_HELP = f"Port; 0: a free one. Default: the one used last here, else {DEFAULT_PORT}."
+_PORT_HELP = f"Port; 0: any free port. Default: the port last used here, else {DEFAULT_PORT}."
 _PORTS = WholeRange(0, 65_535)
+_LEVEL_HELP = "Log events of this level and above."
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 
 
 @click.command()
-@click.option("--root", type=DIRECTORY, help="Serve this directory; default: see above.")
+@click.option("--root", type=DIRECTORY, help="Serve exactly this directory.")
 @click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 @click.option("--port", type=_PORTS, help=_PORT_HELP)
-@click.option("--log-level", type=_LEVELS, default="info", show_default=True)
-@click.option("--clean", is_flag=True, help="Start no terminal again; their histories stay.")
+@click.option("--log-level", type=_LEVELS, default="info", show_default=True, help=_LEVEL_HELP)
+@click.option("--clean", is_flag=True, help="Do not restart terminals; their histories are kept.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="Take over the state and the programs of .aegis.yaml as they are now: they become yours.",
+    help="Accept the state, and the programs that .aegis.yaml names, as they are now.",
 )
 @click.option(
     "--workers",
     type=WholeRange(0, 64),
-    help="Spread terminals over so many processes; default: nodes.workers of .aegis.yaml, else 0.",
+    help="Worker processes that run terminals; default: nodes.workers of .aegis.yaml, else 0.",
 )
 @click.option(
     "--nodes",
     "nodes_address",
     metavar="HOST:PORT",
     callback=listen_address,
-    help="Let hosts join here; default: none may.",
+    help="Accept joining hosts at this address; default: accept none.",
 )
-@click.option("--debug", is_flag=True, help="Log all, and where the daemon was when it was stuck.")
+@click.option("--debug", is_flag=True, help="Log everything, and what blocks the daemon.")
 def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -> int:
-    """Start the daemon and run until it is stopped.
+    """Start the daemon in the foreground.
 
-    The terminals that were open when the last one ended are started again, with fresh shells.
+    It runs until you stop it with Ctrl-C or `aegis-actors down`. The terminals that were open when
+    the previous daemon ended are restarted, each with a new shell.
 
-    Without --root: of the nearest directory upwards that holds .aegis.yaml, else of this one. What
-    that file says is checked first: if it is no good, nothing is started.
+    Without --root it serves the nearest directory that holds .aegis.yaml, from the current one
+    upwards, else the current one. If .aegis.yaml has errors, the daemon does not start.
 
-    A state that no daemon of yours made here, and an .aegis.yaml that names programs to run, are
-    refused until you say --trust.
+    The daemon does not use a state that your daemons did not write, nor an .aegis.yaml that names
+    programs to run, until you pass --trust.
     """
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         raise click.ClickException("the daemon needs Linux 5.4 or newer")
     given = root or root_before()
     directory = given.resolve() if given else find_root(here())
     level = "debug" if options["debug"] else log_level
-    # Imported last: they bring the whole system, which no other verb needs.
+    # Imported late: they load the whole system, which no other verb needs.
     from aegis.configuration.file import programs_of, read_configuration
     from aegis.configuration.problems import BadConfiguration
 
     try:
         parsed = read_configuration(directory / CONFIG_NAME)
     except BadConfiguration as error:
-        return refuse(error.lines())
+        return print_errors(error.lines())
     with gc_paused():
         from actors.errors import NodeError
         from aegis.app import run_daemon
@@ -93,7 +95,7 @@ def up(root: Path | None, log_level: str, workers: int | None, **options: Any) -
 
 
 def _check_nodes(settings: DaemonSettings) -> None:
-    """Raise ``NodesNotInstalled`` where nodes are wanted and what they need is missing."""
+    """Raise ``NodesNotInstalled`` if nodes are requested and their packages are missing."""
     if settings.workers or settings.nodes_address is not None:
         from actors.nodes.installed import check_installed
 

@@ -1,4 +1,4 @@
-"""Workspaces: ``workspace create|list|delete|exec``."""
+"""The verbs of workspaces: ``workspace create|list|delete|exec``."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def _rows(info: Mapping[str, Any]) -> list[list[object]]:
     ]
 
 
-@verb(flag("--purge", help="Also delete what its shells have printed and run."), argument("name"))
+@verb(flag("--purge", help="Also delete the history of its shells."), argument("name"))
 def delete(daemon: Daemon, name: str, purge: bool) -> None:
     """Delete the workspace NAME and close its shells.
 
-    Its directory is left alone.
+    Its directory is not changed.
     """
     reply = daemon.call("workspace_delete", workspace=name, purge=purge)
     daemon.show(reply, lambda: None)
@@ -80,7 +80,7 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
     option(
         "--timeout",
         kind=SECONDS,
-        help="Seconds until the command is ended; default 50, or as configured.",
+        help="Seconds until COMMAND is ended; default 50, or as configured.",
     ),
     argument("name"),
     argument("command", many=True),
@@ -89,12 +89,12 @@ def delete(daemon: Daemon, name: str, purge: bool) -> None:
 def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | None) -> int:
     """Run COMMAND in the workspace NAME, without a terminal.
 
-    One word is text for bash (`exec demo 'make && ls'`); several are one command, each word kept
-    whole. Exits with the exit code of the command, and with 125 when there is none: the call
-    failed, or time ran out.
+    One word is text for bash (`exec demo 'make && ls'`); several words are one command, each
+    quoted. Exits with the exit code of COMMAND, or with 125 if there is none: the call failed, or
+    the time ran out.
     """
     if command[0].startswith("-"):
-        raise UsageError("options stand before the workspace's name")
+        raise UsageError("put options before the workspace's name")
     text = command_text(command)
     try:
         result = daemon.call("workspace_exec", workspace=name, command=text, timeout=timeout)
@@ -108,7 +108,9 @@ def execute(daemon: Daemon, name: str, command: Sequence[str], timeout: float | 
         sys.stdout.flush()
         sys.stderr.write(escaped(result["stderr"]))
     if result["exit"] is None:
-        print_notice("aegis-actors: the time ran out, and the command was ended")
+        print_notice(
+            "aegis-actors: the time ran out and the command was ended; allow more with --timeout"
+        )
     return exit_code_of(result)
 
 

@@ -143,6 +143,5 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
 
     def _terminals_at(self, path: str) -> int:
         """How many subtrees of terminals there are below ``path``."""
-        graft = self.context.system.grafts.get(path)
-        below = [] if graft is None else graft()
+        below = self.context.system.routers.nodes_below(path)
         return sum(len(each.children) for each in below if each.name == SUPERVISOR)

@@ -176,10 +176,10 @@ def test_all_keys_together(own_daemon: DaemonProcess) -> None:
     old = bearer(own_daemon)
     told = own_daemon.cli("token", "rotate", "--all")
     assert told.stdout.splitlines() == [
-        "void: the operator's token",
-        "void: the session of Bob",
-        "void: the session of alice",
-        "clients sent away: 0",
+        "revoked: the operator's token",
+        "revoked: the session of Bob",
+        "revoked: the session of alice",
+        "clients disconnected: 0",
     ]
     assert [status_of(own_daemon, path) for path in paths] == [403, 403]
     assert status_of(own_daemon, "/mcp", **old) == 401

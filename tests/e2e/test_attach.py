@@ -180,7 +180,7 @@ def test_an_exit_there_is_no_way_out_and_that_is_said(terminal: LiveTerminal) ->
     with window(terminal.daemon, "term", "attach", terminal.name) as shown:
         shown.wait_for(b"H$")
         shown.press(b"exit\r")
-        shown.wait_for(b"[the shell has ended, a fresh one starts; Ctrl-\\ d detaches]")
+        shown.wait_for(b"[the shell has ended; a new one is starting; Ctrl-\\ d detaches]")
         shown.press(DETACH)
         assert shown.wait_exit() == 0
 
@@ -246,7 +246,7 @@ def test_it_goes_on_with_the_next_daemon(own_daemon: DaemonProcess, end: Ends) -
     with window(own_daemon, "term", "attach", "build") as shown:
         shown.wait_for(b"H$")
         end(own_daemon)
-        shown.wait_for(b"[the daemon is gone; waiting for it to come back; Ctrl-\\ d detaches]")
+        shown.wait_for(b"[the daemon is gone; waiting for it to restart; Ctrl-\\ d detaches]")
         shown.press(b"echo not''this\r")
         own_daemon.start()
         shown.wait_for(b"[the daemon is back]")

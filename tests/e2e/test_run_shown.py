@@ -166,7 +166,7 @@ def test_a_second_ctrl_c_leaves_the_command_alone(terminal: LiveTerminal, tmp_pa
         run.interrupt()
         code, _, err = run.end()
     assert code == 130
-    assert f"goes on; see: aegis-actors term output --follow {terminal.name}" in err
+    assert f"is still running; see: aegis-actors term output --follow {terminal.name}" in err
     (tmp_path / "go").write_text("on\n")
     outcome = terminal.daemon.call("term_wait", name=terminal.name, timeout=GUARD_S)
     assert outcome["record"]["exit"] == 0
@@ -190,7 +190,7 @@ def test_sigterm_leaves_the_command_alone(terminal: LiveTerminal, gate: Gate) ->
         run.wait_for("begun\n")
         run.process.send_signal(signal.SIGTERM)
         code, _, err = run.end()
-    assert (code, "goes on" in err) == (143, True)
+    assert (code, "is still running" in err) == (143, True)
     gate.open()
     outcome = terminal.daemon.call("term_wait", name=terminal.name, timeout=GUARD_S)
     assert outcome["record"]["exit"] == 0
@@ -202,11 +202,11 @@ def test_a_command_that_waits_for_its_turn_says_so_and_is_given_up_by_ctrl_c(
     holding = terminal.start(f"{gate.hold}; echo held")
     gate.wait_reached()
     with running(terminal, "echo never") as run:
-        run.wait_for_error(f"waiting for {terminal.name}: a command runs there")
+        run.wait_for_error(f"waiting for {terminal.name}: a command is running there")
         run.interrupt()
         code, out, err = run.end()
     assert (code, out) == (130, "")
-    assert "given up before it began" in err
+    assert "gave up before the command started" in err
     gate.open()
     assert holding.result()["stdout"] == "held\n"
     terminal.run("true")
@@ -241,7 +241,7 @@ def test_time_bounds_the_whole_call_and_the_command_goes_on(
     with running(terminal, "--timeout", "1", held(gate)) as run:
         code, out, err = run.end()
     assert (code, out) == (125, "begun\n")
-    assert "goes on: the time for the call ran out" in err
+    assert "is still running: the time for the call ran out" in err
     gate.open()
     assert terminal.daemon.call("term_wait", name=terminal.name)["record"]["exit"] == 0
 

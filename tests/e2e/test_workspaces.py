@@ -152,7 +152,7 @@ def test_the_scenario_on_the_command_line(daemon: DaemonProcess, tmp_path: Path)
     read = daemon.cli("shell", "read", shell, "--cursor", "0")
     assert "42\n" in read.stdout
     assert "\\x1b" not in read.stdout
-    assert "read on with --cursor" in read.stderr
+    assert "continue with --cursor" in read.stderr
     all_of_it = daemon.cli("shell", "read", shell, "--cursor", "0", "--no-plain").stdout
     assert ("\x1b" in all_of_it, "\\x1b" in all_of_it) == (False, True)
     executed = daemon.cli("workspace", "exec", "cli", "echo out; echo err >&2; exit 9")

@@ -1,4 +1,4 @@
-"""``HOST:PORT`` as an argument of the command line."""
+"""Callbacks of click that parse ``HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from aegis.settings import NodesAddress, nodes_address
 def listen_address(
     _: click.Context, param: click.Parameter, text: str | None
 ) -> NodesAddress | None:
-    """The address that was given, if one was; anything else is a usage error."""
+    """Parse the address to listen on; None if not given. Raises ``click.BadParameter``."""
     return None if text is None else _address(param, text)
 
 
 def join_address(_: click.Context, param: click.Parameter, text: str) -> NodesAddress:
-    """The address that was given; anything else is a usage error, and so is port 0."""
+    """Parse the address to join, with a port other than 0. Raises ``click.BadParameter``."""
     address = _address(param, text)
     if not address.port:
-        raise click.BadParameter("port 0 is no port to connect to", param=param)
+        raise click.BadParameter("port 0 cannot be connected to", param=param)
     return address
 
 

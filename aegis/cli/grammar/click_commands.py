@@ -1,7 +1,6 @@
-"""Commands of click, made of the verbs that the command line is declared with.
+"""Click commands, made from the ``Verb`` and ``Group`` objects of ``aegis.cli.grammar.verb``.
 
-Help, completion and the sentences about wrong usage come from here; what the verbs are, from
-``aegis.cli.grammar.verb``.
+click provides help, completion and the messages about wrong usage.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Number(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read a text; a value that is a number already stays."""
+        """Parse a text; return a number unchanged."""
         try:
             return self._read(value) if isinstance(value, str) else float(value)
         except ValueError as error:
@@ -47,18 +46,16 @@ class Number(click.ParamType[float]):
 
 
 class WholeRange(click.IntRange):
-    """As click's, for numbers that are written in ASCII digits."""
+    """``click.IntRange`` for numbers written in ASCII digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Look how it is written, then at the range."""
         return super().convert(_ascii(self, numbers.whole_number, value, param, ctx), param, ctx)
 
 
 class DecimalRange(click.FloatRange):
-    """As click's, for finite numbers that are written in ASCII digits."""
+    """``click.FloatRange`` for finite numbers written in ASCII digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Look how it is written, then at the range."""
         return super().convert(_ascii(self, numbers.decimal, value, param, ctx), param, ctx)
 
 
@@ -84,13 +81,13 @@ _KINDS: dict[str, click.ParamType[Any]] = {
 
 
 def command_at(place: str, name: str) -> click.Command:
-    """The command called ``name``, from ``module:name``, its file imported now."""
+    """Import ``place`` (``module:name``) and return its command, called ``name``."""
     module, _, attribute = place.partition(":")
     return command_of(getattr(importlib.import_module(module), attribute), name)
 
 
 def command_of(found: Verb | Group | click.Command, name: str) -> click.Command:
-    """A verb or a group of verbs as a command of click; what is one already stays."""
+    """Convert a verb or a group to a click command; return a click command unchanged."""
     if isinstance(found, click.Command):
         return found
     if isinstance(found, Group):
@@ -145,7 +142,7 @@ def _parameter(each: Parameter) -> click.Parameter:
         multiple=each.many,
         help=each.help,
     )
-    if each.default is not None:  # click takes a None that is given for a default
+    if each.default is not None:  # an explicit None would be a default for click
         made.default = each.default
     return made
 
@@ -155,7 +152,7 @@ def _type(each: Parameter) -> click.ParamType[Any]:
 
 
 class _BehindDashes(click.Command):
-    """What follows the first ``--`` is the command; click alone would lose where that was."""
+    """A command whose words after the first ``--`` are kept apart; click drops the ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)

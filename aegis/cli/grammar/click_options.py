@@ -1,4 +1,4 @@
-"""What the verbs have in common that are commands of click: ``up``, ``doctor`` and the like."""
+"""Options and helpers shared by the verbs written as click commands, such as ``up``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help=verb.JSON.hel
 
 
 def root_before() -> Path | None:
-    """The directory that ``--root`` gave before the verb."""
+    """Return the directory given by ``--root`` before the verb; None if not given."""
     before = click.get_current_context().find_object(Globals) or Globals()
     return None if before.root is None else Path(before.root)
 
 
 def here() -> Path:
-    """The current directory; a usage error if it is gone."""
+    """Return the current directory. Raises ``click.UsageError`` if it was deleted."""
     try:
         return Path(verb.here())
     except UsageError as error:

@@ -1,6 +1,6 @@
-"""The whole command line by click: help, completion, wrong usage, and the verbs that are rare.
+"""The program as a click group: help, completion, wrong usage, and the verbs written with click.
 
-A verb's file is imported only when the verb is used.
+A verb's module is imported when the verb is used.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from aegis.cli.grammar.verb_table import VERBS
 from aegis.cli.printing.failures import INTERRUPTED, PROGRAM, exit_code, report
 
 COMPLETING = "_AEGIS_ACTORS_COMPLETE"
-"""Set where a shell asks what may follow when TAB is pressed."""
+"""The variable that a shell sets when TAB is pressed."""
 
 
 class Program(click.Group):
-    """The top of the command line."""
+    """The click group of all verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order in which help shows them."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb, its file imported now."""
         if cmd_name not in VERBS:
             return None
         return command_at(VERBS[cmd_name], cmd_name)
@@ -41,7 +39,6 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb and what stands behind it; of an unknown one, what may have been meant."""
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
@@ -52,7 +49,7 @@ class Program(click.Group):
             raise NoSuchCommand(error.command_name, sentence, ctx=ctx) from None
 
     def _below(self, ctx: click.Context, name: str) -> str:
-        """The verbs of two words that end in ``name``: ``'term run'``."""
+        """Return the verbs of two words that end in ``name``: ``'term run'``."""
         groups = [(verb, self.get_command(ctx, verb)) for verb in VERBS]
         found = [
             f"'{verb} {name}'"
@@ -64,7 +61,6 @@ class Program(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
-        """Run, and exit with the verb's exit code. The program has one name, however called."""
         if COMPLETING in os.environ:
             importlib.import_module("aegis.cli.completion").register()
         given = sys.argv[1:] if args is None else list(args)
@@ -82,7 +78,7 @@ class Program(click.Group):
         except SystemExit:
             if sys.stdout is streams[0]:
                 raise
-            # Where the reader of the output went away click puts a wrapper around it, and exits.
+            # When the reader of the output is gone, click wraps the stream and exits.
             sys.stdout, sys.stderr = streams
             raise BrokenPipeError from None
         except NoArgsIsHelpError as error:
@@ -108,8 +104,10 @@ def _sentence(error: click.ClickException) -> str:
 @click.option("--as", "handle", metavar=HANDLE.metavar, help=HANDLE.help)
 @click.pass_context
 def cli(context: click.Context, root: str | None, handle: str | None) -> None:
-    """Live shared terminals for coding agents and people, held by one daemon per directory.
+    """Live shared terminals for coding agents and people, served by one daemon per directory.
 
-    Begin with `up` in the directory of your work, and `term spawn NAME` in another window.
+    Start the daemon with `aegis-actors up` in the directory of your work. In another window, start
+    a terminal with `aegis-actors term spawn NAME` and run a command on it with `aegis-actors term
+    run NAME COMMAND`.
     """
     context.obj = Globals(root, handle)

@@ -1,4 +1,4 @@
-r"""Keys as they are written on a command line: ``\r``, ``\e[A``, ``\x03``. Pure."""
+r"""Notations of keys: escapes (``\r``, ``\e[A``, ``\x03``) and detach keys (``ctrl-\,d``). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([rnte\\])|(.?))
 
 
 def keys_of(text: str) -> str:
-    r"""``text`` with its escapes replaced: ``\r \n \t \e \\``, ``\xHH`` and ``\uHHHH``.
+    r"""Replace the escapes in ``text``: ``\r \n \t \e \\``, ``\xHH`` and ``\uHHHH``.
 
     Raises ``ValueError`` with one sentence for any other escape.
     """
@@ -20,7 +20,7 @@ def _replace(match: re.Match[str]) -> str:
     two_digits, four_digits, simple, unknown = match.groups()
     if unknown is not None:
         raise ValueError(
-            rf"'\{unknown}' is no escape here: use \r \n \t \e \\ \xHH or \uHHHH, or --literal"
+            rf"'\{unknown}' is not an escape here: use \r \n \t \e \\ \xHH or \uHHHH, or --literal"
         )
     return _SIMPLE[simple] if simple else chr(int(two_digits or four_digits, 16))
 
@@ -34,18 +34,18 @@ _COMMA = "comma"
 
 
 def parse_detach_keys(text: str) -> bytes:
-    """The bytes of the keys that ``text`` names.
+    """Return the bytes of the keys in ``text``, which are separated by commas.
 
-    Each is one ASCII character that is no blank (``comma`` for a comma), or ``ctrl-`` with a letter
-    or one of ``@ [ \\ ] ^ _``. The first is a ``ctrl-`` one: what is only written never detaches.
-    Raises ``ValueError`` with one sentence.
+    A key is an ASCII character other than a blank (``comma`` for a comma), or ``ctrl-`` with a
+    letter or one of ``@ [ \\ ] ^ _``. The first key is a ``ctrl-`` key, so that ordinary text never
+    detaches. Raises ``ValueError`` with one sentence.
     """
     words = text.split(",")
     keys = bytes(_byte(word) for word in words)
     if len(keys) > MAX_KEYS:
         raise ValueError(f"at most {MAX_KEYS} keys can detach, not {len(keys)}")
     if keys[0] >= 0x20:
-        raise ValueError(f"the first of the keys must be like ctrl-a, not {words[0]!r}")
+        raise ValueError(f"the first key must be like ctrl-a, not {words[0]!r}")
     return keys
 
 
@@ -59,23 +59,23 @@ def _byte(word: str) -> int:
     elif len(word) == 1 and "!" <= word <= "~":
         return ord(word)
     raise ValueError(
-        rf"{word!r} is no key here: write one character, or ctrl- and one of a-z @ [ \ ] ^ _, "
+        rf"{word!r} is not a key: write one character, or ctrl- and one of a-z @ [ \ ] ^ _, "
         "with commas between keys"
     )
 
 
 def shown_keys(keys: bytes) -> str:
-    r"""The keys for people: ``Ctrl-\ d``."""
+    r"""Return the keys as text for people: ``Ctrl-\ d``."""
     return " ".join(
         f"Ctrl-{_CTRL_CHARACTERS[key].upper()}" if key < 0x20 else chr(key) for key in keys
     )
 
 
 class DetachKeys:
-    """Follows what is typed, cut anywhere, and finds the ``keys``.
+    """A scanner of typed input, fed in pieces of any size, that finds the detach ``keys``.
 
-    Keys that begin like them and then go on otherwise are typed after all. The first key twice
-    types it once.
+    A prefix of the keys is withheld until the next key decides; if another key follows, the prefix
+    is passed on. The first key pressed twice is passed on once.
     """
 
     def __init__(self, keys: bytes) -> None:
@@ -83,9 +83,9 @@ class DetachKeys:
         self._found = 0
 
     def feed(self, typed: bytes) -> tuple[bytes, bool]:
-        """What of ``typed`` is for the terminal, and whether the keys are complete now.
+        """Return the input for the terminal, and whether the keys are complete.
 
-        What stands behind the complete keys is dropped.
+        Input after the complete keys is dropped.
         """
         if self._found == 0 and self._keys[0] not in typed:
             return typed, False
@@ -96,11 +96,11 @@ class DetachKeys:
                 if self._found == len(self._keys):
                     return bytes(passed), True
             else:
-                passed += self._given_up(key)
+                passed += self._mismatch(key)
         return bytes(passed), False
 
-    def _given_up(self, key: int) -> bytes:
-        """What is to be typed, now that ``key`` is not the one that was looked for."""
+    def _mismatch(self, key: int) -> bytes:
+        """Return the withheld input and ``key``, which did not match."""
         held, self._found = self._keys[: self._found], 0
         if held == bytes([key]):
             return held

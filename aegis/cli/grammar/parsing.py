@@ -1,9 +1,8 @@
-"""Everyday command lines, read without click.
+"""The parser for correct command lines of verbs that are declared as ``Verb``, without click.
 
-``read_line`` understands what is written as it should be, by the same ``Verb`` of which click's
-command is made. Of anything else, such as ``--help``, a word too many or a number that is none, it
-returns None, and click reads the line again from its start: it has the sentences. Nothing has been
-done until then. Standard library only.
+``read_line`` returns None for anything else, such as ``--help``, a superfluous word or a bad
+number. Then click parses the line again and prints the message; nothing has been run before.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """A command line that was understood."""
+    """A parsed command line."""
 
     def __init__(
         self, verb: Verb, words: Sequence[str], before: Globals, given: dict[str, Any]
@@ -34,16 +33,16 @@ class Line:
         self.given = given
 
     def run(self) -> int:
-        """Carry it out and return the exit code; raises as ``Verb.run`` does."""
+        """Run the verb and return the exit code. Raises as ``Verb.run``."""
         return self.verb.run(self._before, self.given)
 
 
 class _Unclear(Exception):
-    """The line is for click."""
+    """The line has to be parsed by click."""
 
 
 def read_line(args: Sequence[str]) -> Line | None:
-    """Return the verb and its values; None where click has to read the line."""
+    """Parse a command line; return None if click has to."""
     try:
         before, rest = _globals(args)
         verb, words, rest = _verb(rest)
@@ -53,7 +52,7 @@ def read_line(args: Sequence[str]) -> Line | None:
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether ``--json`` is among the options of the line, which need not be a good one."""
+    """Return whether ``--json`` is among the options of a line, which may be a wrong one."""
     try:
         _, rest = _globals(args)
         verb, _, rest = _verb(rest)
@@ -64,7 +63,7 @@ def wants_json(args: Sequence[str]) -> bool:
 
 
 def _globals(args: Sequence[str]) -> tuple[Globals, Sequence[str]]:
-    """The options before the verb, and the rest."""
+    """Return the options before the verb, and the rest."""
     found: dict[str, str] = {}
     at = 0
     while at < len(args) and args[at].startswith("-"):
@@ -82,7 +81,7 @@ def _globals(args: Sequence[str]) -> tuple[Globals, Sequence[str]]:
 
 
 def _verb(args: Sequence[str]) -> tuple[Verb, Sequence[str], Sequence[str]]:
-    """The verb, its words, and what is behind them."""
+    """Return the verb, its words, and the rest."""
     place: Any = VERBS.get(args[0]) if args else None
     found = load(place)
     if isinstance(found, Group) and len(args) > 1:
@@ -133,9 +132,9 @@ def _arguments(verb: Verb, words: Sequence[str]) -> dict[str, Any]:
 def _split(
     verb: Verb, args: Sequence[str], *, strict: bool
 ) -> tuple[list[tuple[Parameter, str]], list[str]]:
-    """The options with their values, and the other words.
+    """Return the options with their values, and the other words.
 
-    An option that cannot be read is unclear or, if not ``strict``, left out.
+    For an option that cannot be parsed, raises ``_Unclear`` or, if not ``strict``, leaves it out.
     """
     known = {word: each for each in verb.parameters for word in each.options}
     known |= {each.negation: each for each in verb.parameters if each.negation is not None}
@@ -160,7 +159,7 @@ def _split(
 def _option(
     known: Mapping[str, Parameter], word: str, rest: list[str]
 ) -> tuple[Parameter, str] | None:
-    """The option that ``word`` is, with its value, which may be the first word of ``rest``."""
+    """Return the option ``word`` and its value, which may be popped from ``rest``."""
     name, has_value, value = word.partition("=")
     parameter = known.get(name)
     if parameter is None:

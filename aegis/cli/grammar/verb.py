@@ -1,9 +1,8 @@
-"""Verbs of the command line as data: options, arguments, and the function that carries one out.
+"""Declarations of verbs: options, arguments, and the function that runs the verb.
 
-A ``Verb`` is the one definition of a verb that talks to the daemon. ``parsing`` reads everyday
-command lines by it; ``commands`` makes of it a command of click, which has the help, the completion
-and the sentences about wrong usage. Standard library only, and little of it:
-neither click nor pathlib nor typing is loaded here.
+A ``Verb`` is the one definition of a verb that calls the daemon. ``parsing`` parses correct command
+lines by it; ``click_commands`` converts it to a click command for help, completion and messages
+about wrong usage. Imports neither click nor pathlib nor typing, which would slow every verb down.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ FLAG = "flag"
 class Parameter:
     """An option or, without ``options``, an argument of a verb.
 
-    ``kind`` is ``TEXT``, ``WHOLE``, ``SECONDS``, ``DIRECTORY``, ``FLAG``, or a tuple of the words
-    that are allowed. ``negation`` is the option that makes a flag false. ``many``: an option that
-    may be repeated, an argument that takes all the words that are left.
+    ``kind`` is ``TEXT``, ``WHOLE``, ``SECONDS``, ``DIRECTORY``, ``FLAG``, or a tuple of the allowed
+    words. ``negation`` is the option that makes a flag false. ``many``: a repeatable option, or an
+    argument that takes all remaining words.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Parameter:
         options: tuple[str, ...],
         *,
         kind: str | tuple[str, ...] = TEXT,
-        help: str | None = None,  # noqa: A002 -- as click calls it
+        help: str | None = None,  # noqa: A002 -- click's name
         metavar: str | None = None,
         default: object = None,
         show_default: bool = False,
@@ -73,9 +72,9 @@ def argument(name: str, **properties: Any) -> Parameter:
 
 
 def option(*words: str, **properties: Any) -> Parameter:
-    """Return an option. ``words`` are its spellings and, without dashes, its name in the function.
+    """Return an option. ``words`` are its spellings and, without dashes, its parameter name.
 
-    Without a name it has that of its first long spelling.
+    The default name is derived from the first long spelling.
     """
     spelled = tuple(word for word in words if word.startswith("-"))
     names = [word for word in words if not word.startswith("-")]
@@ -89,18 +88,16 @@ def flag(*words: str, **properties: Any) -> Parameter:
     return option(*words, kind=FLAG, **properties)
 
 
-ROOT = option(
-    "--root", kind=DIRECTORY, help="Directory to look for the daemon from; default: here."
-)
-HANDLE = option("--as", "handle", metavar="HANDLE", help="Act under this handle.")
+ROOT = option("--root", kind=DIRECTORY, help="Use the daemon of this directory; default: here.")
+HANDLE = option("--as", "handle", metavar="HANDLE", help="Act under this handle; default: human.")
 JSON = flag("--json", "as_json", help="Print JSON.")
 
 
 class Verb:
-    """A verb that talks to the daemon.
+    """A verb that calls the daemon.
 
-    ``options_first``: from the first argument on everything is an argument, whatever it looks like.
-    ``behind_dashes``: the name under which the function gets the words behind the first ``--``.
+    ``options_first``: every word after the first argument is an argument, even with a dash.
+    ``behind_dashes``: the parameter that gets the words after the first ``--``.
     """
 
     def __init__(
@@ -122,10 +119,10 @@ class Verb:
         return self.function.__doc__ or ""
 
     def run(self, before: Globals, given: Mapping[str, Any]) -> int:
-        """Carry the verb out and return the exit code.
+        """Run the verb and return the exit code.
 
-        ``before`` are the options that stood before the verb, ``given`` the values of all
-        ``parameters``. Raises ``UsageError``, ``ClientError``, ``OutputLost``.
+        ``before`` are the options before the verb, ``given`` the values of all ``parameters``.
+        Raises ``UsageError``, ``ClientError``, ``OutputLost``.
         """
         own = dict(given)
         root, handle = own.pop("root"), own.pop("handle")
@@ -136,24 +133,24 @@ class Verb:
 
 
 def verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """Make a verb of a function, with the options ``--json``, ``--root`` and ``--as``.
+    """Declare a function as a verb with the options ``--json``, ``--root`` and ``--as``.
 
-    The function gets a ``Daemon`` first, and the values of ``parameters`` by name; what it
-    returns, if an int, is the exit code.
+    The function gets a ``Daemon`` and the values of ``parameters`` by name. If it returns an int,
+    that is the exit code.
     """
     return lambda function: Verb(function, (*parameters, JSON, ROOT, HANDLE), **properties)
 
 
 def live_verb(*parameters: Parameter, **properties: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """Make a verb that prints nothing that could be JSON: as ``verb``, without ``--json``."""
+    """Declare an interactive verb: as ``verb``, without ``--json``."""
     return lambda function: Verb(function, (*parameters, ROOT, HANDLE), **properties)
 
 
 class Group:
     """Verbs under a common first word.
 
-    A member is a ``Verb``, or the place of one (``module:name``), which is imported when it is
-    used; such a place may also hold a command of click.
+    A member is a ``Verb``, or its place (``module:name``), imported when the verb is used. A place
+    may also hold a click command.
     """
 
     def __init__(self, doc: str, members: Mapping[str, Verb | str]) -> None:
@@ -162,7 +159,7 @@ class Group:
 
 
 class Globals:
-    """The options that may stand before any verb, or behind it."""
+    """The options that are accepted before and after the verb."""
 
     def __init__(self, root: str | None = None, handle: str | None = None) -> None:
         self.root = root
@@ -170,7 +167,7 @@ class Globals:
 
 
 class Daemon:
-    """The daemon that a verb talks to, and under whose handle."""
+    """The daemon that a verb calls: its ``root``, and the ``handle`` to call it under."""
 
     def __init__(self, root: str, handle: str | None, as_json: bool) -> None:
         self.root = root
@@ -178,19 +175,19 @@ class Daemon:
         self.as_json = as_json
 
     def connect(self) -> LineClient:
-        """A new connection; raises ``ClientError``."""
+        """Open a connection. Raises ``ClientError``."""
         return connect(self.root)
 
-    def flow(self) -> NonBlockingLineClient:
-        """A new connection for several requests at once; raises ``ClientError``."""
+    def connect_nonblocking(self) -> NonBlockingLineClient:
+        """Open a connection for several requests at once. Raises ``ClientError``."""
         from aegis.client.nonblocking_line import connect_nonblocking
 
         return connect_nonblocking(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
-        """One command over a connection of its own; arguments that are None are left out.
+        """Call one command over its own connection; arguments that are None are left out.
 
-        Raises ``ClientError``; its sentence names verbs, where the daemon named tools.
+        Raises ``ClientError``; its sentence names verbs where the daemon named tools.
         """
         with self.connect() as client:
             try:
@@ -199,12 +196,12 @@ class Daemon:
                 raise CommandFailed(error.code, in_verbs(str(error))) from None
 
     def with_handle(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """``arguments`` without those that are None, and with the handle that was given."""
+        """Return ``arguments`` without the ones that are None, and with the handle."""
         given = {name: value for name, value in arguments.items() if value is not None}
         return given if self.handle is None else {**given, "from_handle": self.handle}
 
     def show(self, reply: Mapping[str, Any], text: Callable[[], None]) -> None:
-        """Print ``reply`` as JSON if that was asked for, else have ``text`` print it."""
+        """Print ``reply`` as JSON if ``--json`` was given, else call ``text`` to print it."""
         if self.as_json:
             print_json(reply)
         else:
@@ -212,9 +209,9 @@ class Daemon:
 
 
 def from_here(path: str | None) -> str | None:
-    """Return a path as the daemon needs it, relative to the current directory.
+    """Return the absolute path of ``path``, which is relative to the current directory, as text.
 
-    Bytes that are not UTF-8 are accepted as they are and in the notation of ``aegis.path_text``.
+    Bytes that are not UTF-8 are accepted raw and in the notation of ``aegis.path_text``.
     """
     if path is None:
         return None
@@ -226,13 +223,13 @@ def from_here(path: str | None) -> str | None:
 
 
 def as_text(path: str | None) -> str | None:
-    """Return a path of the command line as text for the daemon, which knows what it is below."""
+    """Return a path of the command line as text, without making it absolute."""
     return None if path is None else text_of_path(path_of_text(path))
 
 
 def here() -> str:
-    """The current directory; a usage error if it is gone."""
+    """Return the current directory. Raises ``UsageError`` if it was deleted."""
     try:
         return os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
-        raise UsageError("the current directory is gone: give --root") from None
+        raise UsageError("the current directory was deleted: give --root") from None

@@ -1,4 +1,4 @@
-"""Where each verb of the program is: ``module:name``, imported when the verb is used."""
+"""The verbs of the program and their places (``module:name``), in the order of the help. Pure."""
 
 from __future__ import annotations
 

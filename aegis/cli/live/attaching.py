@@ -1,8 +1,8 @@
-"""An attach: what a terminal prints goes to the own window, keys go there as they are pressed.
+"""The attachment of a window to a terminal: output goes to the window, keystrokes to the terminal.
 
-One task shows, one reads keys, one types them, one sets sizes, one hears signals, and one tells
-when the daemon is gone and back. The first that knows that it is over ends all of them; whatever
-happens, the own terminal is restored.
+Six tasks run: one shows output, one reads keys, one types them, one sets the size, one handles
+signals, and one reports a lost connection. Whichever task ends the attachment cancels the others;
+the user's own terminal is restored in every case.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from aegis.client.stream_kinds import Chunk, Gap, OutputValue
 from aegis.client.streams import OutputStream
 from aegis.protocol.streams import Redraw, Refused, StateItem
 
-HEARD = (
+SIGNALS = (
     signal.SIGWINCH,
     signal.SIGTSTP,
     signal.SIGCONT,
@@ -40,46 +40,46 @@ HEARD = (
     signal.SIGHUP,
 )
 
-MAX_PRESSED = 64
-"""Reads of keys that may wait to be sent; then the own terminal keeps what is typed."""
+MAX_KEY_READS = 64
+"""Reads of keys queued for sending; beyond that, keys stay in the buffer of the own terminal."""
 
 GOODBYE_S = 5.0
-"""A daemon that ends its streams because it stops is gone within this time."""
+"""Seconds in which a daemon that ended its streams in order to stop closes the connection."""
 
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 1000)
-"""Columns and rows that a window of a terminal may have."""
+"""Smallest and largest size of a terminal, in columns and rows."""
 
 
 @attrs.frozen
 class Ending:
-    """How an attach ended: the exit code, and one sentence for people."""
+    """The end of an attachment: the exit code, and one sentence for people."""
 
     code: int
     sentence: str
 
 
 def run_attach(daemon: Daemon, name: str, keys: bytes, *, types: bool, resizes: bool) -> int:
-    """Attach to ``name`` until ``keys`` are pressed or it is over; gives the exit code.
+    """Attach to ``name`` until ``keys`` are pressed or it is over; return the exit code.
 
-    ``types``: what is pressed goes there. ``resizes``: it gets the size of the own window. Raises
-    ``ClientError`` before anything was shown.
+    ``types``: keystrokes are sent to the terminal. ``resizes``: the terminal gets the size of the
+    window. Raises ``ClientError`` only before anything is shown.
     """
 
-    async def attend() -> Ending:
+    async def attach() -> Ending:
         async with connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client:
             with open_own_terminal(0, 1) as own:
                 attachment = Attachment(client, name, own, keys, types=types, resizes=resizes)
                 return await attachment.run()
 
-    ending = run(attend)
-    # Not through sys.stderr: if the window is gone, what it holds would fail once more at the exit.
+    ending = run(attach)
+    # Not through sys.stderr: if the window is gone, its buffer would fail once more at the exit.
     with contextlib.suppress(OSError):
         os.write(2, f"{ending.sentence}\n".encode())
     return ending.code
 
 
 class Attachment:
-    """One attach to the terminal ``name``, in front of ``own``."""
+    """One attachment of the user's terminal ``own`` to the terminal ``name``."""
 
     def __init__(
         self,
@@ -114,24 +114,24 @@ class Attachment:
         self._ending: Ending | None = None
 
     async def run(self) -> Ending:
-        """Until it is over."""
+        """Attach until the end; return how it ended."""
         try:
-            with trio.open_signal_receiver(*HEARD) as signals, self._all:
-                await self._attend(signals)
+            with trio.open_signal_receiver(*SIGNALS) as signals, self._all:
+                await self._run_tasks(signals)
         finally:
             self._leave()
         assert self._ending is not None
         return self._ending
 
-    async def _attend(self, signals: AsyncIterator[int]) -> None:
-        sender, receiver = trio.open_memory_channel[bytes](MAX_PRESSED)
+    async def _run_tasks(self, signals: AsyncIterator[int]) -> None:
+        sender, receiver = trio.open_memory_channel[bytes](MAX_KEY_READS)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._show_all)
-            nursery.start_soon(self._hear, signals)
+            nursery.start_soon(self._handle_signals, signals)
             nursery.start_soon(self._read_keys, sender)
             nursery.start_soon(self._type_keys, receiver)
             nursery.start_soon(self._set_sizes)
-            nursery.start_soon(self._tell_losses)
+            nursery.start_soon(self._report_losses)
 
     def _end(self, code: int, sentence: str) -> None:
         self._ending = self._ending or Ending(code, escaped_line(sentence))
@@ -142,13 +142,13 @@ class Attachment:
             self._own.write_now(self._window.leaving())
         self._own.restore()
 
-    # What the terminal shows.
+    # Output of the terminal.
 
     async def _show_all(self) -> None:
-        """One stream after the other: the screen is drawn anew wherever bytes alone would lie."""
+        """Show one stream after another; redraw the screen where bytes are not enough."""
         wants_more = True
         try:
-            await self._give_size()
+            await self._send_size()
             while wants_more:
                 try:
                     wants_more = await self._show_one()
@@ -159,7 +159,7 @@ class Attachment:
             self._end(1, f"aegis-actors: {in_verbs(str(error))}")
 
     async def _show_one(self) -> bool:
-        """Show one stream. True: another one is wanted; False: the terminal is closed."""
+        """Show one stream; return False if the terminal was closed, else True."""
         screen, cursor = self._draws, None if self._draws else self._cursor
         async with self._client.terminals.watch(self._name, screen=screen, cursor=cursor) as output:
             if not self._has_begun:
@@ -181,14 +181,14 @@ class Attachment:
             return False
         return True
 
-    def _draw_anew(self) -> None:
+    def _redraw(self) -> None:
         self._draws = True
         self._following.cancel()
 
     async def _wait_stopped(self, error: CommandFailed) -> None:
-        """Return if the daemon stops: it may come back. Raises ``error`` if it does not."""
+        """Return if the daemon is stopping, since another may start; else raise ``error``."""
         if error.code == "invalid_request" and not self._draws:
-            self._draws = True  # a daemon that was killed may have kept less than it had sent
+            self._draws = True  # a killed daemon may have stored less than it had sent
         elif error.code != "unavailable" or not await self._is_lost_within(GOODBYE_S):
             raise error
 
@@ -206,15 +206,16 @@ class Attachment:
                 self._cursor = value.next_cursor
                 await self._write(self._filter.feed(value.data))
                 if not (self._is_below_drawn or self._window.is_alternate):
-                    self._draw_anew()  # what lay below the full-screen program is our own
+                    # Below the full-screen program the window shows the user's own lines.
+                    self._redraw()
             case Gap():
-                await self._notice("output was left out here: this window is too slow for it")
-                self._draw_anew()
+                await self._notice("output was left out here: this window is too slow")
+                self._redraw()
             case StateItem(state="starting"):
-                await self._notice(f"the shell has ended, a fresh one starts; {self._hint}")
+                await self._notice(f"the shell has ended; a new one is starting; {self._hint}")
             case StateItem(state="unreachable"):
                 await self._notice(
-                    f"its host cannot be reached; the terminal goes on there; {self._hint}"
+                    f"its host cannot be reached; the terminal keeps running there; {self._hint}"
                 )
             case StateItem(state="failed"):
                 await self._notice(
@@ -230,7 +231,7 @@ class Attachment:
             await self._own.write(self._window.cleared(rows))
         await self._write(drawing.redraw.encode(errors="replace"))
         if not self._is_below_drawn:
-            # A drawing has no colours: the program draws itself again.
+            # The redraw has no colours: a resize makes the program draw itself again.
             self._resized.set()
 
     async def _write(self, data: bytes) -> None:
@@ -240,25 +241,25 @@ class Attachment:
     async def _notice(self, line: str) -> None:
         await self._own.write(self._window.notice(escaped_line(f"[{line}]")))
 
-    # What is pressed.
+    # Keystrokes.
 
-    async def _read_keys(self, pressed: trio.MemorySendChannel[bytes]) -> None:
+    async def _read_keys(self, keys_read: trio.MemorySendChannel[bytes]) -> None:
         is_detached = False
-        async with pressed:
+        async with keys_read:
             while not is_detached and (data := await self._own.read()):
                 keys, is_detached = self._detach.feed(data)
                 if keys and self._types:
-                    await pressed.send(keys)
+                    await keys_read.send(keys)
         if not is_detached:
             self._end(1, "aegis-actors: your window is gone")
-        # What was pressed before is still typed, unless that would hold us up.
+        # Keys pressed before the detach keys are still typed, but only for a moment.
         with trio.move_on_after(GOODBYE_S / 5):
             await self._all_typed.wait()
         self._end(0, f"detached from {self._name}")
 
-    async def _type_keys(self, pressed: trio.MemoryReceiveChannel[bytes]) -> None:
-        """Type what was pressed; what is pressed while the daemon is away is dropped."""
-        async for keys in pressed:
+    async def _type_keys(self, keys_read: trio.MemoryReceiveChannel[bytes]) -> None:
+        """Type the keys; keys pressed without a connection are dropped."""
+        async for keys in keys_read:
             if self._client.is_connected:
                 with trio.CancelScope() as self._typing:
                     await self._type(keys)
@@ -270,22 +271,22 @@ class Attachment:
         try:
             await self._output.type(keys)
         except ClientError:
-            return  # whoever shows hears of it too
+            return  # the task that shows output gets the same error
 
-    # The own window.
+    # The user's window.
 
     async def _set_sizes(self) -> None:
         while True:
             await self._resized.wait()
             self._resized = trio.Event()
             try:
-                await self._give_size()
+                await self._send_size()
                 if self._window.is_alternate and self._types:
                     await self._client.terminals.signal(self._name, "WINCH")
             except ClientError:
-                continue  # whoever shows hears of it too
+                continue  # the task that shows output gets the same error
 
-    async def _give_size(self) -> None:
+    async def _send_size(self) -> None:
         size = self._own.size()
         if self._resizes and all(size):
             cols, rows = (
@@ -294,7 +295,7 @@ class Attachment:
             )
             await self._client.terminals.resize(self._name, cols, rows)
 
-    async def _hear(self, signals: AsyncIterator[int]) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             match number:
                 case signal.SIGWINCH:
@@ -305,30 +306,30 @@ class Attachment:
                 case signal.SIGCONT if self._has_begun:
                     self._own.make_raw()
                     self._resized.set()
-                    self._draw_anew()
+                    self._redraw()
                 case signal.SIGINT | signal.SIGTERM | signal.SIGHUP:
                     name = signal.Signals(number).name
                     self._end(128 + number, f"detached from {self._name}: {name}")
 
     # The daemon.
 
-    async def _tell_losses(self) -> None:
+    async def _report_losses(self) -> None:
         while True:
             await self._client.wait_connected(True)
             await self._client.wait_connected(False)
             self._typing.cancel()
             if self._has_begun:
                 await self._own.write(self._window.leaving())
-            await self._notice(f"the daemon is gone; waiting for it to come back; {self._hint}")
+            await self._notice(f"the daemon is gone; waiting for it to restart; {self._hint}")
             await self._client.wait_connected(True)
             await self._notice("the daemon is back")
-            await self._come_back()
+            await self._resume()
 
-    async def _come_back(self) -> None:
-        """What goes on is shown behind what was there, unless it is a full-screen program."""
+    async def _resume(self) -> None:
+        """Continue below the earlier output; redraw only a full-screen program."""
         try:
-            await self._give_size()
+            await self._send_size()
             if (await self._client.terminals.screen(self._name)).alternate:
-                self._draw_anew()
+                self._redraw()
         except ClientError:
-            return  # whoever shows hears of it too
+            return  # the task that shows output gets the same error

@@ -1,4 +1,4 @@
-"""The event loop of a verb that runs on."""
+"""The event loop of interactive verbs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:
-    """Do ``work`` and give its result. An interrupt comes out of it as it is, not in a group."""
+    """Run ``work`` and return its result; raise ``KeyboardInterrupt`` itself, not in a group."""
     try:
         return trio.run(work)
     except BaseExceptionGroup as group:

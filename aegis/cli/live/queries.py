@@ -1,9 +1,9 @@
-"""Output without what a terminal would answer. Pure.
+"""A filter that removes terminal queries from output. Pure.
 
-The daemon answers the questions that programs ask their terminal. The terminal of somebody who is
-attached must not answer them once more: its answers would come as keys. So they are left out of
-what it is shown, and so is what makes its keyboard speak another protocol, which the daemon tells
-programs is never on. ``docs/explanation/what-the-terminal-answers.md`` has the list.
+The daemon answers the queries that programs send to their terminal. The terminal of an attached
+user must not answer them again: its answers would arrive as keystrokes. So queries are removed, and
+so are the sequences that switch the keyboard to another protocol, which the daemon reports to
+programs as off. ``docs/explanation/what-the-terminal-answers.md`` has the list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 MAX_STRING_BYTES = 8192
-"""The longest OSC or DCS that is looked into."""
+"""The longest OSC or DCS that is recognised."""
 
 _TEXT = rb"[^\x07\x18\x1a\x1b]"
 _END = rb"(?:\x07|\x1b\\)"
@@ -35,12 +35,12 @@ _OSC = (
 )
 _DCS = rb"P[+$]q%b{0,%d}+\x1b\\" % (_TEXT, MAX_STRING_BYTES)
 
-# An APC of kitty's graphics is answered too; with another letter it is one that nobody knows.
-_QUESTION = re.compile(rb"\x05|\x1b(?:Z|%b|%b|%b)|\xc2[\x90\x9a\x9b\x9d\x9f]" % (_CSI, _OSC, _DCS))
+# A kitty graphics APC is answered too; with another letter it is unknown and ignored.
+_QUERY = re.compile(rb"\x05|\x1b(?:Z|%b|%b|%b)|\xc2[\x90\x9a\x9b\x9d\x9f]" % (_CSI, _OSC, _DCS))
 _GRAPHICS = b"\x1b_G"
 _UNKNOWN = b"\x1b_X"
 
-_CUT_OFF = re.compile(
+_UNFINISHED = re.compile(
     rb"(?:\x1b(?:\[[<=>?]?[0-9;:]{0,64}[#$'*]?|\][0-9]{0,5}(?:;%b{0,%d}\x1b?)?"
     rb"|P(?:[+$](?:q%b{0,%d}\x1b?)?)?|_)?|\xc2)\Z"
     % (_TEXT, MAX_STRING_BYTES, _TEXT, MAX_STRING_BYTES)
@@ -49,21 +49,21 @@ _LONGEST = MAX_STRING_BYTES + 16
 
 
 class QueryFilter:
-    """Follows one output, cut anywhere. What it gives is never cut within a sequence it knows."""
+    """A filter for one output, fed in pieces; it never returns part of a sequence it knows."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._withheld = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What of ``data``, and of what was held back before, may be shown now."""
-        data = self._held + data
-        cut = _CUT_OFF.search(data, max(0, len(data) - _LONGEST))
-        self._held = b"" if cut is None else cut.group()
-        whole = data[: len(data) - len(self._held)]
+        """Return the output to show now; an unfinished sequence at the end is withheld."""
+        data = self._withheld + data
+        cut = _UNFINISHED.search(data, max(0, len(data) - _LONGEST))
+        self._withheld = b"" if cut is None else cut.group()
+        whole = data[: len(data) - len(self._withheld)]
         if b"\x1b" not in whole and b"\x05" not in whole and b"\xc2" not in whole:
             return whole
-        return _QUESTION.sub(b"", whole).replace(_GRAPHICS, _UNKNOWN)
+        return _QUERY.sub(b"", whole).replace(_GRAPHICS, _UNKNOWN)
 
     def reset(self) -> None:
-        """The output goes on elsewhere: what was held back is void."""
-        self._held = b""
+        """Drop the withheld bytes, since the output continues at another place."""
+        self._withheld = b""

@@ -1,4 +1,4 @@
-"""The live tree as somebody watches it: kept up to date by its changes, shown as lines. Pure."""
+"""The model of ``tree --watch``: the tree, its changes, and its lines. Pure."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ HEAD = ["actor", "kind", "state", "restarts", "restarted"]
 
 
 @attrs.define
-class _Place:
+class _Actor:
     kind: str
     state: str
     restarts: int
     restarted: str = ""
-    children: dict[str, _Place] = attrs.field(factory=dict)
+    children: dict[str, _Actor] = attrs.field(factory=dict)
 
 
 class TreeModel:
-    """The places of the tree by their paths, in the order in which they came."""
+    """The actors of the tree by path, in the order in which they were reported."""
 
     def __init__(self) -> None:
-        self._top: dict[str, _Place] = {}
+        self._top: dict[str, _Actor] = {}
 
     def replace(self, whole: TreeNode) -> None:
-        """This is the tree now; restarts that were seen before stay marked."""
+        """Replace the whole tree; marks of earlier restarts are kept."""
         before, self._top = self._top, {}
         self._top[whole.name] = _placed(whole, before.get(whole.name))
 
     def change(self, change: TreeChange, now: str) -> None:
-        """A place is new, or in another state; ``now`` is what marks a restart."""
+        """Apply a change; ``now`` is the text that marks a restart."""
         *above, name = change.path.split("/")
         places = self._top
         for part in above:
             if part not in places:
-                return  # of what has stopped meanwhile
+                return  # below an actor that has stopped meanwhile
             places = places[part].children
         if change.state == "stopped":
             places.pop(name, None)
             return
-        place = places.setdefault(name, _Place(change.kind, change.state, change.restarts))
+        place = places.setdefault(name, _Actor(change.kind, change.state, change.restarts))
         if change.restarts > place.restarts:
             place.restarted = now
         place.kind, place.state, place.restarts = change.kind, change.state, change.restarts
 
     def lines(self) -> list[str]:
-        """The tree as lines of a table, its head first, safe to show."""
+        """Return the tree as escaped lines of a table, the head first."""
         rows = [row for name, place in self._top.items() for row in _rows(name, place, "", "")]
         return table(HEAD, rows).split("\n")
 
 
-def _placed(node: TreeNode, before: _Place | None) -> _Place:
+def _placed(node: TreeNode, before: _Actor | None) -> _Actor:
     known = {} if before is None else before.children
     children = {child.name: _placed(child, known.get(child.name)) for child in node.children}
     restarted = "" if before is None or node.restarts < before.restarts else before.restarted
-    return _Place(node.kind, node.state, node.restarts, restarted, children)
+    return _Actor(node.kind, node.state, node.restarts, restarted, children)
 
 
-def _rows(name: str, place: _Place, branch: str, indent: str) -> Iterator[Sequence[object]]:
+def _rows(name: str, place: _Actor, branch: str, indent: str) -> Iterator[Sequence[object]]:
     mark = f"↻ {place.restarted}" if place.restarted else ""
     yield [f"{branch}{name}", place.kind, place.state, place.restarts, mark]
     last = len(place.children) - 1
@@ -72,7 +72,7 @@ def _rows(name: str, place: _Place, branch: str, indent: str) -> Iterator[Sequen
 
 
 def change_line(change: TreeChange, now: str) -> str:
-    """A change as one line: ``14:03:25 root/terminals/build  running · restarts 1``."""
+    """Return a change as one line: ``14:03:25 root/terminals/build  running · restarts 1``."""
     restarts = f" · restarts {change.restarts}" if change.restarts else ""
     return escaped_line(f"{now} {change.path}  {change.state}{restarts}")
 
@@ -80,10 +80,10 @@ def change_line(change: TreeChange, now: str) -> str:
 def painted(
     before: Sequence[str], lines: Sequence[str], cols: int, rows: int
 ) -> tuple[str, list[str]]:
-    """What makes a window that shows ``before`` show ``lines``, and what it shows then.
+    """Return the output that turns a window showing ``before`` into ``lines``, and its new rows.
 
-    Only rows that differ are written. What does not fit is cut; the last row says how much is not
-    shown.
+    Only rows that differ are written. Lines are truncated to the window; the last row shows how
+    many lines are left out.
     """
     shown = list(lines)
     if len(shown) > rows:

@@ -1,4 +1,4 @@
-"""``tree --watch``: the live tree drawn in place, or its changes line by line."""
+"""``tree --watch``: the supervision tree drawn in place, or its changes line by line."""
 
 from __future__ import annotations
 
@@ -26,46 +26,44 @@ from aegis.protocol.daemon import TreeNode
 from aegis.protocol.streams import TreeChange
 
 PAINT_S = 0.05
-"""The window is painted at most so often: many changes in a row are seen at once."""
+"""Seconds between two paintings, at least: changes in quick succession are painted at once."""
 
 GOODBYE_S = 5.0
-"""A daemon that ends its streams because it stops is gone within this time."""
+"""Seconds in which a daemon that ended its streams in order to stop closes the connection."""
 
-GONE = "the daemon is gone; waiting for it to come back (Ctrl-C ends)"
+GONE = "the daemon is gone; waiting for it to restart (Ctrl-C ends)"
 BACK = "the daemon is back"
 
-HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
 
 _OPEN, _CLEAR, _CLOSE = "\x1b[?1049h\x1b[?25l", "\x1b[2J", "\x1b[0m\x1b[?25h\x1b[?1049l"
 
 
 class View(Protocol):
-    """How the tree is shown."""
+    """A way to show the tree."""
 
     def show(self, value: TreeValue) -> None:
-        """Something of the tree came."""
+        """Show the tree, a change or a gap."""
 
-    def tell(self, sentence: str) -> None:
-        """Something is to be said of the daemon."""
+    def notify(self, sentence: str) -> None:
+        """Show a sentence about the daemon."""
 
 
 class JsonLines:
     """One JSON object in a line for the whole tree, each change and each gap."""
 
     def show(self, value: TreeValue) -> None:
-        """A line of its own."""
         name = {TreeNode: "snapshot", TreeChange: "delta", Gap: "gap"}[type(value)]
         _print(json.dumps({name: attrs.asdict(value)}))
 
-    def tell(self, sentence: str) -> None:
-        """A gap says it."""
+    def notify(self, sentence: str) -> None:
+        """Print nothing: the stream has a gap for it."""
 
 
 class Lines:
     """The whole tree as a table, then each change as a line."""
 
     def show(self, value: TreeValue) -> None:
-        """As it came."""
         match value:
             case TreeNode():
                 model = TreeModel()
@@ -74,8 +72,7 @@ class Lines:
             case TreeChange():
                 _print(change_line(value, _now()))
 
-    def tell(self, sentence: str) -> None:
-        """A line of its own."""
+    def notify(self, sentence: str) -> None:
         _print(sentence)
 
 
@@ -90,7 +87,6 @@ class Picture:
         self._changed = trio.Event()
 
     def show(self, value: TreeValue) -> None:
-        """It is seen with the next painting."""
         match value:
             case TreeNode():
                 self._model.replace(value)
@@ -98,18 +94,17 @@ class Picture:
                 self._model.change(value, _now())
         self._changed.set()
 
-    def tell(self, sentence: str) -> None:
-        """It stands below the tree."""
+    def notify(self, sentence: str) -> None:
         self._sentence = sentence
         self._changed.set()
 
     def resized(self) -> None:
-        """The window has another size: everything is painted anew."""
+        """Repaint everything in the new size of the window."""
         self._is_clean = False
         self._changed.set()
 
     async def paint(self) -> None:
-        """Paint whenever something changed, not too often."""
+        """Paint after each change, at most every ``PAINT_S`` seconds."""
         sys.stdout.write(_OPEN)
         while True:
             await self._changed.wait()
@@ -126,7 +121,7 @@ class Picture:
 
 
 def watch_tree(daemon: Daemon) -> int:
-    """Show the tree until Ctrl-C; gives the exit code. Raises ``ClientError``, ``OSError``."""
+    """Show the tree until Ctrl-C; return the exit code. Raises ``ClientError``, ``OSError``."""
     if daemon.as_json or not sys.stdout.isatty():
         return run(_Watch(daemon, JsonLines() if daemon.as_json else Lines()).run)
     picture = Picture()
@@ -148,39 +143,39 @@ class _Watch:
         self.has_begun = False
 
     async def run(self) -> int:
-        """Until it is ended. Raises ``ClientError``, ``OSError``."""
-        with trio.open_signal_receiver(*HEARD) as signals:
+        """Watch until a signal; return the exit code. Raises ``ClientError``, ``OSError``."""
+        with trio.open_signal_receiver(*SIGNALS) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._hear, signals, nursery.cancel_scope)
-                nursery.start_soon(self._part, nursery, _wait_unread)
-                await self._part(nursery, self._attend, nursery)
+                nursery.start_soon(self._handle_signals, signals, nursery.cancel_scope)
+                nursery.start_soon(self._task, nursery, _wait_unread)
+                await self._task(nursery, self._follow, nursery)
                 nursery.cancel_scope.cancel()
         if self._failure is not None:
             raise self._failure
         return self._code
 
-    async def _part(
+    async def _task(
         self, nursery: trio.Nursery, work: Callable[..., Awaitable[None]], *arguments: object
     ) -> None:
-        """Do ``work``. Its failure ends all; it is raised behind the nursery, not in a group."""
+        """Run ``work``; its failure cancels everything, and ``run`` raises it outside a group."""
         try:
             await work(*arguments)
         except (ClientError, OSError) as error:
             self._failure = error
             nursery.cancel_scope.cancel()
 
-    async def _hear(self, signals: AsyncIterator[int], everything: trio.CancelScope) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         async for number in signals:
             if number != signal.SIGWINCH:
                 self._code = 0 if number == signal.SIGINT else 128 + number
-                everything.cancel()
+                scope.cancel()
             elif isinstance(self._view, Picture):
                 self._view.resized()
 
-    async def _attend(self, nursery: trio.Nursery) -> None:
+    async def _follow(self, nursery: trio.Nursery) -> None:
         daemon = self._daemon
         async with connect(Path(daemon.root), handle=daemon.handle, patience_s=math.inf) as client:
-            nursery.start_soon(self._part, nursery, self._tell_losses, client)
+            nursery.start_soon(self._task, nursery, self._report_losses, client)
             while True:
                 try:
                     await self._show(client, nursery)
@@ -189,37 +184,35 @@ class _Watch:
                         raise
                 await self._wait_gone(client)
 
-    async def _tell_losses(self, client: Client) -> None:
+    async def _report_losses(self, client: Client) -> None:
         while True:
             await client.wait_connected(False)
-            self._view.tell(f"{_now()} {GONE}")
+            self._view.notify(f"{_now()} {GONE}")
             await client.wait_connected(True)
-            self._view.tell(f"{_now()} {BACK}")
+            self._view.notify(f"{_now()} {BACK}")
 
     async def _show(self, client: Client, nursery: trio.Nursery) -> None:
         async with client.tree.watch() as tree:
             if isinstance(self._view, Picture) and not self.has_begun:
-                nursery.start_soon(self._part, nursery, self._view.paint)
+                nursery.start_soon(self._task, nursery, self._view.paint)
             self.has_begun = True
             async for value in tree:
                 self._view.show(value)
 
     async def _wait_gone(self, client: Client) -> None:
-        """The tree is over: the daemon stops. Raises ``ClientError`` if it goes on all the same."""
+        """Wait for the end of a daemon that stops. Raises ``ClientError`` if it keeps running."""
         with trio.move_on_after(GOODBYE_S):
             await client.wait_connected(False)
             return
-        raise ClientError("the tree is not shown any more, though the daemon goes on: try again")
+        raise ClientError("the stream of the tree ended while the daemon kept running: try again")
 
 
 async def _wait_unread() -> None:
-    """Raise ``BrokenPipeError`` once nobody reads the pipe that standard output is.
-
-    A write would tell, but in a tree where nothing happens none comes.
-    """
+    """Raise ``BrokenPipeError`` once the reader of standard output, if a pipe, is gone."""
+    # A write would fail too, but nothing is written while the tree does not change.
     output = sys.stdout.fileno()
     if stat.S_ISFIFO(os.fstat(output).st_mode):
-        await trio.lowlevel.wait_readable(output)  # of the end that is written to: an error
+        await trio.lowlevel.wait_readable(output)  # readable at the writing end means: error
         raise BrokenPipeError
 
 

@@ -1,4 +1,4 @@
-"""The terminal in front of which somebody sits: raw for a while, and then exactly as it was."""
+"""The user's own terminal: in raw mode during an attachment, then restored."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import trio
 READ_BYTES = 65_536
 
 READER_LIMIT_S = 0.5
-"""A window that takes nothing for so long, at the end of all, gets no more."""
+"""Seconds that the last write waits for a window that accepts no output."""
 
 
 class OwnTerminal:
-    """Reads keys from ``keys``, and writes to ``screen``: descriptors of its own."""
+    """A terminal read through the descriptor ``keys`` and written through ``screen``."""
 
     def __init__(self, keys: int, screen: int) -> None:
         self._keys = keys
@@ -28,7 +28,7 @@ class OwnTerminal:
         self._before: list[Any] | None = None
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows of the window; zeros if nobody knows."""
+        """Return the columns and rows of the window; zeros if unknown."""
         try:
             size = os.get_terminal_size(self._screen)
         except OSError:
@@ -36,20 +36,20 @@ class OwnTerminal:
         return size.columns, size.lines
 
     def make_raw(self) -> None:
-        """Let every key through as it is pressed, and every byte out as it is written."""
+        """Switch to raw mode: keys and output pass unchanged."""
         if self._before is None:
             self._before = termios.tcgetattr(self._keys)
         tty.setraw(self._keys, termios.TCSANOW)
 
     def restore(self) -> None:
-        """Make it what it was before the first ``make_raw``."""
+        """Restore the mode before the first ``make_raw``."""
         if self._before is not None:
-            # It may be gone with its window.
+            # The terminal may be gone with its window.
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
 
     async def read(self) -> bytes:
-        """The next keys; nothing: the terminal is gone."""
+        """Return the next keys; empty if the terminal is gone."""
         await trio.lowlevel.wait_readable(self._keys)
         try:
             return os.read(self._keys, READ_BYTES)
@@ -59,7 +59,7 @@ class OwnTerminal:
             return b""
 
     async def write(self, data: bytes) -> None:
-        """Write all of it; nothing if the terminal is gone, which who reads is told."""
+        """Write all of ``data``; do nothing if the terminal is gone, which ``read`` reports."""
         left = memoryview(data)
         while left:
             try:
@@ -70,7 +70,7 @@ class OwnTerminal:
                 return
 
     def write_now(self, data: bytes) -> None:
-        """Write at the end, when no task runs any more: not longer than somebody reads it."""
+        """Write synchronously, after the event loop has ended; give up after ``READER_LIMIT_S``."""
         left = memoryview(data)
         room = select.poll()
         room.register(self._screen, select.POLLOUT)
@@ -88,11 +88,8 @@ def _written(descriptor: int, data: memoryview) -> int:
 
 @contextmanager
 def open_own_terminal(keys: int, screen: int) -> Iterator[OwnTerminal]:
-    """The terminal behind two descriptors, restored at the end.
-
-    They are opened anew: what is set to not block would not block for the shell either, which
-    shares the given ones.
-    """
+    """Open the terminal behind two descriptors; restore it at the end."""
+    # Opened again: O_NONBLOCK belongs to the open file, which the user's shell shares.
     with contextlib.ExitStack() as stack:
         opened = []
         for descriptor in (keys, screen):
@@ -109,5 +106,5 @@ def _opened(descriptor: int) -> int:
             f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         )
     except OSError:
-        # The terminal of another user, as after su: then writing may block.
+        # Another user's terminal, as after su: writing to it may block.
         return os.dup(descriptor)

@@ -1,4 +1,4 @@
-"""How a verb fails: what is printed, and the exit code. Standard library only."""
+"""Failures of a verb: their messages and exit codes. Standard library only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 class UsageError(Exception):
-    """A verb was used wrongly; the text is one sentence."""
+    """Wrong usage of a verb; the text is one sentence."""
 
 
 def report(sentence: str, code: str, *, as_json: bool) -> None:
@@ -32,12 +32,12 @@ def report(sentence: str, code: str, *, as_json: bool) -> None:
 
 
 def report_error(error: ClientError, *, as_json: bool) -> None:
-    """Print why a call failed."""
+    """Print the sentence of a failed call."""
     report(in_verbs(str(error)), code_of(error), as_json=as_json)
 
 
 def code_of(error: ClientError) -> str:
-    """The stable code of ``error``: the daemon's own, or that of a failure on the way to it."""
+    """Return the stable code of ``error``: the daemon's, or the code of a connection failure."""
     if isinstance(error, CommandFailed):
         return error.code
     if isinstance(error, NoDaemon):
@@ -46,9 +46,9 @@ def code_of(error: ClientError) -> str:
 
 
 def exit_code(run: Callable[[], int], path: str, *, as_json: bool) -> int:
-    """Do ``run``, write what is buffered, and return the exit code; report what goes wrong.
+    """Call ``run``, flush the output, and return the exit code; print the message of a failure.
 
-    ``path`` is the verb with the program's name, as in ``aegis-actors term list``.
+    ``path`` is the verb with the program's name: ``aegis-actors term list``.
     """
     try:
         code = _reported(run, path, as_json=as_json)
@@ -71,6 +71,6 @@ def _reported(run: Callable[[], int], path: str, *, as_json: bool) -> int:
         report_error(error, as_json=as_json)
         return FAILED
     except (KeyboardInterrupt, EOFError):
-        sys.stderr.write("\n")  # behind the ^C that the tty has shown
+        sys.stderr.write("\n")  # end the line on which the tty has shown ^C
         report("interrupted", "interrupted", as_json=as_json)
         return INTERRUPTED

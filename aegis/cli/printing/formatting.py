@@ -1,7 +1,7 @@
-"""How things are printed: tables, records, chips; and nothing that a terminal would obey.
+"""Text for people and for scripts: escaping, tables, records, JSON. Standard library only.
 
-Whatever came from elsewhere is escaped before it is shown: a program's output, a title, a name
-could hold escape sequences. Standard library only.
+A program's output, a title or a name may contain escape sequences, so all of them are escaped
+before they are printed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-# Not compiled here: most texts are printable, and need neither.
+# Not compiled here: most texts are printable and need neither.
 _IN_TEXT = f"[{_CONTROLS}]"
 _IN_LINE = f"[\t\n{_CONTROLS}]"
 
 
 def escaped(text: str) -> str:
-    """``text`` of several lines, safe to show.
+    """Escape ``text`` of several lines for printing.
 
-    Control characters other than tab and line feed, and those that turn the direction of writing
-    or are no characters at all, become ``\\x1b``, ``\\u202e`` and the like.
+    Control characters other than tab and line feed, characters that change the direction of
+    writing, and surrogates become ``\\x1b``, ``\\u202e`` and the like.
     """
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -35,7 +35,7 @@ def escaped(text: str) -> str:
 
 
 def escaped_line(text: str) -> str:
-    """``text`` as one line, safe to show: tab and line feed are escaped too."""
+    """Escape ``text`` for printing on one line: tab and line feed are escaped too."""
     return text if text.isprintable() else re.sub(_IN_LINE, _escape, text)
 
 
@@ -44,7 +44,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def cell(value: object) -> str:
-    """One value of a table: ``-`` for what is not known or empty."""
+    """Return the cell of a table: ``-`` for None and for an empty value."""
     if value is None or value in ("", []):
         return "-"
     if isinstance(value, list):
@@ -53,7 +53,7 @@ def cell(value: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """``rows`` in aligned columns under ``head``; no line ends in blanks."""
+    """Return ``rows`` in aligned columns under ``head``; no line ends in blanks."""
     shown = [list(head), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return "\n".join(
@@ -63,29 +63,29 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def print_lines(text: str) -> None:
-    """Print already escaped text with a line feed at its end, nothing if it is empty."""
+    """Print escaped text with a line feed at its end; print nothing if it is empty."""
     if text:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print ``document`` as JSON, in ASCII: escaping is JSON's own."""
+    """Print ``document`` as JSON in ASCII."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
 def print_error(sentence: str, code: str) -> None:
-    """Print a failure as JSON: one line, in the shape that every verb has."""
+    """Print a failure as one line of JSON; the shape is the same for every verb."""
     document = {"error": {"code": code, "message": sentence}}
     sys.stdout.write(json.dumps(document) + "\n")
 
 
 def print_notice(text: str) -> None:
-    """One line for people on stderr."""
+    """Print one line for people on standard error."""
     sys.stderr.write(f"{escaped_line(text)}\n")
 
 
 def duration(seconds: float) -> str:
-    """A length of time for people: ``4.20s``, ``2m 5s``, ``3h 0m``, ``12d 1h``."""
+    """Return a length of time for people: ``4.20s``, ``2m 5s``, ``3h 0m``, ``12d 1h``."""
     if seconds < 60:
         return f"{seconds:.2f}s"
     minutes = int(seconds) // 60
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def shown_state(info: Mapping[str, Any]) -> str:
-    """The state of a terminal: ``running``, or ``typing: human, 40 s`` where somebody types."""
+    """Return the state of a terminal: ``running``, or ``typing: human, 40 s``."""
     typing = info.get("typing")
     if info["state"] != "idle" or typing is None:
         return str(info["state"])
@@ -108,16 +108,16 @@ def shown_state(info: Mapping[str, Any]) -> str:
 
 
 EXIT_UNKNOWN = 125
-"""What a verb exits with that would exit as a command did, when that is not known."""
+"""Exit code of ``term run`` and its like when the command's exit code is not known."""
 
 
 def exit_code_of(record: Mapping[str, Any]) -> int:
-    """The exit code of a command, as a process can have it."""
+    """Return the exit code of a command, modulo 256; 125 if it is not known."""
     return EXIT_UNKNOWN if record["exit"] is None else int(record["exit"]) & 0xFF
 
 
 def status_line(record: Mapping[str, Any]) -> str:
-    """The last line of a record: ``↳ exit 0 · 4.20s``."""
+    """Return the last line of a record: ``↳ exit 0 · 4.20s``."""
     known = record["exit"] is not None
     parts = [f"exit {record['exit']}" if known else "exit ?"]
     if record["needs_input"] is not None:
@@ -132,7 +132,7 @@ def status_line(record: Mapping[str, Any]) -> str:
 
 
 def record_block(record: Mapping[str, Any]) -> str:
-    """A whole record: its header, output and status_line."""
+    """Return a whole record: its header, output and status line."""
     command = "?" if record["cmd"] is None else record["cmd"]
     header = f"#{record['seq']} $ {command} · {record['writer']} · {record['started_at']}"
     parts = [escaped_line(header)]
@@ -146,7 +146,7 @@ def _outputs(record: Mapping[str, Any]) -> list[str]:
 
 
 def tree_rows(node: Mapping[str, Any]) -> list[list[object]]:
-    """The live tree as rows of a table, its first column drawn with branches."""
+    """Return the supervision tree as rows of a table; branches are drawn in the first column."""
     return _tree_rows(node, "", "")
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as something that a loop can poll for, instead of an exception anywhere."""
+"""SIGINT and SIGTERM for a loop that polls, instead of an exception at any point."""
 
 from __future__ import annotations
 
@@ -16,34 +16,33 @@ if TYPE_CHECKING:
 
 
 class Interrupts:
-    """A context manager: while it is open, ``interrupts`` counts Ctrl-C, and ``terminated`` tells.
+    """A context manager that counts SIGINT in ``interrupts`` and sets ``terminated`` on SIGTERM.
 
-    ``fileno()`` is readable when there is news, until ``clear``. ``on_news`` is called besides,
-    wherever the program is: even in the midst of a write that waits for its reader. A signal that
-    was ignored before stays so.
+    ``fileno()`` is readable after a signal until ``clear()``. ``on_signal`` is called from the
+    signal handler, so even during a write that blocks. An ignored signal stays ignored.
     """
 
-    def __init__(self, on_news: Callable[[], None]) -> None:
-        self._on_news = on_news
+    def __init__(self, on_signal: Callable[[], None]) -> None:
+        self._on_signal = on_signal
         self._before: dict[int, Any] = {}
         self.interrupts = 0
         self.terminated = False
 
     def fileno(self) -> int:
-        """To be polled for reading."""
+        """Return the descriptor to poll for reading."""
         return self._reading
 
     def clear(self) -> None:
-        """What was told until now has been seen."""
+        """Discard the signals seen so far, so that ``fileno()`` is not readable."""
         while select.select([self._reading], [], [], 0)[0]:
             os.read(self._reading, 64)
 
-    def _came(self, number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT:
             self.interrupts += 1
         else:
             self.terminated = True
-        self._on_news()
+        self._on_signal()
 
     def __enter__(self) -> Interrupts:
         self._reading, self._writing = os.pipe()
@@ -51,7 +50,7 @@ class Interrupts:
         self._wakeup = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._came)
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(

@@ -1,12 +1,12 @@
-"""``LiveRun``: a command from its turn to its end, shown as it runs. Standard library only.
+"""The output of ``term run``, printed while the command runs. Standard library only.
 
-One connection carries it all: ``term_run`` until the command has started, then ``term_wait`` for
-its end beside one ``term_output`` after the other, each for no more than that command.
+One connection carries all requests: ``term_run`` until the command has started, then ``term_wait``
+for its end, and at the same time one ``term_output`` after another, limited to that command.
 
-Ctrl-C never raises in here: it is counted, and looked at between two answers. The command is known
-by its ``seq`` as soon as ``term_run`` is answered, so a Ctrl-C before that waits a moment for the
-answer: a command that was typed already begins in that time, and is then interrupted by its
-``seq``. One that still waits for its turn is given up.
+Ctrl-C does not raise an exception here: it is counted, and handled between two answers. A command
+is interrupted by its ``seq``, which the answer to ``term_run`` contains. After a Ctrl-C before that
+answer, ``LiveRun`` waits ``BEGIN_S``: a command that was typed already starts in that time and is
+interrupted; a command that is still queued is cancelled.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_S = 86_400.0
-"""The longest that one call may wait; where no limit was given the next one follows."""
+"""The longest time that one call may wait; without ``--timeout`` the call is then repeated."""
 
 WAIT_S = 50.0
 READ_BYTES = 262_144
 
 PATIENCE_S = 1.0
-"""After so long without a turn it is said that somebody else has the terminal."""
+"""Seconds in the queue after which a message says why the terminal is busy."""
 
 BEGIN_S = 0.3
-"""So long a Ctrl-C waits for a command to begin that may have been typed a moment ago."""
+"""Seconds that a Ctrl-C waits for the start of a command that may have been typed already."""
 
 ANSWER_S = 2.0
-"""So long the daemon may take to confirm that a call was given up."""
+"""Seconds that the daemon may take to confirm a cancellation."""
 
 INTERRUPTED = 130
 TERMINATED = 143
 
 
 class LiveRun:
-    """One run of ``text`` on the terminal ``name``; ``timeout_s`` None: without a limit."""
+    """One run of the command ``text`` on the terminal ``name``; ``timeout_s`` None: no limit."""
 
     def __init__(self, daemon: Daemon, name: str, text: str, timeout_s: float | None) -> None:
         self._daemon = daemon
@@ -66,55 +66,58 @@ class LiveRun:
         self._awaited: dict[int, Callable[[Answer], None]] = {}
         self._timers: dict[Callable[[], None], float] = {}
         self._is_writing = False
-        self._heeded = 0
+        self._handled = 0
         self._started: dict[str, Any] | None = None
         self._final: dict[str, Any] | None = None
         self._cursor = 0
         self._reading: int | None = None
         self._has_all = False
-        self._shows_live: bool | None = None if _are_apart() else True
+        self._shows_live: bool | None = None if _streams_differ() else True
         self._last = ""
         self._code: int | None = None
 
     def run(self) -> int:
-        """Run it to the end; gives the exit code. Raises ``ClientError``, ``BrokenPipeError``."""
-        with self._daemon.flow() as self._flow, Interrupts(self._pressed) as self._presses:
+        """Run to the end and return the exit code. Raises ``ClientError``, ``BrokenPipeError``."""
+        with (
+            self._daemon.connect_nonblocking() as self._client,
+            Interrupts(self._on_signal) as self._signals,
+        ):
             seconds = LONGEST_S if self._timeout_s is None else self._timeout_s
-            self._turn = self._ask(
+            self._run_request = self._ask(
                 self._has_started, "term_run", cmd=self._text, timeout=seconds, until="started"
             )
-            self._timers[self._say_who_has_it] = time.monotonic() + PATIENCE_S
+            self._timers[self._ask_why_busy] = time.monotonic() + PATIENCE_S
             try:
                 while self._code is None:
-                    self._turn_once()
+                    self._step()
             except _LeftError:
                 _drop_output()
             self._push()
             assert self._code is not None
             return self._code
 
-    def _turn_once(self) -> None:
+    def _step(self) -> None:
         poll = select.poll()
-        poll.register(self._flow, self._flow.events)
-        poll.register(self._presses, select.POLLIN)
+        poll.register(self._client, self._client.events)
+        poll.register(self._signals, select.POLLIN)
         poll.poll(self._time_left_ms())
-        self._presses.clear()
-        self._heed()
-        self._ring()
-        for answer in self._flow.exchange():
+        self._signals.clear()
+        self._handle_signals()
+        self._call_due_timers()
+        for answer in self._client.exchange():
             self._awaited.pop(answer.number)(answer)
 
     def _push(self) -> None:
         try:  # noqa: SIM105 -- contextlib is not loaded here
-            self._flow.push()
+            self._client.push()
         except OSError:
-            pass  # the daemon is gone: that is met when it is read
+            pass  # the daemon is gone: the next read raises
 
     def _ask(self, then: Callable[[Answer], None], command: str, **arguments: object) -> int:
-        """Send a request whose answer goes to ``then``; gives its number."""
+        """Send a request whose answer goes to ``then``; return its number."""
         if command != "term_list":
             arguments["name"] = self._name
-        number = self._flow.send(command, self._daemon.with_handle(arguments))
+        number = self._client.send(command, self._daemon.with_handle(arguments))
         self._awaited[number] = then
         return number
 
@@ -123,7 +126,7 @@ class LiveRun:
             return None
         return max(0.0, min(self._timers.values()) - time.monotonic()) * 1000
 
-    def _ring(self) -> None:
+    def _call_due_timers(self) -> None:
         now = time.monotonic()
         for due in [each for each, when in self._timers.items() if when <= now]:
             del self._timers[due]
@@ -131,20 +134,20 @@ class LiveRun:
 
     # Ctrl-C and SIGTERM.
 
-    def _pressed(self) -> None:
-        """It came, somewhere. While a write waits for its reader nobody else would look."""
+    def _on_signal(self) -> None:
+        # A signal handler. While a write blocks, the loop in `run` cannot handle the signal.
         if self._is_writing:
-            self._heed()
+            self._handle_signals()
             self._push()
             if self._code is not None:
                 raise _LeftError
 
-    def _heed(self) -> None:
-        if self._presses.terminated:
+    def _handle_signals(self) -> None:
+        if self._signals.terminated:
             self._leave(TERMINATED)
-        while self._heeded < self._presses.interrupts and self._code is None:
-            self._heeded += 1
-            if self._heeded > 1:
+        while self._handled < self._signals.interrupts and self._code is None:
+            self._handled += 1
+            if self._handled > 1:
                 self._leave(INTERRUPTED)
             elif self._started is not None:
                 self._interrupt(self._started["seq"])
@@ -155,44 +158,44 @@ class LiveRun:
         self._ask(self._is_interrupted, "term_signal", signal="INT", seq=seq)
 
     def _is_interrupted(self, answer: Answer) -> None:
-        # Not found: it ended a moment ago, and that is on its way.
+        # Not found: the command has just ended; its end will be answered.
         if answer.error is not None and answer.error.code != "not_found":
-            _complain(str(answer.error))
+            _print_error(str(answer.error))
 
     def _give_up(self) -> None:
         if self._started is None:
-            self._flow.cancel(self._turn)
+            self._client.cancel(self._run_request)
             self._timers[self._leave_interrupted] = time.monotonic() + ANSWER_S
 
     def _leave_interrupted(self) -> None:
-        """The daemon does not answer."""
+        # The daemon did not confirm the cancellation in time.
         if self._started is None:
             self._leave(INTERRUPTED)
 
     def _leave(self, code: int) -> None:
         if self._started is None:
-            self._flow.cancel(self._turn)
-            print_notice(self._given_up())
+            self._client.cancel(self._run_request)
+            print_notice(self._gave_up_notice())
         else:
             print_notice(
-                f"aegis-actors: the command (seq {self._started['seq']}) goes on; see: "
+                f"aegis-actors: the command (seq {self._started['seq']}) is still running; see: "
                 f"aegis-actors term output --follow {self._name}"
             )
         self._code = code
 
-    def _given_up(self) -> str:
+    def _gave_up_notice(self) -> str:
         return (
-            "aegis-actors: given up before it began; should it have been typed at that moment, it "
-            f"goes on: aegis-actors term output {self._name}"
+            "aegis-actors: gave up before the command started; if it was typed at that moment, it "
+            f"is still running; see: aegis-actors term output {self._name}"
         )
 
-    # Its turn, and its start.
+    # The queue, and the start of the command.
 
-    def _say_who_has_it(self) -> None:
+    def _ask_why_busy(self) -> None:
         if self._started is None:
-            self._ask(self._is_held, "term_list")
+            self._ask(self._print_why_busy, "term_list")
 
-    def _is_held(self, answer: Answer) -> None:
+    def _print_why_busy(self, answer: Answer) -> None:
         info = self._info(answer)
         if self._started is None and info is not None:
             print_notice(
@@ -200,9 +203,9 @@ class LiveRun:
             )
 
     def _is_listed(self, answer: Answer) -> None:
-        """Whether the command's standard error must be kept apart, for who tells them apart."""
+        """Learn whether the terminal keeps standard error separate."""
         if self._shows_live is not None:
-            return  # it was asked twice
+            return  # the answer to a second request
         info = self._info(answer)
         self._shows_live = info is None or info.get("stderr") != "separate"
         if self._final is not None:
@@ -225,19 +228,19 @@ class LiveRun:
             self._end_with(record)
             return
         self._wait()
-        if self._heeded:
+        if self._handled:
             self._interrupt(record["seq"])
         self._begin_to_read()
 
     def _is_refused(self, code: str, sentence: str) -> None:
         if code == "cancelled":
-            print_notice(self._given_up())
+            print_notice(self._gave_up_notice())
             self._code = INTERRUPTED
         else:
-            _complain(sentence)
+            _print_error(sentence)
             self._code = EXIT_UNKNOWN
 
-    # Its end.
+    # The end of the command.
 
     def _wait(self) -> None:
         assert self._started is not None
@@ -249,7 +252,7 @@ class LiveRun:
         assert self._started is not None
         record = answer.result.get("record")
         if answer.error is not None:
-            _complain(str(answer.error))
+            _print_error(str(answer.error))
             self._code = EXIT_UNKNOWN
         elif record is not None:
             self._end_with(record)
@@ -260,10 +263,8 @@ class LiveRun:
             self._end_with({**self._started, "timed_out": True, "raw_end": so_far})
 
     def _end_with(self, record: dict[str, Any]) -> None:
-        """This is the last that is told of the command; what it printed until now is shown first.
-
-        A command that was over before anything was asked for has all of it in its record.
-        """
+        """Finish with this record, after the output up to its end has been printed."""
+        # The record of a command that ended before any output was requested contains all of it.
         self._final = record
         is_new = self._reading is None and self._cursor == record["raw_start"]
         if is_new and not record["truncated"]:
@@ -273,7 +274,7 @@ class LiveRun:
         elif self._has_all:
             self._finish()
         elif self._reading is not None and record["end"] is None:
-            self._flow.cancel(self._reading)  # it waits for more than there is
+            self._client.cancel(self._reading)  # it waits for output that does not come
         elif self._reading is None:
             self._begin_to_read()
 
@@ -287,17 +288,17 @@ class LiveRun:
         errors = "" if self._shows_live else self._final["stderr"]
         self._code = show_end(self._name, self._final, errors=errors, last=self._last)
 
-    # What it prints.
+    # The output of the command.
 
     def _begin_to_read(self) -> None:
-        """What is read holds standard error as well: is that to be kept apart?"""
+        # `term_output` mixes both streams; if they have to be separate, only the record helps.
         if self._shows_live is None:
             self._ask(self._is_listed, "term_list")
         else:
             self._read_on()
 
     def _read_on(self) -> None:
-        """Ask for what it prints next. Once the last is told of it, nothing is waited for."""
+        """Request the next output; wait for it only while the command runs."""
         if not self._shows_live:
             return
         assert self._started is not None
@@ -329,29 +330,28 @@ class LiveRun:
             self._read_on()
 
     def _may_come(self, is_running: bool) -> bool:
-        """Whether more is to be waited for: not when the call is over and the command goes on."""
+        """Return whether more output may come; not if the call is over and the command runs on."""
         return is_running and (self._final is None or self._final["end"] is not None)
 
     def _is_up_to_the_end(self) -> bool:
-        """Whether all is shown that was printed until the last was told of the command."""
+        """Return whether the output is printed up to the end of the final record."""
         end = None if self._final is None else self._final["raw_end"]
         return end is not None and self._cursor >= end
 
     def _cannot_read(self, code: str, sentence: str) -> None:
-        """The output cannot be read now: it is tried once more when the command has ended."""
         if self._final is None:
-            return
+            return  # reading is tried again when the command has ended
         if code == "cancelled":
             self._read_on()
             return
-        _complain(sentence)
+        _print_error(sentence)
         if self._last:
             self._finish()
         else:
             self._show_recorded()
 
     def _write(self, text: str) -> None:
-        """Write to standard output; while it waits for its reader Ctrl-C is heeded all the same."""
+        """Write to standard output; Ctrl-C is handled even while the write blocks."""
         if not text:
             return
         self._last = text[-1]
@@ -364,23 +364,23 @@ class LiveRun:
 
 
 class _LeftError(Exception):
-    """Somebody left while a write was waiting for its reader."""
+    """The user left while a write was blocked."""
 
 
-def _complain(sentence: str) -> None:
-    """Say what the daemon said, with verbs where it names tools."""
+def _print_error(sentence: str) -> None:
+    """Print an error of the daemon, with verbs in place of tools."""
     print_notice(f"aegis-actors: {in_verbs(sentence)}")
 
 
 def _drop_output() -> None:
-    """Nobody reads it, and nobody waits for it any more."""
+    """Redirect standard output to the null device: its reader takes nothing."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
-def _are_apart() -> bool:
-    """Whether standard output and standard error go to different places."""
+def _streams_differ() -> bool:
+    """Return whether standard output and standard error are different files."""
     try:
         return not os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
     except OSError:
@@ -389,15 +389,15 @@ def _are_apart() -> bool:
 
 def _why_busy(info: Mapping[str, Any]) -> str:
     if info["state"] == "running":
-        return "a command runs there"
-    return "somebody types a line there" if info["state"] == "idle" else f"it is {info['state']}"
+        return "a command is running there"
+    return "a line is being typed there" if info["state"] == "idle" else f"it is {info['state']}"
 
 
 def show_end(name: str, record: Mapping[str, Any], *, errors: str, last: str) -> int:
-    """Print the end of a run on standard error; gives the exit code.
+    """Print the end of a run on standard error; return the exit code.
 
-    ``errors`` is what is still to be shown of the command's standard error, and ``last`` the last
-    character that standard output has got.
+    ``errors`` is the part of the command's standard error that is not printed yet, ``last`` the
+    last character that was written to standard output.
     """
     sys.stderr.write(escaped(errors))
     if sys.stderr.isatty() and (errors or last)[-1:] not in ("", "\n"):
@@ -407,7 +407,7 @@ def show_end(name: str, record: Mapping[str, Any], *, errors: str, last: str) ->
 
 
 def exit_code(name: str, record: Mapping[str, Any]) -> int:
-    """The command's own exit code; if it is not known, the reason is said."""
+    """Return the command's exit code; if it is not known, print why and return 125."""
     if record["exit"] is None:
         print_notice(f"aegis-actors: {_why_unknown(record)}; {_what_to_do(name, record)}")
     return exit_code_of(record)
@@ -420,8 +420,8 @@ def _why_unknown(record: Mapping[str, Any]) -> str:
         return f"the exit code of {command} is not known: {record['end'].replace('_', ' ')}"
     if needs is not None:
         what = "a secret" if needs["kind"] == "secret" else "input"
-        return f"{command} goes on: {needs['program']} waits for {what}"
-    return f"{command} goes on: the time for the call ran out"
+        return f"{command} is still running: {needs['program']} waits for {what}"
+    return f"{command} is still running: the time for the call ran out"
 
 
 def _what_to_do(name: str, record: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The standard streams of a verb: usable whatever the caller has closed, filled up or left.
+"""The standard streams of a verb, made usable even if the caller closed or blocked them.
 
 Standard library only.
 """
@@ -22,17 +22,15 @@ STANDARD_ERROR = 2
 
 
 class OutputLost(OSError):
-    """Standard output could not be written; ``errno`` says why."""
+    """Standard output could not be written; ``errno`` is the reason."""
 
 
 class _Descriptor(io.FileIO):
-    """A descriptor for writing whose failures are ``OutputLost``.
+    """A descriptor for writing whose failures raise ``OutputLost``.
 
-    Those of standard error are none: what is written there is for people, and that nobody can have
-    it must not change what a verb does or exits with.
-
-    Where another process made it non-blocking (the flag belongs to the open file, not to the
-    process), a write waits until there is room, instead of failing.
+    Failures of standard error are ignored: messages for people must not change what a verb does or
+    its exit code. If another process made the descriptor non-blocking (the flag belongs to the
+    open file, not to the process), a write waits for room instead of failing.
     """
 
     def write(self, data: Any) -> int:
@@ -61,26 +59,26 @@ class _Descriptor(io.FileIO):
 def prepare() -> None:
     """Make ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` usable. Called once, at the start.
 
-    A descriptor that is closed would be given to the next file or socket that is opened. It is
-    taken by the null device instead: to read from, for standard output, so that a write fails as
-    it does on a closed descriptor.
+    The next file or socket that is opened would get the number of a closed descriptor. So the null
+    device is opened in its place; for standard output read-only, so that a write fails as it does
+    on a closed descriptor.
     """
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, mode)  # the lowest free one: this one
+            os.open(os.devnull, mode)  # gets the lowest free number: this one
             os.set_inheritable(descriptor, True)
     if sys.stdin is None:
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115 -- it stays open
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 -- stays open
     sys.stdout = _writer(1, sys.stdout)
     sys.stderr = _writer(2, sys.stderr)
 
 
 def _writer(descriptor: int, before: Any) -> io.TextIOWrapper:
-    """A stream on ``descriptor`` that encodes and buffers as ``before``; None: it was closed.
+    """Return a stream on ``descriptor`` with the encoding and buffering of ``before``.
 
-    A character that the encoding has not is written as an escape: a locale must not end a verb.
+    A character missing in the encoding is escaped: a locale must not make a verb fail.
     """
     raw = _Descriptor(descriptor, "w", closefd=False)
     return io.TextIOWrapper(
@@ -93,23 +91,20 @@ def _writer(descriptor: int, before: Any) -> io.TextIOWrapper:
 
 
 def flush() -> None:
-    """Write what is buffered. Raises ``OutputLost``."""
+    """Write the buffered output. Raises ``OutputLost``."""
     sys.stdout.flush()
     sys.stderr.flush()
 
 
 def discard() -> None:
-    """Send what standard output still holds, and what follows, nowhere: writing it has failed."""
+    """Discard the buffered and all further standard output, after a write has failed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def reason(error: OSError) -> str:
-    """Why the output could not be written, in words; empty if its reader went away.
-
-    A reader that goes away is no failure that needs a sentence: it has had enough.
-    """
+    """Return why the output could not be written; empty if its reader closed the pipe."""
     if error.errno in (None, errno.EPIPE):
         return ""
     return f"the output could not be written: {os.strerror(error.errno)}"

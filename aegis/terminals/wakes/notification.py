@@ -58,7 +58,7 @@ def wake_of(record: CommandRecord) -> Wake:
     )
 
 
-def wake_delivery(
+def deliver_message(
     wake: Wake,
     terminal: str,
     life: str,

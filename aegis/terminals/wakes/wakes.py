@@ -26,8 +26,8 @@ from aegis.terminals.output.notifier import Notifier
 from aegis.terminals.output.patterns import Pattern
 from aegis.terminals.quarantine import open_note
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.wakes.courier import Courier, Inbox
-from aegis.terminals.wakes.notification import Wake, wake_delivery
+from aegis.terminals.wakes.delivery import Inbox, WakeDelivery
+from aegis.terminals.wakes.notification import Wake, deliver_message
 from aegis.terminals.wakes.subscriptions import Filter, Subscription, Subscriptions, restored
 from aegis.terminals.wakes.wake_feed import WakeFeed
 
@@ -82,7 +82,7 @@ class Wakes:
         self._subscriptions = Subscriptions()
         self._on_disk: Subscriptions | None = None
         self._coming: list[Change] = []
-        self._couriers: dict[str, Courier] = {}
+        self._deliveries: dict[str, WakeDelivery] = {}
         self._lock: trio.Lock | None = None
         self._changed = Notifier()
         self._is_unsaved = False
@@ -130,7 +130,7 @@ class Wakes:
         """Begin to tell what is owed, in helper tasks."""
         self._start_soon = start_soon
         self._find_running = find_inbox
-        self._match_couriers()
+        self._match_deliveries()
 
     async def close(self) -> None:
         """Write down how far everybody was told, and let go of the file."""
@@ -218,13 +218,13 @@ class Wakes:
 
         Before its filter is changed: the filters of records that are not confirmed are kept.
         """
-        courier = self._couriers.get(name_key(handle))
-        if courier is None:
+        delivery = self._deliveries.get(name_key(handle))
+        if delivery is None:
             return
-        courier.sync_soon()
+        delivery.sync_soon()
         last = self._feed.last
         with trio.move_on_after(CLOSE_S):
-            while courier.confirmed < last and courier.is_under_way:
+            while delivery.confirmed < last and delivery.is_under_way:
                 await self._changed.wait()
 
     async def _change_on_disk(self, change: Change) -> None:
@@ -239,26 +239,26 @@ class Wakes:
                 await self._write_synced(self._progress())
             raise
         self._subscriptions = change(self._progress())
-        self._match_couriers()
+        self._match_deliveries()
 
     async def _write_synced(self, subscriptions: Subscriptions) -> None:
         self._on_disk = None
         await self._note.write_synced(subscriptions.stored())
         self._on_disk = subscriptions
 
-    def _match_couriers(self) -> None:
+    def _match_deliveries(self) -> None:
         """One for each subscriber."""
         wanted = self._subscriptions.by_key
-        for key in [key for key in self._couriers if key not in wanted]:
-            self._couriers.pop(key).stop()
+        for key in [key for key in self._deliveries if key not in wanted]:
+            self._deliveries.pop(key).stop()
         for key, subscription in wanted.items():
-            if key not in self._couriers:
+            if key not in self._deliveries:
                 self._save_soon()
-                self._couriers[key] = self._courier(key, subscription)
-                self._start_soon(self._couriers[key].run_for_ever)
+                self._deliveries[key] = self._new_delivery(key, subscription)
+                self._start_soon(self._deliveries[key].run_for_ever)
 
-    def _courier(self, key: str, subscription: Subscription) -> Courier:
-        return Courier(
+    def _new_delivery(self, key: str, subscription: Subscription) -> WakeDelivery:
+        return WakeDelivery(
             terminal=self._name,
             handle=subscription.handle,
             confirmed=subscription.confirmed,
@@ -289,8 +289,8 @@ class Wakes:
     def finished(self, record: CommandRecord) -> None:
         """A command has finished, and is in the ledger: everybody but its writer will be told."""
         wake = self._feed.add(record, is_wanted=bool(self._subscriptions.by_key))
-        for courier in self._couriers.values():
-            courier.finished(wake)
+        for delivery in self._deliveries.values():
+            delivery.finished(wake)
 
     async def settle(self, *, daemon_stops: bool) -> None:
         """The terminal ends: wait until everybody whose inbox works was told everything.
@@ -298,12 +298,12 @@ class Wakes:
         At most ``CLOSE_S``, or ``STOP_S`` when the whole daemon stops. Who was not told then is
         told when the terminal is spawned again.
         """
-        for courier in self._couriers.values():
-            courier.sync_soon()
+        for delivery in self._deliveries.values():
+            delivery.sync_soon()
         self._is_settling = True
         try:
             with trio.move_on_after(STOP_S if daemon_stops else CLOSE_S):
-                while any(courier.is_under_way for courier in self._couriers.values()):
+                while any(delivery.is_under_way for delivery in self._deliveries.values()):
                     await self._changed.wait()
         finally:
             self._is_settling = False
@@ -316,21 +316,21 @@ class Wakes:
         self, wake: Wake, handle: str, after: int | None, inbox: Inbox | None
     ) -> Reply[Receipt]:
         """To ``inbox``, which may defer the sync, or to whichever inbox there is or will be."""
-        delivery = wake_delivery(
+        message = deliver_message(
             wake, self._name, self._life, handle, after, defer_sync=inbox is not None
         )
         to: Ref[Deliver] = self._inboxes if inbox is None else inbox
-        return to.send_request(delivery)
+        return to.send_request(message)
 
     def _share(self) -> int:
-        return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._couriers))))
+        return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._deliveries))))
 
     # How far they were told.
 
     def _progress(self) -> Subscriptions:
         """The subscriptions as they are now."""
         return self._subscriptions.confirmed(
-            {key: courier.confirmed for key, courier in self._couriers.items()}
+            {key: delivery.confirmed for key, delivery in self._deliveries.items()}
         )
 
     def _changed_soon(self) -> None:

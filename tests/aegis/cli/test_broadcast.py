@@ -57,7 +57,10 @@ def test_each_terminal_has_its_block(server: LineServer, invoke: Invoke, record:
         "── api ──\n"
         "there is no\\x1b terminal 'api'\n"
     )
-    assert result.stderr == "long outputs were cut; whole: aegis-actors term read NAME\n"
+    assert (
+        result.stderr
+        == "long outputs were truncated; read them in full: aegis-actors term read NAME\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_it_exits_with_0_only_if_all_did(
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [(["web", "make"], "behind '--'"), (["web", "--"], "behind '--'"), (["--", "make"], "NAME")],
+    [(["web", "make"], "after '--'"), (["web", "--"], "after '--'"), (["--", "make"], "NAME")],
 )
 def test_names_and_a_command_are_needed(invoke: Invoke, words: list[str], reason: str) -> None:
     result = invoke("term", "broadcast", *words)

@@ -33,7 +33,7 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
     result = invoke("config", "check")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        f"there is no {path}: all defaults\n"
+        f"there is no {path}: all values are defaults\n"
         "key                      value     from\n"
         "terminals.shell          -         default\n"
         "terminals.cols           80        default\n"

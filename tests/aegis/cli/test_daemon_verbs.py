@@ -161,7 +161,7 @@ def test_down_tells_when_the_process_does_not_go(
     result = invoke("down")
     assert result.exit_code == 1
     assert result.stderr == (
-        f"aegis-actors: the daemon (pid {process.pid}) still runs 0.05 s after 'down'\n"
+        f"aegis-actors: the daemon (pid {process.pid}) still runs 0.05 s after down: see its log\n"
     )
 
 
@@ -175,7 +175,7 @@ def test_down_tells_when_the_process_is_gone_already(
     server.announce(process.pid)
     result = invoke("down")
     assert result.exit_code == 1
-    assert result.stderr.endswith(f"(pid {process.pid}) is already gone\n")
+    assert result.stderr.endswith(f"(pid {process.pid}) has already ended\n")
 
 
 def test_down_without_a_daemon_says_so(invoke: Invoke) -> None:

@@ -70,7 +70,7 @@ def test_read_sends_every_option(server: LineServer, invoke: Invoke) -> None:
 def test_a_wait_in_which_nothing_came_says_so(server: LineServer, invoke: Invoke) -> None:
     server.answers["inbox_wait"] = {"messages": [], "next": None}
     result = invoke("inbox", "wait", "--timeout", "0.1")
-    told = "↳ no message came in time\n"
+    told = "↳ no message arrived in time\n"
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", told)
 
 

@@ -187,7 +187,7 @@ def test_a_directory_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
-        b"aegis-actors: the current directory is gone: give --root; see: "
+        b"aegis-actors: the current directory was deleted: give --root; see: "
     )
 
 

@@ -56,7 +56,7 @@ def test_the_key_is_made_and_its_path_printed(invoke: Invoke, tmp_path: Path) ->
     result = invoke("node", "key")
     path = tmp_path / ".aegis/state/node.key"
     assert (result.exit_code, result.stdout) == (0, f"{path}\n")
-    assert "copy it" in result.stderr
+    assert "copy this file" in result.stderr
     assert "aegis-actors join HOST:PORT" in result.stderr
     key = path.read_text()
     assert key.strip() not in result.output
@@ -85,7 +85,7 @@ def test_forget_says_which_names_are_free(server: LineServer, invoke: Invoke) ->
     server.answers["node_forget"] = {"terminals": ["build", "web"]}
     result = invoke("node", "forget", "gpu1")
     assert server.arguments() == {"node": "gpu1"}
-    assert (result.exit_code, result.stdout) == (0, "free again: build, web\n")
+    assert (result.exit_code, result.stdout) == (0, "names free again: build, web\n")
 
 
 def test_join_needs_a_name_and_a_root(
@@ -123,11 +123,11 @@ def test_join_passes_its_options_on(
         ([], "Missing argument 'HOST:PORT'"),
         (["host:1"], "Missing option '--name'"),
         (["host", "--name", "a"], "must be HOST:PORT"),
-        (["host:0", "--name", "a"], "port 0 is no port"),
+        (["host:0", "--name", "a"], "port 0 cannot be"),
         (["host:70000", "--name", "a"], "must be HOST:PORT"),
         (["host:1", "--name", "a b"], "1 to 64 letters"),
-        (["host:1", "--name", "Local"], "a place of its own"),
-        (["host:1", "--name", "w12"], "a place of its own"),
+        (["host:1", "--name", "Local"], "reserved for"),
+        (["host:1", "--name", "w12"], "reserved for"),
         (["host:1", "--name", "a", "--root", "nowhere"], "does not exist"),
         (["host:1", "--name", "a"], "give --root DIR"),
         (["host:1", "--name", "a", "--root", ".", "--log-level", "loud"], "is not one of"),

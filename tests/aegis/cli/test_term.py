@@ -149,7 +149,7 @@ def test_all_behind_the_name_is_the_command(
 def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) -> None:
     result = invoke("term", "run", "build", "--timeout", "5", "ls")
     assert result.exit_code == 2
-    assert result.stderr.startswith("aegis-actors: options stand before the terminal's name; see: ")
+    assert result.stderr.startswith("aegis-actors: put options before the terminal's name; see: ")
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_an_option_behind_the_name_is_refused_rather_than_run(invoke: Invoke) ->
     [
         (
             {"timed_out": True, "end": None},
-            "the command (seq 3) goes on: the time for the call ran out; "
+            "the command (seq 3) is still running: the time for the call ran out; "
             "see: aegis-actors term read build",
         ),
         (
             {"needs_input": {"kind": "secret", "program": "sudo"}, "end": None},
-            "the command (seq 3) goes on: sudo waits for a secret; "
+            "the command (seq 3) is still running: sudo waits for a secret; "
             r"answer with: aegis-actors term keys build 'TEXT\r'; "
             "see: aegis-actors term screen build",
         ),
@@ -224,7 +224,7 @@ def test_literal_keys_are_sent_as_they_are(server: LineServer, invoke: Invoke) -
 def test_an_unknown_escape_is_a_usage_error(invoke: Invoke) -> None:
     result = invoke("term", "keys", "build", r"\q")
     assert result.exit_code == 2
-    assert result.stderr.startswith(r"aegis-actors: '\q' is no escape here: use \r")
+    assert result.stderr.startswith(r"aegis-actors: '\q' is not an escape here: use \r")
 
 
 def test_a_brief_read_leaves_out_what_was_printed(
