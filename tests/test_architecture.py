@@ -30,7 +30,17 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *(
+        "app",
+        "client.errors",
+        "clock",
+        "errors",
+        "inboxes",
+        "journal",
+        "processes",
+        "protocol",
+        "terminals",
+    ),
     *("state.root", "state.sealing", "workspaces"),
 )
 
@@ -261,7 +271,8 @@ LAW: list[Rule] = [
         "tests.chaos.real*",
         (
             *("aegis.client.line", "aegis.faults", "aegis.state"),
-            *("tests.chaos.checking", "tests.chaos.real"),
+            *("tests.chaos.checking", "tests.chaos.commands", "tests.chaos.notebook"),
+            "tests.chaos.real",
         ),
     ),
     ("tests.chaos.__main__", ("aegis.cli", "tests.chaos")),
