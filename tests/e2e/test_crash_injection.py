@@ -354,7 +354,7 @@ async def test_a_front_that_crashes_costs_a_broadcast_its_record_alone(
             busy.gates["other"].open()
             lost, kept = (await both.result())["result"]
             assert (lost["name"], lost["record"]) == ("build", None)
-            assert lost["error"].startswith("terminal 'build' gave no answer; if your command was ")
+            assert lost["error"].startswith("terminal 'build' did not answer; if your command was ")
             assert (kept["name"], kept["error"]) == ("other", None)
             assert (kept["record"]["seq"], kept["record"]["exit"]) == (1, 0)
 

@@ -106,7 +106,7 @@ def test_a_ledger_that_is_cut_while_the_daemon_runs_is_reported_and_no_number_co
     ledger.write_bytes(b"".join(lines[:2]))
     error = terminal.refusal("echo 5")
     assert error.code == "storage"
-    assert "is shorter than what was acknowledged; restart the daemon" in str(error)
+    assert "is shorter than its acknowledged lines; restart the daemon" in str(error)
     [told] = logged(own_daemon, "file was cut from outside")
     assert told["level"] == "warning"
     own_daemon.kill()

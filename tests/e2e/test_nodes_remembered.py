@@ -9,7 +9,7 @@ import pytest
 
 from aegis.state.registration import claim_state
 from aegis.terminals.remote.nodes import NodeMap, encode_nodes
-from tests.aegis.terminals.remote.test_node_map import SINCE, info
+from tests.aegis.terminals.remote.test_nodes import SINCE, info
 from tests.e2e.conftest import Connect
 from tests.e2e.harness import DaemonProcess
 
@@ -31,7 +31,7 @@ def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     nodes = NodeMap()
     nodes.opened("gpu1", info("train"))
     nodes.closed("gpu1", "old")
-    nodes.gone("gpu1", SINCE)
+    nodes.lost("gpu1", SINCE)
     seal = claim_state(own.state).of(str(own.state.nodes))
     own.state.nodes.write_bytes(encode_nodes(nodes, seal))
     own.state.nodes.chmod(0o600)

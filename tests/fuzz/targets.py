@@ -12,8 +12,8 @@ from aegis.processes.line import BLOCK, MAX_LINE
 from aegis.processes.text import MAX_PARAMETERS, TextCleaner
 from aegis.terminals.parse.boundaries import (
     Boundaries,
+    BoundaryEvent,
     Ended,
-    Happening,
     NothingRan,
     Phase,
     Started,
@@ -160,9 +160,9 @@ def _without_secret(stream: bytes) -> bytes:
     return stream
 
 
-def _happenings(data: bytes, cutting: Callable[[bytes], list[bytes]]) -> list[Happening]:
+def _happenings(data: bytes, cutting: Callable[[bytes], list[bytes]]) -> list[BoundaryEvent]:
     parser, state = MarkParser(SECRET), Boundaries()
-    happenings: list[Happening] = []
+    happenings: list[BoundaryEvent] = []
     for part in script(data):
         if isinstance(part, int):
             _act(state, part)
@@ -172,7 +172,7 @@ def _happenings(data: bytes, cutting: Callable[[bytes], list[bytes]]) -> list[Ha
     return happenings
 
 
-def _take(state: Boundaries, event: Event) -> list[Happening]:
+def _take(state: Boundaries, event: Event) -> list[BoundaryEvent]:
     if isinstance(event, Text):
         return []
     if isinstance(event, PasteMode):
@@ -204,7 +204,7 @@ def _cleaned(chunks: Iterable[bytes]) -> str:
     for chunk in chunks:
         cleaner.feed(chunk)
         assert len(cleaner.pending) <= MAX_LINE + BLOCK
-        assert len(cleaner._held) <= MAX_PARAMETERS + 2
+        assert len(cleaner._incomplete) <= MAX_PARAMETERS + 2
     cleaner.finish()
     return "".join(texts)
 

@@ -18,7 +18,7 @@ from tests.resources.waiting import until_state
 
 pytestmark = pytest.mark.real
 
-EIO = "Input/output error; the disk fails: see the system's log, save what you can, then try again"
+EIO = "Input/output error; the disk fails: see the system log, back up the data, then try again"
 
 
 def seqs(terminal: LiveTerminal) -> list[int]:
@@ -241,7 +241,7 @@ def test_a_terminal_that_the_disk_refused_at_the_start_comes_by_itself_when_it_t
     assert terminal.described()["state"] == "failed"
     error = terminal.refusal("echo no")
     assert (error.code, str(error).endswith(EIO)) == ("unavailable", True)
-    assert "could not be started, which is tried again and again: cannot write" in str(error)
+    assert "could not be started, and the daemon keeps retrying: cannot write" in str(error)
     assert woken.next()["body"].splitlines()[1] == "exit ? · killed by restart"
     closed.close()
     for each in failing:

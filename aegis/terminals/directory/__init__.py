@@ -1,9 +1,12 @@
 """The actor that spawns, lists, closes and restores the terminals of a root.
 
-Owns: the directory (``directory``), the start and end of terminals (``lives``, ``restoring``,
-``purging``, ``failed``, ``closed``), checks of a spawn (``spawning``), the subtrees of actors and
-where they are placed (``subtrees``, ``placed_subtrees``, ``placement``, ``hosting``, ``moving``),
-the file of open terminals (``workspace``), and broadcasts (``broadcast``, ``fitting``).
+Owns: the directory (``directory``, ``listing``, ``broadcast``); starting, failing, ending and
+purging (``life_cycle``, ``spawning``, ``inactive``, ``purging``); the actors of terminals and
+their processes (``hosting``, ``placed_subtrees``, ``placement``, ``moving``); and the file of open
+terminals (``workspace``).
+
+Rules: a terminal is in the workspace before it is started, and until it is closed. A terminal that
+cannot be started is listed as failed.
 
 Public: ``TerminalDirectory``, ``TerminalHost``.
 """

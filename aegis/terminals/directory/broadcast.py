@@ -1,4 +1,8 @@
-"""One command on several terminals at once; their records gathered into one reply."""
+"""A command on several terminals at once; their records are collected into one reply.
+
+Records that are too long for one reply are shortened: first the command, then the middle of the
+outputs. Short records stay whole, and the long ones share the room that is left.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +24,14 @@ from aegis.protocol.terminals import CommandRecord, RunCommand
 log = structlog.get_logger("aegis.terminals")
 
 Find = Callable[[str], Ref[Any]]
-"""The front of the terminal of this name; raises ``AegisError`` where there is none."""
+"""Return the front of the terminal of this name; raise ``AegisError`` if there is none."""
 
 
 async def broadcast(request: Broadcast, reply: Reply[BroadcastOutcomes], find: Find) -> None:
-    """Answer ``request``; a helper task of an actor.
+    """Run the command on each terminal and answer ``request``; a helper task of an actor.
 
-    When the asker goes away, what is still queued is dropped and what was typed goes on, as with a
-    run.
+    When the caller abandons the request, queued commands are dropped and typed ones continue, as
+    with a run.
     """
     outcomes: dict[str, Sized] = {}
 
@@ -58,14 +62,14 @@ async def _outcome(name: str, request: Broadcast, find: Find) -> BroadcastOutcom
     except AskError as unanswered:
         log.warning("run not answered", terminal=name, why=describe(unanswered))
         error = (
-            f"terminal {name!r} gave no answer; if your command was typed it goes on: look for its "
-            "record with aegis_term_read before you run it again"
+            f"terminal {name!r} did not answer; if your command was typed, it continues: look for "
+            "its record with aegis_term_read before you run it again"
         )
     return BroadcastOutcome(name=name, record=record, error=error)
 
 
 async def _fitted(outcomes: list[Sized]) -> BroadcastOutcomes:
-    """All of them, at most ``MAX_REPLY_BYTES`` of JSON; others run in between."""
+    """Shorten the outcomes to ``MAX_REPLY_BYTES`` of JSON; yields to other tasks in between."""
     limit = fair_limit([each.size for each in outcomes], MAX_REPLY_BYTES)
     result = []
     for each in outcomes:
@@ -75,7 +79,7 @@ async def _fitted(outcomes: list[Sized]) -> BroadcastOutcomes:
 
 
 async def _run(front: Ref[Any], name: str, request: Broadcast) -> CommandRecord:
-    """Waits as long as it takes: the front knows when the time is up."""
+    # Without a deadline: the front knows when the time is up.
     run = RunCommand(
         name=name, cmd=request.cmd, timeout=request.timeout, from_handle=request.from_handle
     )
@@ -83,7 +87,7 @@ async def _run(front: Ref[Any], name: str, request: Broadcast) -> CommandRecord:
 
 
 MAX_CMD_CHARS = 200
-"""What a record that is too long keeps of its command."""
+"""The most that a record which is too long keeps of its command."""
 
 
 @attrs.frozen
@@ -95,12 +99,12 @@ class Sized:
 
 
 def sized(outcome: BroadcastOutcome) -> Sized:
-    """``outcome``, measured: milliseconds for a command of a megabyte."""
+    """Measure ``outcome``; this takes milliseconds for a command of a megabyte."""
     return Sized(outcome, _size(outcome))
 
 
 def fair_limit(sizes: Sequence[int], budget: int) -> int:
-    """The highest limit such that ``sizes``, each cut to it, are ``budget`` at most together."""
+    """Return the highest limit such that ``sizes``, each cut to it, sum to ``budget`` at most."""
     left, count = budget, len(sizes)
     for size in sorted(sizes):
         if size * count > left:
@@ -114,7 +118,7 @@ def _size(outcome: BroadcastOutcome) -> int:
 
 
 def shortened(each: Sized, limit: int) -> BroadcastOutcome:
-    """The outcome with ever less text until it takes ``limit`` bytes, or nothing is left to cut."""
+    """Cut the text of the outcome until it takes ``limit`` bytes, or nothing is left to cut."""
     outcome = each.outcome
     if each.size <= limit or outcome.record is None:
         return outcome

@@ -1,6 +1,6 @@
-"""``TerminalDirectory``: which terminals there are; it spawns, restores, lists and closes them.
+"""``TerminalDirectory``: the actor that spawns, restores, lists and closes terminals.
 
-Commands on an open terminal go to its front directly; here they come when it has none.
+Commands on an open terminal go to its front directly, and to the directory if it has none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from aegis.terminals.directory import inactive, purging
 from aegis.terminals.directory.broadcast import broadcast
 from aegis.terminals.directory.hosting import HostIsUp, Subtrees
 from aegis.terminals.directory.inactive import FailedTerminal, unanswered_info
-from aegis.terminals.directory.life_cycle import Lives
+from aegis.terminals.directory.life_cycle import LifeCycle
 from aegis.terminals.directory.listing import known_terminals, open_terminals
 from aegis.terminals.directory.moving import Move
 from aegis.terminals.directory.placed_subtrees import PlacedSubtrees
@@ -43,7 +43,7 @@ from aegis.terminals.front_port import ClientRequest
 from aegis.terminals.history import History
 from aegis.terminals.hooks.submission import check_command
 from aegis.terminals.messages import AwaitPrompt
-from aegis.terminals.remote.hosts import Elsewhere, Here
+from aegis.terminals.remote.hosts import LocalTerminals, RemoteHosts
 from aegis.terminals.remote.nodes import NodeFile
 from aegis.terminals.sentences import no_such_terminal
 from aegis.terminals.shell.cleanup import end_leftover_processes
@@ -51,12 +51,12 @@ from aegis.terminals.shell.cleanup import end_leftover_processes
 log = structlog.get_logger()
 
 PROMPT_TIMEOUT_S = 10.0
-"""How long spawn waits for a first prompt before it answers "starting"."""
+"""How long spawn waits for a first prompt before it returns the state "starting"."""
 
 
 @attrs.frozen(kw_only=True)
 class EndAllTerminals(Request[api.Done]):
-    """The daemon stops: end every terminal and write the records of what is in flight."""
+    """End every terminal as the daemon stops, and write the records of the current commands."""
 
 
 DirectoryMessage = (
@@ -74,20 +74,20 @@ DirectoryMessage = (
 )
 
 _READS = api.ReadRecords | out.ReadOutput | out.WaitTerminal | ReadKept
-"""What is answered for a terminal that is closed, too."""
+"""The requests that are answered for a closed terminal too."""
 
 _WAIT_FOR_MOVE = _READS | out.FollowCommand | FollowOutput
-"""What is answered by a terminal that lost its worker once it was started again."""
+"""The requests that wait until a terminal that lost its worker is restarted."""
 
 
 class TerminalDirectory(Actor[DirectoryMessage]):
     """Spawns terminals below ``supervisor`` (a path); their files are below ``directory``.
 
-    ``workspace`` is the file with the names of the open ones; unless ``restore`` is false, the
-    first life starts those again. The shells run on ``host``. A file of raw output grows to
-    ``raw_log_bytes``. ``node`` is the name of this place; ``workers`` are the names of the worker
-    processes that have the terminals, none: they are here. ``nodes`` is the file with what other
-    hosts have; without it that is not remembered.
+    ``workspace`` is the file with the names of the open terminals; unless ``restore`` is false, the
+    first incarnation starts them again. The shells run on ``host``. A file of raw output grows to
+    ``raw_log_bytes``. ``node`` names this process; ``workers`` name the worker processes for the
+    terminals (none: the terminals run in this process). ``nodes`` is the file with the terminals of
+    other hosts; without it they are not stored.
     """
 
     def __init__(
@@ -126,19 +126,19 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         self._ending = False
 
     async def setup(self) -> None:
-        """Be found; start what the workspace names and is not open."""
+        """Register; start the terminals of the workspace that are not open."""
         self.context.register("service", "terminals")
         self._workspace = await Workspace.open(self._workspace_path, self._flusher)
-        self._lives = self._new_lives()
-        self._elsewhere = await self._new_elsewhere()
+        self._terminals = self._new_terminals()
+        self._remote = await self._new_remote()
         if self.context.incarnation == 1:
             await self._begin()
         else:
-            await self._lives.find_open()
-            self.context.start_soon(self._elsewhere.find_links)
-        await self._lives.restore()
+            await self._terminals.find_open()
+            self.context.start_soon(self._remote.find_links)
+        await self._terminals.restore()
 
-    def _new_lives(self) -> Lives:
+    def _new_terminals(self) -> LifeCycle:
         inboxes: Ref[Deliver] = self.context.system.ref(self._inboxes_path)
         subtrees = Subtrees(
             system=self.context.system,
@@ -152,7 +152,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             raw_log_bytes=self._raw_log_bytes,
             node=self._node,
         )
-        return Lives(
+        return LifeCycle(
             root=self._root,
             directory=self._directory,
             subtrees=PlacedSubtrees(local=subtrees, workers=self._workers),
@@ -163,31 +163,31 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             monitor=self.context.monitor,
         )
 
-    async def _new_elsewhere(self) -> Elsewhere:
+    async def _new_remote(self) -> RemoteHosts:
         file = await NodeFile.open(self._nodes_path, self._flusher)
         places = (self._node, *self._workers)
-        here = Here(places=places, has_open=self._has_open, has_history=self._has_history)
-        return Elsewhere(self.context.system, here, file, self.context.start_soon)
+        here = LocalTerminals(places=places, has_open=self._has_open, has_history=self._has_history)
+        return RemoteHosts(self.context.system, here, file, self.context.start_soon)
 
     def _has_open(self, name: str) -> bool:
-        return self._lives.has(name) or self._workspace.may_restore(name)
+        return self._terminals.has(name) or self._workspace.may_restore(name)
 
     def _has_history(self, name: str) -> bool:
-        return self._lives.known_name(name) is not None
+        return self._terminals.known_name(name) is not None
 
     async def _begin(self) -> None:
-        """The daemon starts: nothing that an earlier one left stays."""
+        """Clean up after earlier daemons, as the daemon starts."""
         await end_leftover_processes(self._root, self._directory, self._scan, self._flusher)
         await self._flusher.call(
             partial(purging.delete_left_over, self._flusher.disk, self._directory)
         )
         if self._workspace.was_missing:
-            await self._flusher.look(self._lives.report_missing_workspace)
+            await self._flusher.look(self._terminals.report_missing_workspace)
         if not self._restore:
             await self._workspace.clear()
 
     async def receive(self, message: DirectoryMessage) -> None:
-        """Spawn, list, close; read what a closed terminal did; refuse the rest."""
+        """Handle one message."""
         match message:
             case api.SpawnTerminal():
                 self._spawn(message)
@@ -201,12 +201,12 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             case node_api.KnownTerminals():
                 self.context.start_soon(self._name_known, self.defer(message))
             case _ if isinstance(message, node_api.NodeMessage):
-                self._elsewhere.take(message, self.defer)
+                self._remote.handle(message, self.defer)
             case EndAllTerminals():
                 self._ending = True
                 self.context.start_soon(self._end_all, self.defer(message))
             case HostIsUp():
-                self._lives.subtrees.came_up()
+                self._terminals.subtrees.worker_up()
             case Down():
                 self._subtree_down(message)
             case _:
@@ -219,14 +219,14 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending:
             raise Unavailable("aegis_term_spawn: the daemon is stopping")
         self._check_not_busy(key)
-        if key in self._lives.failed:
-            raise AlreadyExists(f"aegis_term_spawn: {self._lives.failed[key].refusal()}")
-        if key in self._lives.open:
+        if key in self._terminals.failed:
+            raise AlreadyExists(f"aegis_term_spawn: {self._terminals.failed[key].refusal()}")
+        if key in self._terminals.open:
             raise AlreadyExists(
-                f"aegis_term_spawn: a terminal named {self._lives.open[key].name!r} is open "
+                f"aegis_term_spawn: a terminal named {self._terminals.open[key].name!r} is open "
                 "already; use it, or choose another name"
             )
-        node = self._elsewhere.place_of(request, self._lives.subtrees.check_node)
+        node = self._remote.host_for(request, self._terminals.subtrees.check_node)
         if node is None:
             check_descriptors()
         self._busy[key] = "spawned"
@@ -241,9 +241,9 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     ) -> None:
         try:
             if node is not None:
-                await self._elsewhere.spawn(node, request, reply)
+                await self._remote.spawn(node, request, reply)
                 return
-            front = await self._lives.spawn(request)
+            front = await self._terminals.spawn(request)
         except AegisError as error:
             reply.fail(error)
             return
@@ -258,14 +258,14 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     async def _list(self, reply: Reply[api.TerminalList]) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._elsewhere.refresh)
-            here = await open_terminals(self._lives, self._busy)
-        infos = self._elsewhere.listed_with(here)
+            nursery.start_soon(self._remote.refresh)
+            here = await open_terminals(self._terminals, self._busy)
+        infos = self._remote.merged_with(here)
         reply.send(api.TerminalList(result=[infos[key] for key in sorted(infos)]))
 
     async def _name_known(self, reply: Reply[node_api.TerminalNames]) -> None:
         try:
-            reply.send(await known_terminals(self._lives, self._busy))
+            reply.send(await known_terminals(self._terminals, self._busy))
         except StorageError as error:
             reply.fail(error)
 
@@ -274,26 +274,26 @@ class TerminalDirectory(Actor[DirectoryMessage]):
     def _close(self, request: api.CloseTerminal) -> None:
         name = request.name
         self._check_not_busy(name_key(name))
-        node = self._elsewhere.node_of(name)
+        node = self._remote.node_of(name)
         if node is not None:
-            self.context.start_soon(self._elsewhere.close, node, request, self.defer(request))
+            self.context.start_soon(self._remote.close, node, request, self.defer(request))
             return
-        is_purge = request.purge and self._lives.known_name(name) is not None
-        if not (self._lives.has(name) or self._workspace.may_restore(name) or is_purge):
+        is_purge = request.purge and self._terminals.known_name(name) is not None
+        if not (self._terminals.has(name) or self._workspace.may_restore(name) or is_purge):
             raise self._not_open(name)
         self._busy[name_key(name)] = "closed"
         self.context.start_soon(self._close_and_answer, request, self.defer(request))
 
     async def _close_and_answer(self, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
-        failed = self._lives.failed.get(name_key(request.name))
+        failed = self._terminals.failed.get(name_key(request.name))
         try:
-            leftover = await self._lives.end(request.name, "closed")
-            if failed is not None:  # of others their front has told it
+            leftover = await self._terminals.end(request.name, "closed")
+            if failed is not None:  # the front of any other terminal has published this event
                 info = attrs.evolve(failed.info(), state="closed")
                 publish_terminal(self.context.system, "terminal_closed", info)
             await self._leave_workspace(request.name)
             if request.purge:
-                await self._lives.purge(request.name)
+                await self._terminals.purge(request.name)
                 publish_change(self.context.system, Ledger(request.name))
         except AegisError as error:
             reply.fail(error)
@@ -312,20 +312,21 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             ) from error
 
     async def _end_all(self, reply: Reply[api.Done]) -> None:
-        await self._lives.end_all()
+        await self._terminals.end_all()
         reply.send(api.Done())
 
     def _subtree_down(self, down: Down) -> None:
-        """A terminal that nobody ends has spent its restarts, or has lost its worker."""
+        """Handle the end of a subtree: its restarts are spent, or its worker died."""
         key = name_key(down.path.rpartition("/")[2])
         if not down.final or self._ending or key in self._busy:
             return
         if down.with_node:
-            settings = self._lives.mover.lost(down.path, down.reason)
-            info = None if settings is None else unanswered_info(settings, self._lives.node_of(key))
+            settings = self._terminals.mover.worker_lost(down.path, down.reason)
+            node = self._terminals.node_of(key)
+            info = None if settings is None else unanswered_info(settings, node)
         else:
-            self._lives.gave_up(down.path, down.reason)
-            failed = self._lives.failed.get(key)
+            self._terminals.subtree_failed(down.path, down.reason)
+            failed = self._terminals.failed.get(key)
             info = None if failed is None else failed.info()
         if info is not None:
             publish_terminal(self.context.system, "terminal_changed", info)
@@ -334,41 +335,41 @@ class TerminalDirectory(Actor[DirectoryMessage]):
 
     def _answer_without_front(self, message: Any) -> None:
         is_kept = isinstance(message, ReadKept)
-        there = self._elsewhere.way_to(message.name, by_front=not is_kept)
-        if there is not None:
-            self.pass_on(message, there)
+        remote = self._remote.ref_for(message.name, by_front=not is_kept)
+        if remote is not None:
+            self.pass_on(message, remote)
             return
-        front = self._lives.subtrees.front(message.name)
-        failed = self._lives.failed.get(name_key(message.name))
-        move = self._lives.mover.under_way.get(name_key(message.name))
+        front = self._terminals.subtrees.front(message.name)
+        failed = self._terminals.failed.get(name_key(message.name))
+        move = self._terminals.mover.moves.get(name_key(message.name))
         if move is not None and isinstance(message, _WAIT_FOR_MOVE):
-            self.context.start_soon(self._read_when_back, move, message, self.defer(message))
+            self.context.start_soon(self._read_after_move, move, message, self.defer(message))
         elif front is not None and not is_kept:
             self.pass_on(message, front)
-        elif isinstance(message, _READS) and self._lives.known_name(message.name):
+        elif isinstance(message, _READS) and self._terminals.known_name(message.name):
             self.context.start_soon(self._read, message, self.defer(message), failed)
         else:
             raise self._refusal(message.name)
 
     def _find(self, name: str) -> Ref[Any]:
-        """The front of the terminal, or who answers for it. Raises ``AegisError``."""
-        front = self._elsewhere.way_to(name) or self._lives.subtrees.front(name)
+        """Return the actor that answers for the terminal. Raises ``AegisError``."""
+        front = self._remote.ref_for(name) or self._terminals.subtrees.front(name)
         if front is None:
             raise self._refusal(name)
         return front
 
     def _refusal(self, name: str) -> AegisError:
-        move = self._lives.mover.under_way.get(name_key(name))
+        move = self._terminals.mover.moves.get(name_key(name))
         if move is not None:
             return move.refusal()
-        failed = self._lives.failed.get(name_key(name))
+        failed = self._terminals.failed.get(name_key(name))
         return self._not_open(name) if failed is None else failed.refusal()
 
-    async def _read_when_back(self, move: Move, request: Any, reply: Reply[Any]) -> None:
-        """Its worker died: what it had in flight has its record once it was started again."""
-        await move.over.wait()
-        front = self._lives.subtrees.front(request.name)
-        failed = self._lives.failed.get(name_key(request.name))
+    async def _read_after_move(self, move: Move, request: Any, reply: Reply[Any]) -> None:
+        # The command that ran as the worker died has its record once the terminal is restarted.
+        await move.done.wait()
+        front = self._terminals.subtrees.front(request.name)
+        failed = self._terminals.failed.get(name_key(request.name))
         if isinstance(request, ReadKept) or (front is None and isinstance(request, _READS)):
             await self._read(request, reply, failed)
             return
@@ -389,8 +390,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             await failed.settled.wait()
         disk = self._flusher.disk
         try:
-            files = self._lives.files(request.name)
-            await sync_ledger(self._flusher, files.ledger)  # what is shown is not lost
+            files = self._terminals.files(request.name)
+            await sync_ledger(self._flusher, files.ledger)  # a record that is shown is durable
         except AegisError as error:
             reply.fail(error)
             return
@@ -401,33 +402,33 @@ class TerminalDirectory(Actor[DirectoryMessage]):
                 await inactive.answer_output(disk, files, request, reply)
             case out.WaitTerminal():
                 await inactive.answer_wait(disk, files, request, reply)
-            case ReadKept() if self._is_back(request.name):
+            case ReadKept() if self._has_new_front(request.name):
                 reply.send(KeptBytes(data=b"", cursor=request.cursor, failure=None, is_back=True))
             case ReadKept():
                 inactive.answer_kept(disk, files, request, reply, self._failure(request.name))
 
-    def _is_back(self, name: str) -> bool:
-        """Whether it has another front than whoever asks has known."""
-        lives, is_ended = self._lives, self._ending or name_key(name) in self._busy
-        has_front = lives.subtrees.front(name) is not None
-        return has_front and not is_ended and lives.mover.has_moved(name)
+    def _has_new_front(self, name: str) -> bool:
+        """Whether the terminal has another front than the one that the stream knew."""
+        terminals, is_ended = self._terminals, self._ending or name_key(name) in self._busy
+        has_front = terminals.subtrees.front(name) is not None
+        return has_front and not is_ended and terminals.mover.has_moved(name)
 
     def _failure(self, name: str) -> str | None:
-        """Why a terminal without a front is gone; None if somebody closes it, or did."""
+        """Return why a terminal has no front; None if it is closed, or being closed."""
         key = name_key(name)
-        if key in self._lives.failed:
-            return str(self._lives.failed[key].refusal())
+        if key in self._terminals.failed:
+            return str(self._terminals.failed[key].refusal())
         if key in self._busy:
             return None
         if self._ending and self._workspace.may_restore(name):
             return f"the daemon stops; the next one starts terminal {name!r} again"
-        if key in self._lives.open and not self._ending:
+        if key in self._terminals.open and not self._ending:
             return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
         return None
 
     def _not_open(self, name: str) -> AegisError:
-        if self._lives.known_name(name):
+        if self._terminals.known_name(name):
             return Unavailable(
                 f"terminal {name!r} is closed; aegis_term_spawn opens it again over its history"
             )
-        return no_such_terminal(name, [each.name for each in self._lives.open.values()])
+        return no_such_terminal(name, [each.name for each in self._terminals.open.values()])

@@ -1,7 +1,7 @@
-"""``TerminalHost``: has terminals in a process that is not the daemon's own.
+"""The actors of the terminals in one process (``Subtrees``); the host of a worker's terminals.
 
-The daemon's directory decides what is where, and tells it. It knows nothing of other terminals,
-and forgets nothing that lasts: what is open is in the daemon's workspace.
+The daemon's directory decides which process has which terminal. A host keeps no durable state: the
+open terminals are in the daemon's workspace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.shell import Shell
 
 GROUP = "terminal-host"
-"""The group of the registry in which hosts are known, each by the name of its node."""
+"""The registry group of the hosts, each under the name of its node."""
 
 SUPERVISOR = "terminals"
 HOST = "terminal-host"
@@ -55,11 +55,10 @@ class Started:
 
 @attrs.frozen(kw_only=True)
 class StartTerminal(Request[Started]):
-    """Start the actors of a terminal over its files, which are in ``directory``, and a shell.
+    """Start the actors and a shell of a terminal whose files are in ``directory``.
 
-    ``directory`` is text as ``aegis.path_text`` makes it.
-
-    Refused with the sentence that is told to whoever spawns it.
+    ``directory`` is text as ``aegis.path_text`` makes it. A refusal is the error for the caller of
+    spawn.
     """
 
     settings: TerminalSettings
@@ -68,153 +67,35 @@ class StartTerminal(Request[Started]):
 
 @attrs.frozen(kw_only=True)
 class StopTerminal(Request[Done]):
-    """Stop the actors of a terminal, also where they are only being started."""
+    """Stop the actors of a terminal, also while they are being started."""
 
     name: str
 
 
 @attrs.frozen(kw_only=True)
 class HostedNames:
-    """Terminals that have actors, by their names as they were spawned."""
+    """The names, as they were spawned, of the terminals that have actors."""
 
     names: list[str]
 
 
 @attrs.frozen(kw_only=True)
 class HostedTerminals(Request[HostedNames]):
-    """Say which terminals have actors here."""
+    """Return the terminals that have actors in this process."""
 
 
 @attrs.frozen(kw_only=True)
 class HostIsUp:
-    """To the directory: terminals can be started at ``node`` from now on."""
+    """Notify the directory that terminals can be started on ``node``."""
 
     node: str
 
 
-class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
-    """Has terminals below ``supervisor`` (a path); ``node`` is the name of this process.
-
-    The actors at the paths ``inboxes`` and ``directory`` are the daemon's. The shells run on
-    ``host``.
-    """
-
-    def __init__(
-        self,
-        *,
-        node: str,
-        supervisor: str,
-        inboxes: str,
-        directory: str,
-        flusher: Flusher,
-        shell_file_limit: int,
-        raw_log_bytes: int,
-        host: ProcessHost,
-    ) -> None:
-        self._node = node
-        self._supervisor = supervisor
-        self._inboxes = inboxes
-        self._directory = directory
-        self._flusher = flusher
-        self._shell_file_limit = shell_file_limit
-        self._raw_log_bytes = raw_log_bytes
-        self._host = host
-        self._starting: dict[str, trio.Event] = {}
-
-    async def setup(self) -> None:
-        """Be found, and say so: terminals may wait for somewhere to be."""
-        system = self.context.system
-        self._subtrees = Subtrees(
-            system=system,
-            supervisor=self._supervisor,
-            flusher=self._flusher,
-            inboxes=system.ref(self._inboxes),
-            host=self._host,
-            scan=ProcessScan(self._host),
-            groups=GroupScan(self._host),
-            shell_file_limit=self._shell_file_limit,
-            raw_log_bytes=self._raw_log_bytes,
-            node=self._node,
-        )
-        self.context.register(GROUP, self._node)
-        system.ref(self._directory).tell(HostIsUp(node=self._node))
-
-    async def receive(self, message: StartTerminal | StopTerminal | HostedTerminals) -> None:
-        """Start and stop; what takes its time is done beside."""
-        match message:
-            case StartTerminal():
-                self._start(message)
-            case StopTerminal(name=name):
-                self.context.start_soon(self._stop, name, self.defer(message))
-            case HostedTerminals():
-                self.reply(message, HostedNames(names=self._subtrees.names))
-
-    def _start(self, request: StartTerminal) -> None:
-        key = name_key(request.settings.name)
-        if key in self._starting:
-            raise AlreadyExists(f"terminal {request.settings.name!r} is being started already")
-        check_descriptors(coming=len(self._starting) + 1)
-        self._starting[key] = trio.Event()
-        self.context.start_soon(self._start_and_answer, request, self.defer(request))
-
-    async def _start_and_answer(self, request: StartTerminal, reply: Reply[Started]) -> None:
-        settings, files = request.settings, TerminalFiles(Path(path_of_text(request.directory)))
-        try:
-            front = await self._subtrees.start(settings, files)
-            reply.send(Started(front=front.path))
-        except Exception as error:
-            reply.fail(spawn_failure(settings.name, files, error))
-        finally:
-            self._starting.pop(name_key(settings.name)).set()
-
-    async def _stop(self, name: str, reply: Reply[Done]) -> None:
-        while (starting := self._starting.get(name_key(name))) is not None:
-            await starting.wait()
-        try:
-            await self._subtrees.stop(name)
-        except ActorStopped as error:  # all that is here is being stopped
-            reply.fail(error)
-        else:
-            reply.send(Done())
-
-
-def host_tree(
-    *,
-    node: str,
-    path: str,
-    inboxes: str,
-    directory: str,
-    flusher: Flusher,
-    shell_file_limit: int,
-    raw_log_bytes: int,
-    host: ProcessHost,
-) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """What makes the supervisor at ``path`` a host of terminals: children for its spec.
-
-    The rest is what ``TerminalHost`` is given.
-    """
-    return (
-        SupervisorSpec(name=SUPERVISOR, dynamic=True),
-        ChildSpec.of(
-            HOST,
-            TerminalHost,
-            node=node,
-            supervisor=f"{path}/{SUPERVISOR}",
-            inboxes=inboxes,
-            directory=directory,
-            flusher=flusher,
-            shell_file_limit=shell_file_limit,
-            raw_log_bytes=raw_log_bytes,
-            host=host,
-        ),
-    )
-
-
 @attrs.frozen(kw_only=True)
 class Subtrees:
-    """The subtrees below ``supervisor`` (a path); the rest is what their actors are given.
+    """The subtrees of terminals below the dynamic supervisor at the path ``supervisor``.
 
-    ``node`` is the name of the place where they run.
+    ``node`` is the name of this process; the other attributes are passed to the actors.
     """
 
     system: System
@@ -230,24 +111,24 @@ class Subtrees:
 
     @property
     def names(self) -> list[str]:
-        """The names of the terminals that have one."""
+        """The names of the terminals that have a subtree."""
         return self.system.supervisor(self.supervisor).names
 
     def path(self, name: str) -> str:
-        """Where the subtree of the terminal ``name`` sits; the name as it was spawned."""
+        """Return the path of the subtree of the terminal ``name``, as it was spawned."""
         return f"{self.supervisor}/{name}"
 
     def root(self, name: str) -> Ref[Any]:
-        """The address of the subtree's own supervisor. To be monitored."""
+        """Return the address of the subtree's supervisor, for monitoring."""
         return self.system.ref(self.path(name))
 
     def front(self, name: str) -> Ref[Any] | None:
-        """The front of the terminal, whatever the case of the name; None if it has ended."""
+        """Return the front of the terminal; None if it has ended. The name may have any case."""
         ref = self.system.registry.find("terminal", name_key(name))
         return None if ref is None or ref.is_stopped else ref
 
     async def start(self, settings: TerminalSettings, files: TerminalFiles) -> Ref[Any]:
-        """Start the writer, the front and a shell; gives the front. Raises what they raise."""
+        """Start the writer, the front and a shell; return the front. Raises what they raise."""
         await self.system.supervisor(self.supervisor).start_child(self._spec(settings, files))
         front = self.front(settings.name)
         if front is None:
@@ -255,7 +136,7 @@ class Subtrees:
         return front
 
     async def stop(self, name: str) -> None:
-        """Stop the subtree and wait until it is gone. No such subtree: nothing to do."""
+        """Stop the subtree, if it exists, and wait until it is gone."""
         await self.system.supervisor(self.supervisor).stop_child(name)
 
     def _spec(self, settings: TerminalSettings, files: TerminalFiles) -> SupervisorSpec:
@@ -288,3 +169,121 @@ class Subtrees:
                 ).with_options(mailbox=MailboxSpec(on_restart=OnRestart.CLEAR)),
             ),
         )
+
+
+class TerminalHost(Actor[StartTerminal | StopTerminal | HostedTerminals]):
+    """Starts and stops terminals below ``supervisor`` (a path); ``node`` names this process.
+
+    The actors at the paths ``inboxes`` and ``directory`` are the daemon's. The shells run on
+    ``host``.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        supervisor: str,
+        inboxes: str,
+        directory: str,
+        flusher: Flusher,
+        shell_file_limit: int,
+        raw_log_bytes: int,
+        host: ProcessHost,
+    ) -> None:
+        self._node = node
+        self._supervisor = supervisor
+        self._inboxes = inboxes
+        self._directory = directory
+        self._flusher = flusher
+        self._shell_file_limit = shell_file_limit
+        self._raw_log_bytes = raw_log_bytes
+        self._host = host
+        self._starting: dict[str, trio.Event] = {}
+
+    async def setup(self) -> None:
+        """Register, and notify the directory: terminals may wait for a node."""
+        system = self.context.system
+        self._subtrees = Subtrees(
+            system=system,
+            supervisor=self._supervisor,
+            flusher=self._flusher,
+            inboxes=system.ref(self._inboxes),
+            host=self._host,
+            scan=ProcessScan(self._host),
+            groups=GroupScan(self._host),
+            shell_file_limit=self._shell_file_limit,
+            raw_log_bytes=self._raw_log_bytes,
+            node=self._node,
+        )
+        self.context.register(GROUP, self._node)
+        system.ref(self._directory).tell(HostIsUp(node=self._node))
+
+    async def receive(self, message: StartTerminal | StopTerminal | HostedTerminals) -> None:
+        """Handle a request; starts and stops run in helper tasks."""
+        match message:
+            case StartTerminal():
+                self._start(message)
+            case StopTerminal(name=name):
+                self.context.start_soon(self._stop, name, self.defer(message))
+            case HostedTerminals():
+                self.reply(message, HostedNames(names=self._subtrees.names))
+
+    def _start(self, request: StartTerminal) -> None:
+        key = name_key(request.settings.name)
+        if key in self._starting:
+            raise AlreadyExists(f"terminal {request.settings.name!r} is being started already")
+        check_descriptors(coming=len(self._starting) + 1)
+        self._starting[key] = trio.Event()
+        self.context.start_soon(self._start_and_answer, request, self.defer(request))
+
+    async def _start_and_answer(self, request: StartTerminal, reply: Reply[Started]) -> None:
+        settings, files = request.settings, TerminalFiles(Path(path_of_text(request.directory)))
+        try:
+            front = await self._subtrees.start(settings, files)
+            reply.send(Started(front=front.path))
+        except Exception as error:
+            reply.fail(spawn_failure(settings.name, files, error))
+        finally:
+            self._starting.pop(name_key(settings.name)).set()
+
+    async def _stop(self, name: str, reply: Reply[Done]) -> None:
+        while (starting := self._starting.get(name_key(name))) is not None:
+            await starting.wait()
+        try:
+            await self._subtrees.stop(name)
+        except ActorStopped as error:  # the whole process is being stopped
+            reply.fail(error)
+        else:
+            reply.send(Done())
+
+
+def host_tree(
+    *,
+    node: str,
+    path: str,
+    inboxes: str,
+    directory: str,
+    flusher: Flusher,
+    shell_file_limit: int,
+    raw_log_bytes: int,
+    host: ProcessHost,
+) -> tuple[SupervisorSpec | ChildSpec, ...]:
+    """Return the children that make the supervisor at ``path`` a host of terminals.
+
+    The other arguments are those of ``TerminalHost``.
+    """
+    return (
+        SupervisorSpec(name=SUPERVISOR, dynamic=True),
+        ChildSpec.of(
+            HOST,
+            TerminalHost,
+            node=node,
+            supervisor=f"{path}/{SUPERVISOR}",
+            inboxes=inboxes,
+            directory=directory,
+            flusher=flusher,
+            shell_file_limit=shell_file_limit,
+            raw_log_bytes=raw_log_bytes,
+            host=host,
+        ),
+    )

@@ -1,4 +1,4 @@
-"""What a terminal without actors can still tell of its output: it was closed, or has failed."""
+"""Terminals without actors: a failed one, and the output of one that was closed or has failed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,72 @@ from aegis.terminals.sentences import SPAWN_ANEW
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 
 
+@attrs.define(eq=False, kw_only=True)
+class FailedTerminal:
+    """A terminal that is open and has no actors: its start failed, or its subtree gave up.
+
+    ``why`` is the reason, without a full stop. ``settled`` is set when its processes are gone,
+    except those in ``leftover``, and the command that was running has its record, of which
+    ``subscribers`` were notified; ``last`` is the newest record. ``is_known``: the settings are its
+    own, and not defaults. ``is_finalised``: the record is written; else that is tried once more.
+    ``is_retried``: the disk refused, or no worker was up, so the start is retried; not settled
+    during a retry. ``node`` is where it ran, or was to run.
+    """
+
+    settings: TerminalSettings
+    why: str
+    is_known: bool = True
+    is_finalised: bool = False
+    last: CommandRecord | None = None
+    subscribers: list[str] = attrs.field(factory=list)
+    leftover: tuple[str, ...] = ()
+    settled: trio.Event = attrs.field(factory=trio.Event)
+    is_retried: bool = False
+    node: str = LOCAL_NODE
+
+    def refusal(self) -> Unavailable:
+        """Return the error for requests that need the terminal."""
+        name = self.settings.name
+        if self.is_retried:
+            return Unavailable(
+                f"terminal {name!r} has failed: it could not be started, and the daemon keeps "
+                f"retrying: {self.why}"
+            )
+        return Unavailable(f"terminal {name!r} has failed: {self.why}; {SPAWN_ANEW}")
+
+    def info(self, state: Literal["starting", "failed"] = "failed") -> TerminalInfo:
+        """Return its entry in the list of terminals."""
+        return TerminalInfo(
+            name=self.settings.name,
+            pid=None,
+            shell=self.settings.shell,
+            cwd=self.settings.cwd,
+            started_at=self.settings.started_at,
+            cols=self.settings.cols,
+            rows=self.settings.rows,
+            integration="osc133",
+            state=state,
+            last_cmd_at=None if self.last is None else self.last.started_at,
+            last_exit=None if self.last is None else self.last.exit,
+            subscribers=self.subscribers,
+            restarts=0,
+            node=self.node,
+        )
+
+
+def unanswered_info(settings: TerminalSettings, node: str = LOCAL_NODE) -> TerminalInfo:
+    """Return the list entry of a terminal whose front does not answer."""
+    unanswered = FailedTerminal(settings=settings, why="it does not answer", node=node)
+    return unanswered.info("starting")
+
+
+# Requests about a closed or failed terminal, answered from its files.
+
+
 async def answer_output(
     disk: Disk, files: TerminalFiles, request: ReadOutput, reply: Reply[OutputChunk]
 ) -> None:
-    """Read what was printed. Who would wait for more is told that there will be none."""
+    """Answer with the stored output; refuse a request that waits for more."""
     try:
         reply.send(await _read(disk, files, request))
     except AegisError as error:
@@ -36,7 +98,7 @@ async def answer_output(
 async def answer_wait(
     disk: Disk, files: TerminalFiles, request: WaitTerminal, reply: Reply[WaitOutcome]
 ) -> None:
-    """A command that was recorded has ended; nothing else will happen."""
+    """Answer a wait at once: a recorded command has ended, and nothing else will happen."""
     try:
         reply.send(await _waited(disk, files, request))
     except AegisError as error:
@@ -50,7 +112,10 @@ def answer_kept(
     reply: Reply[KeptBytes],
     failure: str | None,
 ) -> None:
-    """Give the bytes that a stream has not sent yet. ``failure``: why, if nobody closed it."""
+    """Answer with the bytes that a stream has not sent yet.
+
+    ``failure`` is the reason why the terminal ended, None if it was closed.
+    """
     try:
         log = RawLog.open(
             files.directory, disk=disk, at_least=History(files.ledger, disk=disk).last_cursor()
@@ -102,61 +167,3 @@ async def _waited(disk: Disk, files: TerminalFiles, request: WaitTerminal) -> Wa
 def _ended(record: CommandRecord | None) -> WaitOutcome:
     cursor = 0 if record is None or record.raw_end is None else record.raw_end
     return WaitOutcome(reason="ended", match=None, cursor=cursor, record=record)
-
-
-@attrs.define(eq=False, kw_only=True)
-class FailedTerminal:
-    """What there is to say of it. ``why`` is the reason, without a full stop.
-
-    ``settled`` is set when no process of it is left but those in ``leftover``, and the command
-    that was in flight has its record, which ``subscribers`` were told of; ``last`` is the newest.
-    ``is_known``: the settings are its own, and not a guess. ``is_finalised``: that command really
-    has its record; else it is tried once more. ``is_retried``: the disk refused, or no worker was
-    up, which may pass; not settled while it is tried. ``node`` is where it ran, or was to.
-    """
-
-    settings: TerminalSettings
-    why: str
-    is_known: bool = True
-    is_finalised: bool = False
-    last: CommandRecord | None = None
-    subscribers: list[str] = attrs.field(factory=list)
-    leftover: tuple[str, ...] = ()
-    settled: trio.Event = attrs.field(factory=trio.Event)
-    is_retried: bool = False
-    node: str = LOCAL_NODE
-
-    def refusal(self) -> Unavailable:
-        """What is told to whoever wants to use it."""
-        name = self.settings.name
-        if self.is_retried:
-            return Unavailable(
-                f"terminal {name!r} has failed: it could not be started, which is tried again and "
-                f"again: {self.why}"
-            )
-        return Unavailable(f"terminal {name!r} has failed: {self.why}; {SPAWN_ANEW}")
-
-    def info(self, state: Literal["starting", "failed"] = "failed") -> TerminalInfo:
-        """How the list shows it."""
-        return TerminalInfo(
-            name=self.settings.name,
-            pid=None,
-            shell=self.settings.shell,
-            cwd=self.settings.cwd,
-            started_at=self.settings.started_at,
-            cols=self.settings.cols,
-            rows=self.settings.rows,
-            integration="osc133",
-            state=state,
-            last_cmd_at=None if self.last is None else self.last.started_at,
-            last_exit=None if self.last is None else self.last.exit,
-            subscribers=self.subscribers,
-            restarts=0,
-            node=self.node,
-        )
-
-
-def unanswered_info(settings: TerminalSettings, node: str = LOCAL_NODE) -> TerminalInfo:
-    """How the list shows one whose front does not answer, as far as that is known."""
-    unanswered = FailedTerminal(settings=settings, why="it does not answer", node=node)
-    return unanswered.info("starting")

@@ -1,7 +1,7 @@
-"""The lives of a root's terminals: each is started, restored, ended and purged here.
+"""``LifeCycle``: starts, restores, ends and purges the terminals of a root.
 
-A terminal that is open has actors (its subtree), or it has failed: then it is listed with its
-reason until somebody closes it.
+An open terminal has actors (its subtree), or it has failed: then it is listed with the reason until
+it is closed.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ from aegis.terminals.meta import load_settings, save_settings, saved_settings
 from aegis.terminals.retry import ask_again
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.cleanup import end_terminal_processes
-from aegis.terminals.wakes.courier import retry_delay
+from aegis.terminals.wakes.delivery import retry_delay
 
 log = structlog.get_logger("aegis.terminals")
 
 END_TIMEOUT_S = 5.0
 
 SHOWN_NAMES = 20
-"""Of many terminals, so many are named in the log."""
+"""The most terminals that one log line names."""
 
 RESTORED_AT_ONCE = 16
-"""More at once gain nothing: each has its settings read, its ledger opened and a shell started."""
+"""The most terminals that are started at a time; more gain nothing."""
 
 
 @attrs.define(eq=False, kw_only=True)
-class Lives:
-    """The terminals that are open: with actors in ``open``, without in ``failed``, by their keys.
+class LifeCycle:
+    """The open terminals, by the keys of names: ``open`` have actors, ``failed`` have none.
 
-    Their files are below ``directory``. ``start_soon`` starts a helper task of the owner, and
-    ``monitor`` lets the owner hear of the end of an actor.
+    Their files are below ``directory``. ``start_soon`` starts a helper task of the owner;
+    ``monitor`` makes the owner monitor an actor.
     """
 
     root: Path
@@ -90,28 +90,29 @@ class Lives:
         return trio.CapacityLimiter(RESTORED_AT_ONCE)
 
     def has(self, name: str) -> bool:
-        """Whether the terminal is open."""
+        """Whether the terminal is open or has failed."""
         return name_key(name) in self.open or name_key(name) in self.failed
 
     def node_of(self, name: str) -> str:
-        """The name of the place where the terminal is, or was last."""
-        move = self.mover.under_way.get(name_key(name))
+        """Return the name of the node where the terminal is, or was last."""
+        move = self.mover.moves.get(name_key(name))
         return self.subtrees.node_of(name) if move is None else move.node
 
     def files(self, name: str) -> TerminalFiles:
-        """Where the terminal keeps its files, in whatever case they were named first.
-
-        Raises ``StorageError``.
-        """
+        """Return the paths of the terminal's files. Raises ``StorageError``."""
+        # The directory keeps the case of the name under which it was made.
         return TerminalFiles(self.directory / (self.known_name(name) or name))
 
     def known_name(self, name: str) -> str | None:
-        """The name as its directory is written, if there is one. Raises ``StorageError``."""
+        """Return the name as its directory is written; None without one.
+
+        Raises ``StorageError``.
+        """
         key = name_key(name)
         return next((each for each in self.known_names() if name_key(each) == key), None)
 
     def known_names(self) -> list[str]:
-        """The names of all that have a directory, as it is written. Raises ``StorageError``."""
+        """Return the names of all terminals that have a directory. Raises ``StorageError``."""
         try:
             known = self.flusher.disk.list_directory(self.directory)
         except (FileNotFoundError, NotADirectoryError):
@@ -120,13 +121,11 @@ class Lives:
             raise storage_error("read", self.directory, error) from error
         return [each for each in known if is_name(each)]
 
-    # Beginning.
+    # Starting.
 
     def report_missing_workspace(self) -> None:
-        """Log which terminals have a ledger, though no file tells which of them were open.
-
-        Before its first terminal a root has neither. Blocks.
-        """
+        """Log the terminals that have a ledger, where the workspace file is missing. Blocks."""
+        # A root that never had a terminal has neither: nothing is logged.
         names = []
         with contextlib.suppress(StorageError, OSError):
             names = list(filter(self._has_ledger, self.known_names()))
@@ -142,7 +141,7 @@ class Lives:
         return is_there(self.flusher.disk, TerminalFiles(self.directory / name).ledger)
 
     async def find_open(self) -> None:
-        """The owner has crashed: learn which terminals go on without it."""
+        """Find the terminals that are still running after a crash of the directory."""
         for name in await self.subtrees.find():
             read = partial(load_settings, self.flusher.disk, self.files(name), self.root)
             try:
@@ -156,24 +155,27 @@ class Lives:
                 self.monitor(self.subtrees.root(name))
 
     async def restore(self) -> None:
-        """Start what the workspace names and is not open. What cannot be started has failed."""
+        """Start the terminals of the workspace that are not open.
+
+        A terminal that cannot be started has failed.
+        """
         names = [name for name in self.workspace.names if not self.has(name)]
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(self._restore, default_settings(name, self.root), False)
+                nursery.start_soon(self._restart, default_settings(name, self.root), False)
         if names:
             failed = [name for name in names if name_key(name) in self.failed]
             log.info("restored terminals", number=len(names) - len(failed), failed=failed)
 
-    async def start_over(self, settings: TerminalSettings) -> None:
-        """Start a terminal that has lost its actors. What cannot be started has failed."""
-        await self._restore(settings, True)
+    async def restart(self, settings: TerminalSettings) -> None:
+        """Start a terminal that has lost its actors. If it cannot be started, it has failed."""
+        await self._restart(settings, True)
 
-    async def _restore(self, settings: TerminalSettings, is_known: bool) -> None:
+    async def _restart(self, settings: TerminalSettings, is_known: bool) -> None:
         async with self._at_once:
-            await self._start_over(settings, is_known=is_known)
+            await self._start_from_files(settings, is_known=is_known)
 
-    async def _start_over(self, settings: TerminalSettings, *, is_known: bool) -> None:
+    async def _start_from_files(self, settings: TerminalSettings, *, is_known: bool) -> None:
         name, files = settings.name, None
         try:
             files = self.files(name)
@@ -191,16 +193,14 @@ class Lives:
                 self.start_soon(self._start_when_possible, failed)
 
     async def _start_when_possible(self, failed: FailedTerminal) -> None:
-        """A fault of the disk may pass, and a worker may come up: try again until it has.
-
-        Or until somebody closes the terminal.
-        """
+        """Retry until the terminal starts or is closed."""
+        # The disk may recover, and a worker may come up.
         key = name_key(failed.settings.name)
         tries = 0
         await failed.settled.wait()
         while self.failed.get(key) is failed:
             tries += 1
-            await self.subtrees.wait_news(retry_delay(tries))
+            await self.subtrees.wait_worker(retry_delay(tries))
             if self.failed.get(key) is failed:
                 await self._try_again(key, failed)
 
@@ -223,9 +223,9 @@ class Lives:
             failed.settled.set()
 
     async def spawn(self, request: SpawnTerminal) -> Ref[Any]:
-        """Start a terminal; its name is durably in the workspace. Gives its front.
+        """Start a terminal and return its front; its name is durably in the workspace.
 
-        Raises ``AegisError``; then nothing of it runs, and of a new one nothing is left.
+        Raises ``AegisError``: then none of its processes runs, and a new one leaves no files.
         """
         files = self.files(request.name)
         is_new = False
@@ -248,7 +248,7 @@ class Lives:
         return settings
 
     async def _undo_spawn(self, name: str, files: TerminalFiles, *, is_new: bool) -> None:
-        """Should the disk refuse, the next change of the workspace leaves the name out."""
+        # If the disk refuses, the next change of the workspace leaves the name out.
         with contextlib.suppress(StorageError):
             await self.workspace.remove(name)
         if is_new:
@@ -273,12 +273,10 @@ class Lives:
     # Ending.
 
     async def end(self, name: str, end: WhyEnded) -> tuple[str, ...]:
-        """End the terminal; gives the processes that could not be ended. Not open: nothing to do.
-
-        It stays in the workspace. It may be ended twice at once, when the daemon stops meanwhile.
-        """
+        """End an open terminal and return the processes that remain. It stays in the workspace."""
+        # Two calls may overlap: a close, and the stop of the daemon.
         key = name_key(name)
-        await self.mover.call_off(name)
+        await self.mover.cancel(name)
         while key in self.failed:
             failed = self.failed[key]
             if failed.settled.is_set():
@@ -286,7 +284,7 @@ class Lives:
                 if end == "closed" and not failed.is_finalised:
                     await self._finalise(failed)
                 return failed.leftover
-            await failed.settled.wait()  # it may have been started by then
+            await failed.settled.wait()  # a retry may have started it by then
         settings = self.open.get(key)
         if settings is None:
             return ()
@@ -296,12 +294,12 @@ class Lives:
         if leftover is not None:
             return leftover
         leftover = await self.end_processes(settings.name)
-        if end == "closed":  # else the next daemon does it, and has more time
+        if end == "closed":  # otherwise the next daemon writes the records, and has more time
             await self._finalise(FailedTerminal(settings=settings, why="it did not end in time"))
         return leftover
 
     async def _ask_to_end(self, key: str, end: WhyEnded) -> tuple[str, ...] | None:
-        """Let the front end its shell and write its records; None if it did not do so."""
+        """Have the front end its shell and write its records; None if it failed to."""
         front = self.subtrees.front(key)
         try:
             if front is not None:
@@ -312,10 +310,10 @@ class Lives:
         return None
 
     async def end_processes(self, name: str) -> tuple[str, ...]:
-        """End whatever is left of its shells; gives what could not be ended."""
+        """End all processes of the terminal's shells; return those that remain."""
         try:
             files = self.files(name)
-        except StorageError:  # they are found by their cookies all the same
+        except StorageError:  # without the note the processes are found by their cookies
             files = TerminalFiles(self.directory / name)
         disk = self.flusher.disk
         return await end_terminal_processes(
@@ -323,13 +321,13 @@ class Lives:
         )
 
     async def end_all(self) -> None:
-        """The daemon stops; the terminals stay in the workspace."""
+        """End every terminal as the daemon stops; all stay in the workspace."""
         async with trio.open_nursery() as nursery:
             for key in list(self.open):
                 nursery.start_soon(self.end, key, "killed_by_restart")
 
     async def purge(self, name: str) -> None:
-        """Delete all files of a terminal that is closed. Raises ``StorageError``."""
+        """Delete all files of a closed terminal. Raises ``StorageError``."""
         directory = self.files(name).directory
         try:
             take = partial(purging.take_name, self.flusher.disk, directory)
@@ -345,21 +343,21 @@ class Lives:
 
     # Failing.
 
-    def gave_up(self, path: str, reason: str) -> None:
-        """The subtree at ``path`` has spent its restarts, if it is that of an open terminal."""
+    def subtree_failed(self, path: str, reason: str) -> None:
+        """Fail the open terminal whose subtree at ``path`` has spent its restarts, if any."""
         for key, settings in list(self.open.items()):
             if path == self.subtrees.path(settings.name):
                 self.subtrees.forget(settings.name)
-                self.give_up(key, f"its actors crashed too often ({reason})")
+                self.fail_open(key, f"its actors crashed too often ({reason})")
 
-    def give_up(self, key: str, why: str) -> None:
-        """A terminal that was open has failed."""
+    def fail_open(self, key: str, why: str) -> None:
+        """Turn an open terminal into a failed one."""
         self.fail(self.open.pop(key), why, is_known=True)
 
     def fail(self, settings: TerminalSettings, why: str, *, is_known: bool) -> FailedTerminal:
-        """List the terminal as failed; what it left behind is seen to meanwhile.
+        """List the terminal as failed; start the cleanup of its processes and records.
 
-        ``is_known``: the settings are its own, and not a guess.
+        ``is_known``: the settings are the terminal's own, and not defaults.
         """
         log.warning("terminal failed", terminal=settings.name, why=why)
         failed = FailedTerminal(
@@ -370,7 +368,7 @@ class Lives:
         return failed
 
     async def _settle(self, failed: FailedTerminal) -> None:
-        """End its processes; then give the commands in flight their records, and tell of them."""
+        """End the terminal's processes; then write its missing records and send their wakes."""
         try:
             failed.leftover = await self.end_processes(failed.settings.name)
             await self._finalise(failed)
@@ -380,10 +378,8 @@ class Lives:
             failed.settled.set()
 
     async def _finalise(self, failed: FailedTerminal) -> None:
-        """Do for the commands in flight what no front will do.
-
-        Nobody is told where the settings are not known: the life is part of what wakes are called.
-        """
+        """Write the missing records and send their wakes, as no front will do it."""
+        # No wakes where the settings are not known: ids of wakes contain the settings' life id.
         name = failed.settings.name
         try:
             files = self.files(name)
@@ -396,7 +392,7 @@ class Lives:
                 )
             failed.is_finalised = True
         except Exception as error:
-            # It is tried again when the terminal is closed, and when it is next spawned.
+            # Tried again when the terminal is closed, and when it is next spawned.
             log.warning("records not finalised", terminal=name, why=describe(error))
 
 

@@ -1,7 +1,8 @@
 """``PlacedSubtrees``: the subtrees of a daemon's terminals, in its own process and in its workers.
 
-Without workers it is the daemon's own ``Subtrees``, with nothing between. With them each worker's
-``TerminalHost`` starts and stops what is placed there; who is where is remembered here only.
+Without workers every call goes to the daemon's own ``Subtrees``. With workers, the ``TerminalHost``
+of each one starts and stops the subtrees there; only this class knows which worker has which
+terminal.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from aegis.terminals.settings import TerminalFiles, TerminalSettings
 log = structlog.get_logger("aegis.terminals")
 
 WORKERS = "root/workers"
-"""Below this path each worker is, by its name."""
+"""The path of the workers; each is a child with its name."""
 
 START_TIMEOUT_S = 30.0
-"""How long a worker may take to start a terminal; one that hangs is killed long before."""
+"""How long a worker may take to start a terminal; a worker that hangs is killed long before."""
 
 STOP_TIMEOUT_S = 5.0
 FIND_TIMEOUT_S = 2.0
 
 TRIES = 3
-"""How often a terminal is started whose workers die meanwhile, before that is told."""
+"""How often the start of a terminal is tried while workers die, before it is refused."""
 
 WAIT_UP_S = 5.0
-"""How long a start waits for a worker, behind one that died."""
+"""How long a start waits for another worker after one died."""
 
 
 class PlaceLost(NoPlace):
@@ -53,61 +54,61 @@ class PlaceLost(NoPlace):
 
 @attrs.define(eq=False, kw_only=True)
 class PlacedSubtrees:
-    """The subtrees of this process, ``local``, and those in the ``workers`` of these names."""
+    """The subtrees of this process (``local``) and of its ``workers``, which are given by name."""
 
     local: Subtrees
     workers: tuple[str, ...] = ()
-    _where: dict[str, str] = attrs.field(factory=dict, init=False)
-    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _nodes: dict[str, str] = attrs.field(factory=dict, init=False)
+    _worker_up: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     @property
     def inboxes(self) -> Ref[Deliver]:
-        """Who brings wakes to inboxes."""
+        """The actor that delivers to inboxes."""
         return self.local.inboxes
 
     def node_of(self, name: str) -> str:
-        """The name of the place where the terminal is."""
-        return self._where.get(name_key(name), self.local.node)
+        """Return the name of the terminal's node."""
+        return self._nodes.get(name_key(name), self.local.node)
 
     def path(self, name: str) -> str:
-        """Where the subtree of the terminal ``name`` sits; the name as it was spawned."""
+        """Return the path of the subtree of the terminal ``name``, as it was spawned."""
         node = self.node_of(name)
         return self.local.path(name) if self._is_here(node) else f"{_below(node)}/{name}"
 
     def root(self, name: str) -> Ref[Any]:
-        """The address of the subtree's own supervisor. To be monitored."""
+        """Return the address of the subtree's supervisor, for monitoring."""
         return self.local.system.ref(self.path(name))
 
     def front(self, name: str) -> Ref[Any] | None:
-        """The front of the terminal, whatever the case of the name; None if it has ended."""
+        """Return the front of the terminal; None if it has ended. The name may have any case."""
         return self.local.front(name)
 
-    # Workers that come and go.
+    # Workers that start and end.
 
-    def came_up(self) -> None:
-        """A worker can take terminals: let go on whoever waits for that."""
-        self._news.set()
-        self._news = trio.Event()
+    def worker_up(self) -> None:
+        """Continue the starts that wait for a worker: one is up."""
+        self._worker_up.set()
+        self._worker_up = trio.Event()
 
     async def wait_up(self, timeout_s: float) -> bool:
-        """Wait until any place is up that takes what comes; whether one is."""
+        """Wait until any node takes terminals; return False after ``timeout_s``."""
         with trio.move_on_after(timeout_s):
             while not self._is_any_up():
-                await self._news.wait()
+                await self._worker_up.wait()
             return True
         return False
 
-    async def wait_news(self, timeout_s: float) -> None:
-        """Wait until a worker comes up, no longer than this."""
+    async def wait_worker(self, timeout_s: float) -> None:
+        """Wait until another worker comes up, ``timeout_s`` at most."""
         with trio.move_on_after(timeout_s):
-            await self._news.wait()
+            await self._worker_up.wait()
 
     def _is_any_up(self) -> bool:
         return any(each.is_up and not each.by_name for each in self._places())
 
     def _places(self) -> list[Place]:
         counts = dict.fromkeys((self.local.node, *self.workers), 0)
-        for node in self._where.values():
+        for node in self._nodes.values():
             counts[node] += 1
         return [
             Place(
@@ -120,7 +121,7 @@ class PlacedSubtrees:
         ]
 
     def check_node(self, wanted: str | None) -> None:
-        """Raise ``AegisError`` where a terminal that wants this place cannot be started now."""
+        """Raise ``AegisError`` if a terminal for the node ``wanted`` cannot be started now."""
         if wanted is not None or self.workers:
             choose_place(self._places(), wanted)
 
@@ -136,9 +137,10 @@ class PlacedSubtrees:
     async def start(
         self, settings: TerminalSettings, files: TerminalFiles, wanted: str | None = None
     ) -> Ref[Any]:
-        """Start the writer, the front and a shell; gives the front. Raises what they raise.
+        """Start the writer, the front and a shell; return the front.
 
-        At the place ``wanted``, else where there is room: and somewhere else if that dies.
+        They start on the node ``wanted``, else on the least loaded one, or on another one if that
+        dies. Raises what ``Subtrees.start`` raises, and ``PlaceLost``.
         """
         if not self.workers and wanted is None:
             return await self.local.start(settings, files)
@@ -154,19 +156,19 @@ class PlacedSubtrees:
         self, settings: TerminalSettings, files: TerminalFiles, wanted: str | None
     ) -> Ref[Any]:
         key = name_key(settings.name)
-        node = self._where[key] = choose_place(self._places(), wanted)
+        node = self._nodes[key] = choose_place(self._places(), wanted)
         try:
             if self._is_here(node):
                 return await self.local.start(settings, files)
             return await self._start_at(node, settings, files)
         except Exception:
-            self._where.pop(key, None)
+            self._nodes.pop(key, None)
             raise
 
     async def _start_at(
         self, node: str, settings: TerminalSettings, files: TerminalFiles
     ) -> Ref[Any]:
-        """Raises ``PlaceLost`` if nobody can say what became of the start; then it is undone."""
+        """Start on a worker. If the outcome is unknown, undo it and raise ``PlaceLost``."""
         host, name = self._host(node), settings.name
         lost = PlaceLost(f"node {node!r} died while it started terminal {name!r}; try again")
         if host is None:
@@ -189,7 +191,7 @@ class PlacedSubtrees:
         return front
 
     async def stop(self, name: str) -> None:
-        """Stop the subtree and wait until it is gone. No such subtree: nothing to do."""
+        """Stop the subtree, if it exists, and wait until it is gone."""
         node = self.node_of(name)
         try:
             if self._is_here(node):
@@ -201,7 +203,7 @@ class PlacedSubtrees:
 
     async def _stop_at(self, node: str, name: str) -> None:
         host = self._host(node)
-        if host is None:  # nothing is there any more
+        if host is None:  # the worker is down, and its subtrees with it
             return
         try:
             await ask_again(host, StopTerminal(name=name), timeout=STOP_TIMEOUT_S)
@@ -211,22 +213,21 @@ class PlacedSubtrees:
             log.warning("terminal not stopped", terminal=name, node=node, error=str(error))
 
     def forget(self, name: str) -> None:
-        """The subtree is gone."""
-        self._where.pop(name_key(name), None)
+        """Drop the node of a terminal whose subtree is gone."""
+        self._nodes.pop(name_key(name), None)
 
-    # After a crash of whoever knew.
+    # After a crash of the directory.
 
     async def find(self) -> list[str]:
-        """The names of the terminals that have a subtree, wherever it is."""
+        """Return the names of the terminals that have a subtree on any node."""
         names = list(self.local.names)
         for node in self.workers:
             for name in await self._names_at(node):
-                self._where[name_key(name)] = node
+                self._nodes[name_key(name)] = node
                 names.append(name)
         return names
 
     async def _names_at(self, node: str) -> list[str]:
-        """One that does not answer has at least those whose fronts are known."""
         host = self._host(node)
         if host is None:
             return []
@@ -235,6 +236,7 @@ class PlacedSubtrees:
             return list(hosted.names)
         except AskError as error:
             log.warning("node does not answer", node=node, error=str(error))
+        # The registry still has the fronts of its terminals.
         registry, below = self.local.system.registry, f"{_below(node)}/"
         refs = [registry.find("terminal", key) for key in registry.names("terminal")]
         paths = [ref.path for ref in refs if ref is not None and not ref.is_stopped]
@@ -242,5 +244,5 @@ class PlacedSubtrees:
 
 
 def _below(node: str) -> str:
-    """The supervisor of the terminals of a worker."""
+    """Return the path of the supervisor of a worker's terminals."""
     return f"{WORKERS}/{node}/{SUPERVISOR}"

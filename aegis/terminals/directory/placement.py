@@ -1,7 +1,7 @@
-"""Where a terminal is started: which of the places of a daemon takes it. Pure.
+"""The choice of the node on which a daemon starts a terminal. Pure.
 
-Places are worker processes, and the daemon's own process (``local``), which takes what asks for it
-by name, and everything where there are no workers.
+The nodes are the worker processes and the daemon's own process (``local``). With workers, the
+daemon's own process takes only terminals that ask for it by name.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from aegis.terminals.sentences import no_such_node
 
 
 class NoPlace(Unavailable):
-    """No place can take the terminal now; that passes when a worker is up again."""
+    """No node can take the terminal now. This passes when a worker is up again."""
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """Somewhere that terminals may be; ``terminals`` is how many are there, or about to be.
+    """A node for terminals; ``terminals`` is how many it has, those being started included.
 
-    ``by_name``: it takes only what asks for it.
+    ``by_name``: it takes only terminals that ask for it by name.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Place:
 
 
 def choose_place(places: Sequence[Place], wanted: str | None) -> str:
-    """The name of the place for a new terminal: the one ``wanted``, else the least loaded.
+    """Return the node for a new terminal: the one ``wanted``, else the least loaded.
 
-    Of equals it is the first by name. Raises ``NotFound`` for a name that is none, and
-    ``NoPlace`` while the one wanted, or every one, is down.
+    Of equals it is the first by name. Raises ``NotFound`` for an unknown node, and ``NoPlace``
+    while the wanted node, or every node, is down.
     """
     if wanted is not None:
         return _named(places, wanted)
@@ -60,5 +60,5 @@ def _named(places: Sequence[Place], wanted: str) -> str:
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    """So that w2 comes before w10."""
+    # w2 comes before w10.
     return len(name), name

@@ -1,7 +1,7 @@
-"""Deleting a terminal's files so that a kill in the middle leaves all of them or none.
+"""Deletion of a terminal's files; a kill at any point leaves all of them or none.
 
-The directory first gets a name that no terminal can have; from then on the terminal is gone. What
-a kill leaves under such a name is deleted at the next start.
+The directory is first renamed to a name that no terminal can have. A directory that a kill leaves
+under such a name is deleted at the next start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from aegis.journal.disk import Disk, remove_tree, sync_directory
 
 PREFIX = ".purged-"
-"""No name of a terminal begins with a dot."""
+"""The start of such names: no name of a terminal begins with a dot."""
 
 
 def take_name(disk: Disk, directory: Path) -> Path | None:
@@ -28,10 +28,8 @@ def take_name(disk: Disk, directory: Path) -> Path | None:
 
 
 def delete(disk: Disk, doomed: Path) -> None:
-    """Delete what has lost its name, a directory or not. Raises ``OSError``.
-
-    A link to a directory is a link: what it leads to is not a terminal's to delete.
-    """
+    """Delete a renamed directory, file or link. Raises ``OSError``."""
+    # A link is deleted as a link: its target does not belong to the terminal.
     try:
         disk.unlink(doomed)
     except IsADirectoryError:
@@ -39,11 +37,9 @@ def delete(disk: Disk, doomed: Path) -> None:
 
 
 def delete_left_over(disk: Disk, terminals: Path) -> None:
-    """Delete what earlier purges left; what cannot be deleted is left to the next start.
-
-    The names are synced before: an earlier life may have been killed before it had done so. Else a
-    loss of power could give a terminal its name back when a part of its files is deleted.
-    """
+    """Delete the remains of interrupted purges; failed deletions are left to the next start."""
+    # The rename is synced first: the purge may have been killed before its own sync. Otherwise a
+    # loss of power could undo the rename of a terminal that has lost a part of its files.
     with contextlib.suppress(OSError):
         names = disk.list_directory(terminals)
         sync_directory(disk, terminals)

@@ -1,4 +1,4 @@
-"""Checking and preparing what a new terminal needs: its shell, its directory, its settings."""
+"""The checks before a terminal is started, and the settings of a new or restored one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from aegis.terminals.wakes.subscriptions import NO_LIFE, stored_life
 
 
 def find_shell(asked: str | None) -> str:
-    """The path of the shell to start: ``asked``, else $SHELL, else bash.
+    """Return the path of the shell to start: ``asked``, else $SHELL, else bash.
 
-    Both are text as ``aegis.path_text`` makes it.
-
-    Any program may be asked for. A $SHELL that keeps no marks (``is_supported``) is left for bash.
-    Raises ``InvalidRequest`` if there is no such program.
+    Both are text as ``aegis.path_text`` makes it. Any program may be requested. A $SHELL without
+    exact marks (``is_supported``) is replaced by bash. Raises ``InvalidRequest`` if the program
+    does not exist.
     """
     default = os.environ.get("SHELL", "")
     wanted = (default if is_supported(default) else "bash") if asked is None else asked
@@ -49,7 +48,7 @@ def find_shell(asked: str | None) -> str:
 
 
 def check_can_separate(shell: str) -> None:
-    """Raise ``InvalidRequest`` unless standard error of this shell's commands can be told apart."""
+    """Raise ``InvalidRequest`` unless the shell supports a separate standard error."""
     if not can_separate(path_of_text(shell)):
         raise InvalidRequest(
             f"aegis_term_spawn: stderr 'separate' needs bash or zsh, not {shorten(shell)!r}: leave "
@@ -58,15 +57,13 @@ def check_can_separate(shell: str) -> None:
 
 
 FILES_OF_A_TERMINAL = 8
-"""A PTY, a process descriptor, a ledger, a note, a raw log, and what a start needs for a while."""
+"""A PTY, a process descriptor, a ledger, a note, a raw log, and some more during the start."""
 
 
 def check_descriptors(*, coming: int = 1) -> None:
-    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals.
-
-    A quarter of what this process may open is kept for what runs already, and for new clients:
-    with none left nobody could even come to close a terminal.
-    """
+    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals."""
+    # A quarter of the limit is reserved for running terminals and new clients: without it no
+    # client could connect to close a terminal.
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = _open_files()
     if in_use + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
@@ -77,8 +74,9 @@ def check_descriptors(*, coming: int = 1) -> None:
 
 
 def _open_files() -> int:
-    """How many files this process has open. Listing thousands would take most of a spawn."""
-    # The size of that directory since Linux 6.2; before, it is 0.
+    """Return how many files this process has open."""
+    # Listing thousands of entries would take most of a spawn. Since Linux 6.2 the size of this
+    # directory is the number of open files; before, it is 0.
     counted = os.stat("/proc/self/fd").st_size  # noqa: PTH116
     return counted or len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
@@ -86,7 +84,7 @@ def _open_files() -> int:
 def make_settings(
     request: SpawnTerminal, root: Path, before: TerminalSettings | None
 ) -> TerminalSettings:
-    """The settings of a new terminal; one that was closed (``before``) goes on with its life."""
+    """Return the settings of a new terminal; a closed one (``before``) keeps its life id."""
     shell = find_shell(request.shell)
     if request.stderr == "separate":
         check_can_separate(shell)
@@ -107,7 +105,7 @@ def make_settings(
 
 
 def default_settings(name: str, root: Path) -> TerminalSettings:
-    """What a terminal is started with if nobody knows how it was spawned."""
+    """Return the settings for a terminal whose own settings are lost."""
     return TerminalSettings(
         name=name,
         life=new_life(),
@@ -122,12 +120,12 @@ def default_settings(name: str, root: Path) -> TerminalSettings:
 
 
 def new_life() -> str:
-    """What tells this life of a name from those before a purge."""
+    """Return a new life id, which distinguishes a terminal from purged ones of the same name."""
     return secrets.token_hex(6)
 
 
 def spawn_failure(name: str, files: TerminalFiles, error: Exception) -> AegisError:
-    """What the caller is told when a terminal could not be started."""
+    """Return the error for the caller of a spawn that failed."""
     cause = root_cause(error)
     if isinstance(cause, AegisError):
         return cause
@@ -144,10 +142,10 @@ log = structlog.get_logger("aegis.terminals")
 def restored_settings(
     name: str, root: Path, files: TerminalFiles, flusher: Flusher
 ) -> TerminalSettings:
-    """The settings of ``meta.json`` with the last directory that is known; blocks.
+    """Return the settings of ``meta.json`` with the last known directory; blocks.
 
-    ``started_at`` stays that of the spawn. Where ``meta.json`` is missing or damaged the settings
-    are the usual ones, and become those of the terminal. Raises ``AegisError``, ``OSError``.
+    ``started_at`` stays that of the spawn. If ``meta.json`` is missing or damaged, the default
+    settings are used and stored. Raises ``AegisError``, ``OSError``.
     """
     settings = load_settings(flusher.disk, files, root)
     if settings is None:
@@ -155,18 +153,19 @@ def restored_settings(
         settings = attrs.evolve(default_settings(name, root), life=life)
         log.warning("terminal restored without its settings", terminal=name, shell=settings.shell)
         save_settings(flusher.disk, files, settings)
-    else:  # they are shown from now on, and who wrote them may have been killed before this
+    else:  # clients will see them: an earlier daemon may have been killed before this sync
         sync_directory(flusher.disk, files.directory)
     return attrs.evolve(settings, name=name, cwd=_last_directory(settings, files, flusher))
 
 
 def life_without_meta(files: TerminalFiles, flusher: Flusher) -> str:
-    """The life id of a terminal whose ``meta.json`` is lost or new; blocks.
+    """Return the life id for a terminal whose ``meta.json`` is lost or new; blocks.
 
-    It is that under which its subscribers were told of its records. Where that is lost too they are
-    owed none of those records any more: under a new id each would come a second time. Raises
+    It is the stored id under which subscribers were notified of its records. Raises
     ``StorageError``.
     """
+    # If that id is lost too, no wakes are owed for the existing records: under a new id each
+    # subscriber would get them a second time.
     note = Note.open(files.subscribers, flusher)
     try:
         fields = note.load()
@@ -183,9 +182,10 @@ def life_without_meta(files: TerminalFiles, flusher: Flusher) -> str:
 def resaved_settings(
     name: str, root: Path, files: TerminalFiles, flusher: Flusher
 ) -> TerminalSettings:
-    """``restored_settings`` of a terminal that the disk refused, once it takes them anew; blocks.
+    """Write the settings again, then return ``restored_settings``; blocks.
 
-    So nothing more is tried while it still refuses. Raises ``AegisError``, ``OSError``.
+    For a terminal that the disk refused: fails early while the disk still refuses. Raises
+    ``AegisError``, ``OSError``.
     """
     settings = load_settings(flusher.disk, files, root)
     if settings is not None:
@@ -194,13 +194,13 @@ def resaved_settings(
 
 
 def check_can_start(settings: TerminalSettings) -> None:
-    """Raise ``Unavailable`` if the shell of these settings is not there any more."""
+    """Raise ``Unavailable`` if the shell of these settings no longer exists."""
     if shutil.which(path_of_text(settings.shell)) is None:
         raise Unavailable(f"its shell {settings.shell!r} is no executable program any more")
 
 
 def _last_directory(settings: TerminalSettings, files: TerminalFiles, flusher: Flusher) -> str:
-    """Where its last shell was, else where it was spawned, else the root."""
+    """Return the directory of its last shell, else that of the spawn, else the root."""
     wanted = [_noted_directory(files, flusher), settings.cwd]
     return next(
         (each for each in wanted if each and Path(path_of_text(each)).is_dir()), settings.root

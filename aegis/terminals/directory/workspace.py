@@ -1,12 +1,12 @@
-"""``workspace.json``: the names of the open terminals, for the next ``up`` to start again.
+"""``workspace.json``: the names of the open terminals, which the next ``up`` starts again.
 
     {
      "version": 1,
      "terminals": ["build", "web"]
     }
 
-A change is acknowledged when the file that holds it is synced. Changes that come while one file is
-being written share the next one.
+A change is acknowledged once a file that contains it is synced. Changes during a write are written
+together afterwards.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ MAX_WORKSPACE_BYTES = 16 * 1024 * 1024
 
 
 class DamagedWorkspace(ValueError):
-    """The file is not what was once written; the text says in a few words how that shows."""
+    """The file is damaged; the text is a short reason."""
 
 
 class NewerWorkspace(ValueError):
-    """The file was written by a later version of aegis-actors; the text is that version."""
+    """The file was written by a newer version of aegis-actors; the text is that version."""
 
 
 class Workspace:
@@ -67,7 +67,7 @@ class Workspace:
 
     @classmethod
     async def open(cls, path: Path, flusher: Flusher) -> Workspace:
-        """Read the file; one that is damaged is set aside.
+        """Read the file; a damaged one is quarantined.
 
         Raises ``StartupError`` if it cannot be read, or if a newer aegis-actors wrote it.
         """
@@ -84,7 +84,7 @@ class Workspace:
         return name_key(name) in self._names or name_key(name) in self._perhaps_on_disk
 
     async def add(self, name: str) -> None:
-        """Return once the name is durably there. Raises ``StorageError``; then it is not to be."""
+        """Add the name durably. Raises ``StorageError``: then the name is not added."""
         self._names[name_key(name)] = name
         try:
             await self._save_or_refuse()
@@ -93,16 +93,16 @@ class Workspace:
             raise
 
     async def remove(self, name: str) -> None:
-        """Return once the name is durably gone.
+        """Remove the name durably.
 
-        Raises ``StorageError`` if the disk refuses: the next change that is saved leaves it out.
+        Raises ``StorageError`` if the disk refuses; the next change that is saved removes it.
         """
         self._names.pop(name_key(name), None)
         if self.may_restore(name):
             await self._save_or_refuse()
 
     async def clear(self) -> None:
-        """Return once no name is there, durably. Raises ``StorageError``."""
+        """Remove all names durably. Raises ``StorageError``."""
         self._names.clear()
         if self._perhaps_on_disk:
             await self._save_or_refuse()
@@ -114,7 +114,7 @@ class Workspace:
             raise storage_error("write", self.path, error) from error
 
     async def _save(self) -> None:
-        """Return once a file that holds every change made until now is synced."""
+        """Return once a file with every change so far is synced."""
         self._changes += 1
         change = self._changes
         async with self._saving:
@@ -124,7 +124,7 @@ class Workspace:
     async def _write(self) -> None:
         changes, names = self._changes, self.names
         keys = {name_key(name) for name in names}
-        # Until it is known how the write ended, either file may be the one on disk.
+        # Until the write has succeeded, either file may be the one on disk.
         self._perhaps_on_disk |= keys
         faults.WORKSPACE_BEFORE.hit()
         await self._flusher.call(partial(_store, self._flusher.disk, self.path, names))
@@ -133,13 +133,13 @@ class Workspace:
 
 
 def encode_workspace(names: Iterable[str], seal: Seal | None = None) -> bytes:
-    """The content of the file."""
+    """Return the content of the file."""
     document = {"version": WORKSPACE_VERSION, "terminals": sorted(names)}
     return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
 
 
 def decode_workspace(data: bytes, seal: Seal | None = None) -> list[str]:
-    """The names in the file: what is no name is left out, and a second one of the same terminal.
+    """Return the names in the file, without invalid and repeated ones.
 
     Raises ``DamagedWorkspace`` or ``NewerWorkspace``.
     """
@@ -162,7 +162,7 @@ def decode_workspace(data: bytes, seal: Seal | None = None) -> list[str]:
 
 
 def _load(disk: Disk, path: Path) -> list[str] | None:
-    """The names in the file; None if there is no such file."""
+    """Return the names in the file; None if it does not exist."""
     try:
         data = read_file(disk, path, max_bytes=MAX_WORKSPACE_BYTES)
         if data is None:

@@ -1,12 +1,12 @@
-"""The actor that owns a terminal's queue of commands, the note in flight and the records.
+"""The actor that owns a terminal's queue of commands, its current command and its records.
 
-Owns: the queue (``calls``, ``runs``), the command in flight and its note (``flight``), the records
-and their way into the ledger (``recorder``, ``writer``, ``recovery``, ``finalising``), the
-terminal's state (``standing``), waits and progress (``waits``, ``following``), and events for
-clients (``telling``).
+Owns: the queue (``calls``, ``runs``); the current command and its note (``flight``); the records
+and the ledger (``recorder``, ``writer``, ``recovery``); the terminal state (``standing``); waits
+and progress (``waits``, ``progress``); requests for the shell (``requests``, ``resizing``); and
+events for clients (``events``).
 
 Rules: holds no resource of the operating system. A number is claimed with the note, before the
-first byte is typed. A record is shown after it is synced.
+first byte is typed. A record is shown only after it is synced.
 
 Public: ``Terminal``, ``LedgerWriter``.
 """

@@ -16,9 +16,9 @@ import attrs
 from aegis.processes.capture import CapturedOutput
 from aegis.protocol.terminals import Integration
 from aegis.terminals.hooks.submission import (
-    APART_KEY,
     INTERRUPT_LINE,
     PROBE_KEY,
+    SPLIT_KEY,
     encode_submission,
 )
 from aegis.terminals.typed import NOT_SAID, ONE_LINE, TypedLine, TypedText, Unknown
@@ -58,7 +58,7 @@ class ShellAdapter:
     directory: Path
     error_tty: str | None = None
 
-    tells_starts: ClassVar[bool] = True
+    reports_starts: ClassVar[bool] = True
     """Whether the hook tells where a typed command begins; else its Enter is taken for that."""
 
     types_probe: ClassVar[bool] = False
@@ -120,7 +120,7 @@ class ShellAdapter:
 
         Raises ``InvalidRequest`` for what no shell can read.
         """
-        return encode_submission(cmd, b"" if self.error_tty is None else APART_KEY)
+        return encode_submission(cmd, b"" if self.error_tty is None else SPLIT_KEY)
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text that the hook stored for a typed command under ``number``, once.

@@ -26,7 +26,7 @@ _REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {
 }
 """How a shell that runs already gets its hook."""
 
-_APART = frozenset({"bash", "zsh"})
+_CAN_SPLIT = frozenset({"bash", "zsh"})
 """The kinds whose hook can send standard error of one command to a PTY of its own."""
 
 ERROR_TTY_FILE = "init.stderr"
@@ -56,7 +56,7 @@ def rearm_shell(
 
 def can_separate(program: str) -> bool:
     """Whether standard error of its commands can be told apart."""
-    return Path(program).name in _APART
+    return Path(program).name in _CAN_SPLIT
 
 
 def prepare_shell(program: str, directory: Path, error_tty: str | None) -> ShellAdapter:

@@ -64,7 +64,7 @@ class FallbackAdapter(ShellAdapter):
 class PosixAdapter(FallbackAdapter):
     """A shell that reads its ``$ENV`` when it is interactive."""
 
-    tells_starts = False
+    reports_starts = False
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The hook as ``$ENV``; it puts the user's own back, and reads that."""
@@ -121,7 +121,7 @@ class TypedAdapter(FallbackAdapter):
 class CshAdapter(TypedAdapter):
     """A tcsh, whose ``precmd`` tells where a line ends."""
 
-    tells_starts = False
+    reports_starts = False
 
     @property
     def greeting(self) -> bytes:

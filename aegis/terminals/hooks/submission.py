@@ -18,7 +18,7 @@ SUBMIT_KEY = b"\x1b[8133;0~\x1b[8133;1~"
 PROBE_KEY = b"\x1b[8133;2~"
 """Asks the hook for a line report (``133;P;k=l``) and changes nothing."""
 
-APART_KEY = b"\x1b[8133;6~"
+SPLIT_KEY = b"\x1b[8133;6~"
 """Lets standard error of what runs next go to the PTY that the hook knows."""
 
 HEED_KEY = b"\x1b[8133;7~"

@@ -1,9 +1,11 @@
-"""Pure parsers of a terminal's byte stream: bytes in, events out, the same however they are cut.
+"""Pure parsers of a terminal's bytes: bytes in, events out, independent of the chunks.
 
-Owns: OSC 133 marks (``osc133``), the boundaries of commands (``boundaries``), whose keys are on the
-line (``keystrokes``), the questions of programs and their answers (``queries``, ``answers``), plain
-text by cursor (``plain``), and two streams made one (``apart``, ``streams``).
+Owns: OSC 133 marks (``osc133``), one or two streams of a shell as events (``stderr_split``), the
+boundaries of commands (``boundaries``), the keys on the line and their writers (``keystrokes``,
+``line_keys``), programs' queries and the terminal's answers (``queries``, ``answers``), reported
+directories (``reported_directory``), and plain text by cursor (``plain``).
 
-Rules: no trio, no os, no clock. Every parser is bounded: input that never ends is given back as
-text.
+Rules: no trio, no os, no clock. Every parser is bounded: a sequence that does not end is text.
+
+Public: ``ShellStreams``, ``Boundaries``, ``SequenceScanner``, ``Answers``, ``take_plain``.
 """

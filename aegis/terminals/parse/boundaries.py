@@ -1,20 +1,20 @@
-"""Where commands begin and end on a terminal: marks, pastes, submissions and keys in, facts out.
+"""The boundaries of commands: a state machine over marks, paste mode, submissions and keys. Pure.
 
-Pure: no time, no I/O. ``Boundaries`` is a state machine of one shell. Its rules:
+Rules of ``Boundaries``, which follows one shell:
 
 - A C with a number above the last begins a command; more C before its D are further lines of it.
-  What a shell shows before such a line is no output: from a P with ``k=e`` to the C.
-- A D with a number above the last ends the command that is open. Without one it ends a line that
-  ran nothing: empty, a comment, not valid syntax, or interrupted.
-- A B while a command is open means that its end was lost. B comes again whenever the prompt is
-  drawn; otherwise it only says that the prompt stands, as does the line editor's paste mode.
+  Output between a P with ``k=e`` and such a C is not the command's.
+- A D with a number above the last ends the open command. Without one it ends a line that ran
+  nothing: empty, a comment, not valid syntax, or interrupted.
+- A B while a command is open means that its end was lost. B is repeated whenever the prompt is
+  drawn; otherwise it, like the line editor's paste mode, only means that the prompt is shown.
 - A number may jump forward. A C or D with a number seen before, or a smaller one, is data.
-- ``s=1`` on a mark says that the line was submitted by the daemon. Without a submission under way
-  it says nothing (somebody sent the submit key by hand); a C without it is still ours while a
-  submission is under way and nobody else has sent an Enter that could have caused it.
+- ``s=1`` on a mark means that the daemon submitted the line. Without a pending submission it means
+  nothing (the submit key was sent by hand); a C without it is still ours while a submission is
+  pending and no other writer has sent an Enter that could have caused it.
 
-Keys are followed in ``keystrokes`` only as far as needed to know whose Enter began a command and
-whether the line at the prompt is empty.
+``keystrokes`` follows keys only as far as needed to know whose Enter began a command and whether
+the line at the prompt is empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INTERRUPTED = 130
 
 
 class Phase(enum.Enum):
-    """Where the shell stands. ``RETURNING``: a line has ended, its prompt is on the way."""
+    """The state of the shell. ``RETURNING``: a line has ended, the next prompt is not shown yet."""
 
     STARTING = "starting"
     PROMPT = "prompt"
@@ -44,7 +44,7 @@ class Phase(enum.Enum):
 
 @attrs.frozen
 class Started:
-    """A command began: ours (``submitted``), or one that ``writer`` typed, if that is known."""
+    """A command began: ours (``submitted``), or one typed by ``writer`` (None: unknown)."""
 
     submitted: bool
     writer: str | None
@@ -54,17 +54,17 @@ class Started:
 class Ended:
     """The command that began last has ended.
 
-    ``exit`` is None when the end was ``lost`` (the prompt is back without a word of it).
-    ``history`` is the history number under which the hook kept the text of a typed command.
-    ``behind_prompt``: how many lines of the prompt were drawn before this was told. ``commands``
-    counts the starts that the shell reported: more than one where it runs a pasted text line by
-    line. ``continuations`` counts the secondary prompts before the first of them.
+    ``exit`` is None when the end was ``lost`` (a prompt came without it). ``history`` is the number
+    under which the hook stored the text of a typed command. ``prompt_lines`` is the number of lines
+    of the prompt that were drawn before the end was reported. ``commands`` counts the reported
+    starts: more than one where the shell runs a pasted text line by line. ``continuations`` counts
+    the secondary prompts before the first start.
     """
 
     exit: int | None
     lost: bool = False
     history: int | None = None
-    behind_prompt: int = 0
+    prompt_lines: int = 0
     commands: int = 1
     continuations: int = 0
 
@@ -83,45 +83,45 @@ class NothingRan:
 
 @attrs.frozen
 class SubmissionLost:
-    """Our submission reached no prompt: a program that was typed ahead has read it."""
+    """Our submission reached no prompt: a program that was typed ahead read it."""
 
 
 @attrs.frozen
 class AcceptedLine:
-    """The line editor let go of a line: what follows is output, no longer echo."""
+    """The line editor returned a line: output follows, no longer echo."""
 
 
 @attrs.frozen
 class OutputEnded:
-    """The open command has printed all it had to, of this line at least.
+    """The output of the open command ended, at least of its current line.
 
-    How it ended is told with the prompt, unless another line of it begins (``OutputGoesOn``).
+    ``Ended`` follows with the prompt, or ``OutputResumed`` with the command's next line.
     """
 
 
 @attrs.frozen
-class OutputGoesOn:
-    """Another line of the open command begins: what follows is its output again."""
+class OutputResumed:
+    """Another line of the open command begins: its output follows."""
 
 
 @attrs.frozen
-class Secondary:
+class SecondaryPrompt:
     """The shell waits for more input at a secondary prompt; ``submitted``: of our text."""
 
     submitted: bool
 
 
 @attrs.frozen
-class Prompted:
-    """The prompt stands (said once, not again when it is only redrawn)."""
+class PromptShown:
+    """The prompt is shown; not repeated when it is only redrawn."""
 
 
 @attrs.frozen
 class LineReport:
     """The answer to the probe key: the line at the prompt holds ``length`` characters.
 
-    ``rearmed``: the prompts had lost their marks, and have them again. ``at_prompt`` is False while
-    a command runs: then a line editor that the command itself uses has answered.
+    ``rearmed``: the prompts had lost their marks and have them again. ``at_prompt`` is False while
+    a command runs: then the answer is from a line editor that the command uses.
     """
 
     length: int
@@ -129,22 +129,22 @@ class LineReport:
     at_prompt: bool = True
 
 
-Happening: TypeAlias = (
+BoundaryEvent: TypeAlias = (
     Started
     | Ended
     | NothingRan
     | SubmissionLost
     | AcceptedLine
     | OutputEnded
-    | OutputGoesOn
-    | Secondary
-    | Prompted
+    | OutputResumed
+    | SecondaryPrompt
+    | PromptShown
     | LineReport
 )
 
 
 def exit_of_nothing(nothing: NothingRan, *, printed: bool) -> int:
-    """The exit code of a line that began no command; ``printed``: text came after it.
+    """Return the exit code of a line that began no command; ``printed``: text came after it.
 
     An empty line or a comment leaves ``$?`` alone and prints nothing: that counts as 0. A syntax
     error does one or the other.
@@ -155,13 +155,12 @@ def exit_of_nothing(nothing: NothingRan, *, printed: bool) -> int:
 class Boundaries:
     """The state machine of one shell.
 
-    ``phase`` is where the shell stands. ``skipped`` counts numbers that were jumped over: marks
-    that never came. Where the hook does not tell the beginning of a typed command (``tells_starts``
-    is false) its Enter is taken for that.
+    ``skipped`` counts the numbers of marks that never came. Where the hook does not report the
+    start of a typed command (``reports_starts`` is false) its Enter is taken for that.
     """
 
-    def __init__(self, *, tells_starts: bool = True) -> None:
-        self._tells_starts = tells_starts
+    def __init__(self, *, reports_starts: bool = True) -> None:
+        self._reports_starts = reports_starts
         self.phase = Phase.STARTING
         self.skipped = 0
         self._keys = Keystrokes()
@@ -173,34 +172,34 @@ class Boundaries:
         self._continuations = 0
         self._submission = False
         self._probed_submission = False
-        self._let_go = False
+        self._returned_line = False
         self._last_exit = 0
 
     @property
     def typing(self) -> str | None:
-        """Who has a line half typed at the prompt, or sent an Enter that no mark has answered."""
+        """The writer of an unfinished line at the prompt, or of an Enter that no mark answered."""
         return self._keys.typing
 
     @property
     def uncertain(self) -> str | None:
-        """Who sent keys that may lie on the line unseen; a probe tells.
+        """The writer of keys that may be on the line unnoticed; a probe decides.
 
-        They were sent while a command ran, or are a Ctrl-C that no mark has answered: bash may
-        keep that one until the next key, and would drop a submission with it.
+        They were sent while a command ran, or are a Ctrl-C that no mark answered.
         """
+        # Bash may keep a Ctrl-C until the next key, and would drop a submission with it.
         return self._keys.uncertain
 
     @property
     def is_submitting(self) -> bool:
-        """Whether a submission went to the PTY, and no mark has said what became of it."""
+        """Whether a submission was sent and no mark has answered it."""
         return self._submission
 
     def can_submit(self) -> bool:
-        """Whether the shell stands at a prompt with an empty line, as far as can be known."""
+        """Return whether the shell is at a prompt with an empty line, as far as is known."""
         return self.phase is Phase.PROMPT and self.typing is None and self.uncertain is None
 
     def can_ask(self) -> bool:
-        """Whether the line editor may be asked for its line, and that line may be empty."""
+        """Return whether the line may be empty and the line editor may be asked for it."""
         return self.phase is Phase.PROMPT and self._keys.may_be_empty
 
     @property
@@ -209,55 +208,55 @@ class Boundaries:
         return self._keys.has_completed
 
     def asked(self) -> None:
-        """The line editor is asked for the length of its line now."""
+        """Note that the line editor is asked for the length of its line."""
         self._keys.probed()
 
     def is_line_empty(self) -> bool:
-        """Whether keys that are sent now begin a line, at this prompt or the one on its way."""
+        """Return whether keys sent now begin a line, at this prompt or the next."""
         is_next = self.phase in (Phase.PROMPT, Phase.RETURNING)
         return is_next and self.typing is None and self.uncertain is None
 
     def submitted(self) -> None:
-        """The bytes of a submission go to the PTY now."""
+        """Note that a submission is sent to the PTY."""
         assert self.can_submit()
         self.phase = Phase.SUBMITTED
         self._submission = True
         self._probed_submission = False
 
     def probed(self) -> None:
-        """The probe key goes to the PTY now."""
+        """Note that the probe key is sent to the PTY."""
         self._keys.probed()
         self._probed_submission = self._submission
 
-    def keys(self, writer: str, data: bytes) -> list[Happening]:
-        """These bytes of ``writer`` go to the PTY now."""
+    def keys(self, writer: str, data: bytes) -> list[BoundaryEvent]:
+        """Note that ``writer`` sends these bytes to the PTY."""
         reading = self._open is None and self.phase is not Phase.STARTING
         self._keys.sent(writer, data, at_prompt=reading or self.phase is Phase.SECONDARY)
-        if self._tells_starts or self.phase is not Phase.PROMPT:
+        if self._reports_starts or self.phase is not Phase.PROMPT:
             return []
         who = self._keys.take_line()
         return [] if who is None else self._line_begins(who)
 
-    def _line_begins(self, writer: str) -> list[Happening]:
-        """A typed line is taken for a command, before the shell has read it."""
+    def _line_begins(self, writer: str) -> list[BoundaryEvent]:
+        """Take a typed line for a command, before the shell has read it."""
         self.phase = Phase.RUNNING
         self._open, self._open_is_ours = self._number, False
         self._keys.command_began()
         return [Started(submitted=False, writer=writer)]
 
-    def prompt_unseen(self) -> list[Happening]:
-        """The prompt stands though nothing was printed: what the shell draws goes elsewhere."""
+    def prompt_unseen(self) -> list[BoundaryEvent]:
+        """Note that the prompt is shown where its output is not seen."""
         return self._prompted() if self.phase is Phase.RETURNING else []
 
-    def replaced(self) -> list[Happening]:
-        """The shell that ran the open command is gone; another one has its place."""
+    def replaced(self) -> list[BoundaryEvent]:
+        """Note that another shell replaced the one that ran the open command."""
         if self._open is None:
             return []
         self._open = None
         return [Ended(exit=None, lost=True)]
 
-    def mark(self, mark: Mark) -> list[Happening]:
-        """What a mark of our own hook says, in order."""
+    def mark(self, mark: Mark) -> list[BoundaryEvent]:
+        """Return the events of a mark of our own hook."""
         if mark.kind == "C":
             return self._command_begins(mark)
         if mark.kind == "D":
@@ -268,23 +267,25 @@ class Boundaries:
             return self._other_prompt(mark)
         return []
 
-    def paste_mode(self, on: bool) -> list[Happening]:
-        """The line editor took the line (``on``) or let go of it; programs do so as well."""
+    def paste_mode(self, on: bool) -> list[BoundaryEvent]:
+        """Take a switch of paste mode, by the line editor or by a program."""
         if on:
-            # The prompt stands, even one that lost its mark for once: a D came, no command is open.
-            due = self.phase is Phase.RETURNING or (self.phase is Phase.STARTING and self._number)
-            if due:
+            # A prompt, even one whose mark was lost: a D came, and no command is open.
+            is_due = self.phase is Phase.RETURNING or (
+                self.phase is Phase.STARTING and self._number
+            )
+            if is_due:
                 return self._prompted()
-            # The editor read our text to its end and reads on, and no C or D came between: a
-            # secondary prompt whose mark is missing (a readonly PS2, a theme that took the widget).
-            reads_on = self.phase is Phase.SUBMITTED and self._let_go
+            # The editor read our text to its end and starts again, without a C or D between: a
+            # secondary prompt whose mark is missing (a readonly PS2, a theme's own widget).
+            reads_on = self.phase is Phase.SUBMITTED and self._returned_line
             return [self._secondary_prompt(ours=self._submission)] if reads_on else []
         if self.phase not in (Phase.PROMPT, Phase.SUBMITTED, Phase.SECONDARY):
             return []
-        self._let_go = True
+        self._returned_line = True
         return [AcceptedLine()]
 
-    def _command_begins(self, mark: Mark) -> list[Happening]:
+    def _command_begins(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.number <= self._number:
             return []
         self.phase = Phase.RUNNING
@@ -303,39 +304,39 @@ class Boundaries:
         self._keys.command_began()
         return [Started(submitted=self._open_is_ours, writer=writer)]
 
-    def _output_ends(self, mark: Mark) -> list[Happening]:
+    def _output_ends(self, mark: Mark) -> list[BoundaryEvent]:
         if self._open is None or mark.number < self._number:
             return []
         self._output_ended = True
         return [OutputEnded()]
 
-    def _output_goes_on(self) -> list[Happening]:
+    def _output_goes_on(self) -> list[BoundaryEvent]:
         ended, self._output_ended = self._output_ended, False
-        return [OutputGoesOn()] if ended else []
+        return [OutputResumed()] if ended else []
 
-    def _line_ends(self, mark: Mark) -> list[Happening]:
+    def _line_ends(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.number <= self._number:
             return []
         self._advance(mark.number)
-        happenings: list[Happening] = []
+        events: list[BoundaryEvent] = []
         if self._open is not None:
-            happenings.append(self._told_end(mark))
+            events.append(self._reported_end(mark))
             self._open = None
-            if not self._tells_starts and self.phase is Phase.SECONDARY:
+            if not self._reports_starts and self.phase is Phase.SECONDARY:
                 self._keys.take_line_end()
         elif self.phase is not Phase.STARTING:
-            happenings.append(self._nothing_ran(mark))
+            events.append(self._nothing_ran(mark))
         self._last_exit = mark.exit or 0
         if self.phase is not Phase.STARTING:
             self.phase = Phase.RETURNING
-        return happenings
+        return events
 
-    def _told_end(self, mark: Mark) -> Ended:
+    def _reported_end(self, mark: Mark) -> Ended:
         is_late = mark.params.get("r") == "1"
         return Ended(
             exit=mark.exit,
             history=mark.history,
-            behind_prompt=max(mark.length or 1, 1) if is_late else 0,
+            prompt_lines=max(mark.length or 1, 1) if is_late else 0,
             commands=self._commands,
             continuations=self._continuations,
         )
@@ -352,20 +353,20 @@ class Boundaries:
         self.skipped += number - self._number - 1 if self._number else 0
         self._number = number
 
-    def _prompt_stands(self, mark: Mark) -> list[Happening]:
+    def _prompt_stands(self, mark: Mark) -> list[BoundaryEvent]:
         if self._open is not None:
             return self._end_lost(mark)
         if self.phase in (Phase.STARTING, Phase.RETURNING):
             return self._prompted()
-        if self._let_go or self.phase is Phase.SECONDARY:
-            # A line was read, and nobody said so: the hook was not in PROMPT_COMMAND.
+        if self._returned_line or self.phase is Phase.SECONDARY:
+            # A line was read without a mark: the hook was not in PROMPT_COMMAND.
             return [*self._unmarked_end(), *self._prompted()]
         return []
 
-    def _unmarked_end(self) -> list[Happening]:
-        """The primary prompt is back after a line that had neither C nor D.
+    def _unmarked_end(self) -> list[BoundaryEvent]:
+        """Return the events of a primary prompt after a line without C and D.
 
-        It was our submission, unless somebody else's Enter is unanswered.
+        The line was our submission, unless another writer's Enter is unanswered.
         """
         if not self._submission or self._keys.has_enter():
             self._keys.take_line_end()
@@ -374,7 +375,7 @@ class Boundaries:
         exit_code = INTERRUPTED if self._keys.take_interrupt() else self._last_exit
         return [NothingRan(submitted=True, exit=exit_code, previous=self._last_exit)]
 
-    def _end_lost(self, mark: Mark) -> list[Happening]:
+    def _end_lost(self, mark: Mark) -> list[BoundaryEvent]:
         assert self._open is not None
         if mark.number < self._open:
             return []
@@ -382,14 +383,14 @@ class Boundaries:
         self._open = None
         return [Ended(exit=None, lost=True), *self._prompted()]
 
-    def _prompted(self) -> list[Happening]:
+    def _prompted(self) -> list[BoundaryEvent]:
         self.phase = Phase.SUBMITTED if self._submission else Phase.PROMPT
-        self._let_go = False
+        self._returned_line = False
         self._keys.fresh_line()
         self._continuations = 0
-        return [Prompted()]
+        return [PromptShown()]
 
-    def _other_prompt(self, mark: Mark) -> list[Happening]:
+    def _other_prompt(self, mark: Mark) -> list[BoundaryEvent]:
         if mark.params.get("k") == "s":
             ours = mark.submitted and (self._submission or self._open_is_ours)
             return [self._secondary_prompt(ours=ours)]
@@ -399,16 +400,16 @@ class Boundaries:
             return self._line_report(mark.length, rearmed=mark.params.get("r") == "1")
         return []
 
-    def _secondary_prompt(self, *, ours: bool) -> Secondary:
+    def _secondary_prompt(self, *, ours: bool) -> SecondaryPrompt:
         if not ours:
-            self._keys.line_goes_on(self._keys.take_enter())
+            self._keys.line_continues(self._keys.take_enter())
         if self._open is None:
             self._continuations += 1
         self.phase = Phase.SECONDARY
-        self._let_go = False
-        return Secondary(submitted=ours)
+        self._returned_line = False
+        return SecondaryPrompt(submitted=ours)
 
-    def _line_report(self, length: int, *, rearmed: bool) -> list[Happening]:
+    def _line_report(self, length: int, *, rearmed: bool) -> list[BoundaryEvent]:
         if self.phase is Phase.RUNNING:
             lost = self.replaced() if rearmed else []
             if lost:

@@ -157,7 +157,7 @@ class Keystrokes:
         self._ends.clear()
         self._tail = None
 
-    def line_goes_on(self, writer: str | None) -> None:
+    def line_continues(self, writer: str | None) -> None:
         """A secondary prompt: the line of ``writer`` is still half typed."""
         if self._tail is None:
             self._tail = writer

@@ -1,7 +1,9 @@
-"""Terminals of hosts that joined.
+"""The terminals of hosts that joined.
 
-Owns: the directory's view of other hosts (``elsewhere``), the map of their terminals (``node_map``)
-and its file (``node_file``), and the sentences about places (``places``).
+Owns: the links to hosts and requests to them (``hosts``); the stored names of their terminals
+(``nodes``).
 
-Rules: a name is in one place, and is kept for a host that is cut off.
+Rules: a name belongs to one node. It stays reserved while its host cannot be reached.
+
+Public: ``RemoteHosts``, ``NodeFile``.
 """

@@ -1,11 +1,11 @@
-"""``Elsewhere``: the terminals of hosts that joined, as the daemon's directory sees them.
+"""``RemoteHosts``: the hosts that joined, and their terminals, for the daemon's directory.
 
-They live in the directory of their host, which goes on while it cannot be reached: nothing of them
-is started, ended or deleted here. What is known of them is kept, and questions are forwarded.
+The directory of a host owns its terminals, and continues while the host cannot be reached. This
+process keeps a copy of their list and forwards requests; it starts, ends and deletes none of them.
 
-A name may be taken twice, where a host brings it along. Then the daemon's own terminal counts, and
-after it that of the host which joined first; an open one before a closed one. The other cannot be
-reached by that name, and is not listed, until the one that counts is closed.
+A host may bring a name that is taken. The name then belongs to the daemon's own terminal, else to
+the host that joined first, and to an open terminal before a closed one. The other terminal is not
+listed and cannot be reached by that name until the owner of the name is closed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from aegis.protocol.nodes import (
     unreachable,
 )
 from aegis.publishing import publish_terminal
-from aegis.terminals.remote.nodes import NodeFile, NodeMap, Remembered
+from aegis.terminals.remote.nodes import KnownHost, NodeFile, NodeMap
 from aegis.terminals.retry import ask_again
 from aegis.terminals.sentences import no_such_node
-from aegis.terminals.wakes.courier import retry_delay
+from aegis.terminals.wakes.delivery import retry_delay
 
 log = structlog.get_logger("aegis.terminals")
 
 LEARN_S = 5.0
-"""How long a host may take to name its terminals before it is asked again."""
+"""How long a host may take to name its terminals before the request is repeated."""
 
 LIST_S = 2.0
-"""How long it may take to list them before it is shown as unreachable."""
+"""How long a host may take to list its terminals before it is shown as unreachable."""
 
 SPAWN_S = 30.0
 CLOSE_S = 30.0
@@ -59,15 +59,15 @@ LINKS_S = 5.0
 
 @attrs.frozen(eq=False)
 class Link:
-    """The way to the directory of a host, and since when there is one (UTC)."""
+    """A link to the directory of a host, and the time (UTC) when it came up."""
 
     directory: Ref[Any]
     since: str
 
 
 @attrs.frozen(kw_only=True)
-class Here:
-    """What the daemon has itself: what is open or has failed, whose history is kept, and where.
+class LocalTerminals:
+    """The daemon's own terminals: which are open or have failed, and which have a history.
 
     ``places`` are the names of its own process and of its workers.
     """
@@ -78,34 +78,38 @@ class Here:
     has_history: Callable[[str], bool]
 
 
-class Elsewhere:
-    """Those of all hosts; ``start_soon`` starts a helper task of the directory."""
+class RemoteHosts:
+    """All hosts that joined; ``start_soon`` starts a helper task of the directory."""
 
     def __init__(
-        self, system: System, here: Here, file: NodeFile, start_soon: Callable[..., object]
+        self,
+        system: System,
+        local: LocalTerminals,
+        file: NodeFile,
+        start_soon: Callable[..., object],
     ) -> None:
         self._system = system
-        self._here = here
+        self._local = local
         self._file = file
         self._nodes = file.nodes
         self._start_soon = start_soon
         self._links: dict[str, Link] = {}
-        self._silent: set[str] = set()
-        self._coming: dict[str, str] = {}
+        self._unresponsive: set[str] = set()
+        self._spawning: dict[str, str] = {}
         self._changes: Counter[str] = Counter()
         for node in self._nodes:
             node.since = node.since or utc_now()
 
     @property
     def names(self) -> list[str]:
-        """The hosts that are known."""
+        """The names of the known hosts."""
         return [node.name for node in self._nodes]
 
     def statuses(self) -> list[NodeStatus]:
-        """How they stand, as far as it is known here."""
+        """Return the last known status of each host."""
         return [self._status(node) for node in self._nodes]
 
-    def _status(self, node: Remembered) -> NodeStatus:
+    def _status(self, node: KnownHost) -> NodeStatus:
         link = self._links.get(name_key(node.name))
         return NodeStatus(
             name=node.name,
@@ -115,8 +119,8 @@ class Elsewhere:
             since=node.since if link is None else link.since,
         )
 
-    def take(self, message: NodeMessage, defer: Callable[[Any], Reply[Any]]) -> None:
-        """Do or answer what hosts are about; ``defer`` gives the reply that is owed."""
+    def handle(self, message: NodeMessage, defer: Callable[[Any], Reply[Any]]) -> None:
+        """Handle a message about hosts; ``defer`` returns the reply to a request."""
         match message:
             case ListNodes():
                 defer(message).send(NodeList(result=self.statuses()))
@@ -129,30 +133,30 @@ class Elsewhere:
 
     # Links.
 
-    def reachable(self, news: NodeReachable) -> None:
-        """A host is there: learn what it has."""
+    def reachable(self, event: NodeReachable) -> None:
+        """Handle a new link to a host: fetch the names of its terminals."""
         try:
-            link = Link(self._system.ref(news.directory), utc_now())
+            link = Link(self._system.ref(event.directory), utc_now())
         except ActorStopped as error:
-            log.warning("node has no directory", node=news.name, why=describe(error))
+            log.warning("node has no directory", node=event.name, why=describe(error))
             return
-        self._links[name_key(news.name)] = link
-        self._silent.discard(name_key(news.name))
-        self._nodes.joined(news.name)
-        self._start_soon(self._learn, news.name, link)
+        self._links[name_key(event.name)] = link
+        self._unresponsive.discard(name_key(event.name))
+        self._nodes.joined(event.name)
+        self._start_soon(self._learn, event.name, link)
 
-    def unreachable(self, news: NodeUnreachable) -> None:
-        """The link to a host is cut; what it has goes on there."""
-        node = self._nodes.find(news.name)
-        if node is None or self._links.pop(name_key(news.name), None) is None:
+    def unreachable(self, event: NodeUnreachable) -> None:
+        """Handle the loss of a link; the host's terminals continue there."""
+        node = self._nodes.find(event.name)
+        if node is None or self._links.pop(name_key(event.name), None) is None:
             return
-        log.warning("node unreachable", node=node.name, why=news.why)
-        self._nodes.gone(node.name, utc_now())
-        self._tell("terminal_changed", node)
+        log.warning("node unreachable", node=node.name, why=event.why)
+        self._nodes.lost(node.name, utc_now())
+        self._publish("terminal_changed", node)
         self._start_soon(self._file.save_soon)
 
     async def find_links(self) -> None:
-        """The directory has crashed: learn from who keeps the links which hosts are there."""
+        """Find the links again after a crash of the directory: the node service has them."""
         keeper = self._system.registry.find("service", "nodes")
         if keeper is None:
             return
@@ -167,7 +171,7 @@ class Elsewhere:
                 self.reachable(NodeReachable(name=node.name, directory=path))
 
     async def _learn(self, name: str, link: Link) -> None:
-        """Ask until the host has answered, or this link is no more."""
+        """Fetch the names of the host's terminals; retry while this link exists."""
         tries, key = 0, name_key(name)
         while self._links.get(key) is link:
             changes = self._changes[key]
@@ -184,40 +188,37 @@ class Elsewhere:
                 return
 
     def _learned(self, name: str, names: TerminalNames) -> None:
-        coming = [key for key, node in self._coming.items() if node == name_key(name)]
-        closed = [*names.closed, *coming]
+        spawning = [key for key, node in self._spawning.items() if node == name_key(name)]
+        closed = [*names.closed, *spawning]
         self._nodes.learned(name, TerminalNames(open=names.open, closed=closed))
         node = self._nodes.find(name)
         assert node is not None
         for key, info in node.open.items():
-            counts = self._place_that_counts(key)
-            if counts != node.name:
-                log.warning("terminal hidden", terminal=info.name, node=node.name, by=counts)
-        self._tell("terminal_changed", node)
+            owner = self.node_of(key) or LOCAL_NODE
+            if owner != node.name:
+                log.warning("terminal hidden", terminal=info.name, node=node.name, by=owner)
+        self._publish("terminal_changed", node)
 
     def _link(self, node: str) -> Link | None:
         return self._links.get(name_key(node))
 
-    def _place_that_counts(self, name: str) -> str:
-        return self.node_of(name) or LOCAL_NODE
-
-    # Who has what.
+    # Names.
 
     def node_of(self, name: str) -> str | None:
-        """The host that has the terminal ``name``; None if it is the daemon's own, or nobody's.
+        """Return the host of the terminal ``name``; None for the daemon's own and unknown ones.
 
         Raises ``StorageError``.
         """
         holder = self._nodes.holder(name)
-        if holder is None or self._here.has_open(name):
+        if holder is None or self._local.has_open(name):
             return None
-        return None if not holder.is_open and self._here.has_history(name) else holder.node
+        return None if not holder.is_open and self._local.has_history(name) else holder.node
 
-    def way_to(self, name: str, *, by_front: bool = True) -> Ref[Any] | None:
-        """Who answers for the terminal of a host: its front if it has one, else its directory.
+    def ref_for(self, name: str, *, by_front: bool = True) -> Ref[Any] | None:
+        """Return the actor that answers for the terminal of a host; None as ``node_of`` does.
 
-        Where not ``by_front``, its directory. None as ``node_of`` says. Raises ``Unavailable``
-        while the host cannot be reached.
+        It is the front if there is one and ``by_front`` is set, else the directory of the host.
+        Raises ``Unavailable`` while the host cannot be reached.
         """
         node = self.node_of(name)
         if node is None:
@@ -239,7 +240,7 @@ class Elsewhere:
     # Listing.
 
     async def refresh(self) -> None:
-        """Ask every host that can be reached how its terminals stand; ``LIST_S`` at most."""
+        """Fetch the list of terminals of every reachable host, within ``LIST_S``."""
         async with trio.open_nursery() as nursery:
             for key, link in list(self._links.items()):
                 nursery.start_soon(self._refresh_one, key, link)
@@ -250,30 +251,30 @@ class Elsewhere:
             listed = await ask_again(link.directory, api.ListTerminals(), timeout=LIST_S)
         except (AskError, AegisError) as error:
             log.warning("node does not answer", node=key, why=describe(error))
-            self._silent.add(key)
+            self._unresponsive.add(key)
             return
-        self._silent.discard(key)
+        self._unresponsive.discard(key)
         is_current = self._links.get(key) is link and changes == self._changes[key]
-        if is_current and key not in self._coming.values():
+        if is_current and key not in self._spawning.values():
             self._nodes.seen_open(key, listed.result)
 
-    def listed_with(self, here: Mapping[str, api.TerminalInfo]) -> dict[str, api.TerminalInfo]:
-        """``here`` and what is open on the hosts, by the keys of their names."""
-        infos = dict(here)
+    def merged_with(self, local: Mapping[str, api.TerminalInfo]) -> dict[str, api.TerminalInfo]:
+        """Return the ``local`` terminals and the open ones of all hosts, by the keys of names."""
+        infos = dict(local)
         for node in self._nodes:
             for key, info in node.open.items():
-                if key not in infos and not self._here.has_open(info.name):
+                if key not in infos and not self._local.has_open(info.name):
                     infos[key] = self._shown(node, info)
         return infos
 
-    def _shown(self, node: Remembered, info: api.TerminalInfo) -> api.TerminalInfo:
+    def _shown(self, node: KnownHost, info: api.TerminalInfo) -> api.TerminalInfo:
         key = name_key(node.name)
-        answers = key in self._links and key not in self._silent
+        answers = key in self._links and key not in self._unresponsive
         state = info.state if answers else "unreachable"
         return attrs.evolve(info, node=node.name, state=state)
 
-    def _tell(
-        self, event: Literal["terminal_changed", "terminal_closed"], node: Remembered
+    def _publish(
+        self, event: Literal["terminal_changed", "terminal_closed"], node: KnownHost
     ) -> None:
         for info in node.open.values():
             if self.node_of(info.name) == node.name:
@@ -281,13 +282,13 @@ class Elsewhere:
 
     # Spawning and closing.
 
-    def place_of(
-        self, request: api.SpawnTerminal, check_here: Callable[[str | None], object]
+    def host_for(
+        self, request: api.SpawnTerminal, check_local: Callable[[str | None], object]
     ) -> str | None:
-        """The host that the terminal is to be spawned on; None: the daemon sees to it itself.
+        """Return the host on which to spawn the terminal; None: on the daemon's own machine.
 
-        A closed one goes on where its history is. ``check_here`` raises where the daemon cannot
-        start it at the place that was asked for. Raises ``AegisError``.
+        A closed terminal is opened again where its history is. ``check_local`` raises if the daemon
+        cannot start the terminal on the requested node. Raises ``AegisError``.
         """
         name, wanted = request.name, self._wanted(request)
         holder = self._nodes.holder(name)
@@ -299,7 +300,7 @@ class Elsewhere:
                 else f"aegis_term_spawn: a terminal named {name!r} is open already on node "
                 f"{node!r}; use it, or choose another name"
             )
-        if wanted is not None and node is None and self._here.has_history(name):
+        if wanted is not None and node is None and self._local.has_history(name):
             raise _has_its_history(name, LOCAL_NODE)
         if request.node is not None and node is not None and wanted != node:
             raise _has_its_history(name, node)
@@ -308,17 +309,17 @@ class Elsewhere:
             self._directory_of(chosen, self._cannot_spawn(chosen))
             return chosen
         try:
-            check_here(request.node)
+            check_local(request.node)
         except NotFound:
             if not self.names:
                 raise
             raise no_such_node(
-                "aegis_term_spawn", str(request.node), [*self._here.places, *self.names]
+                "aegis_term_spawn", str(request.node), [*self._local.places, *self.names]
             ) from None
         return None
 
     def _wanted(self, request: api.SpawnTerminal) -> str | None:
-        """The host that was asked for, as it calls itself; None if no host was."""
+        """Return the requested host, as it spells its name; None if no host was requested."""
         known = None if request.node is None else self._nodes.find(request.node)
         return None if known is None else known.name
 
@@ -332,42 +333,41 @@ class Elsewhere:
     async def spawn(
         self, node: str, request: api.SpawnTerminal, reply: Reply[api.TerminalInfo]
     ) -> None:
-        """Have the host spawn it. Its name is durably known to be there before."""
+        """Spawn the terminal on the host. Its name is durably reserved first."""
         name, key = request.name, name_key(request.name)
         is_new = self._nodes.holder(name) is None
-        self._coming[key] = name_key(node)
+        self._spawning[key] = name_key(node)
         try:
             if is_new:
                 self._changed(node).closed(node, name)
                 await self._file.save()
             directory = self._directory_of(node, self._cannot_spawn(node))
-            there = attrs.evolve(request, node=None)
-            info = await directory.ask(there, timeout=SPAWN_S)
+            info = await directory.ask(attrs.evolve(request, node=None), timeout=SPAWN_S)
         except AegisError as refusal:
             if is_new:
                 self._changed(node).purged(node, name)
             reply.fail(refusal)
-            self._look_again(node)
-        except AskError as error:  # it may be spawned all the same
+            self._learn_again(node)
+        except AskError as error:  # the host may have spawned it all the same
             reply.fail(error)
-            self._look_again(node)
+            self._learn_again(node)
         else:
             info = attrs.evolve(info, node=node)
             self._changed(node).opened(node, info)
             await self._file.save_soon()
             reply.send(info)
         finally:
-            del self._coming[key]
+            del self._spawning[key]
 
     async def close(self, node: str, request: api.CloseTerminal, reply: Reply[api.Closed]) -> None:
-        """Have the host close it."""
+        """Close the terminal on its host."""
         name = request.name
         try:
             sentence = f"aegis_term_close: {unreachable(name, node, self._since(node))}"
             answer = await self._directory_of(node, sentence).ask(request, timeout=CLOSE_S)
         except (AegisError, AskError) as error:
             reply.fail(error)
-            self._look_again(node)
+            self._learn_again(node)
             return
         nodes = self._changed(node)
         if request.purge:
@@ -378,12 +378,12 @@ class Elsewhere:
         reply.send(answer)
 
     def _changed(self, node: str) -> NodeMap:
-        """What is remembered, which is about to change: what the host says meanwhile is older."""
+        """Return the map for a change; answers of the host to earlier requests are then ignored."""
         self._changes[name_key(node)] += 1
         return self._nodes
 
-    def _look_again(self, node: str) -> None:
-        """It did not go as was thought: learn how it stands there."""
+    def _learn_again(self, node: str) -> None:
+        """Fetch the host's terminals again after a failed request."""
         link = self._link(node)
         if link is not None:
             self._start_soon(self._learn, node, link)
@@ -391,7 +391,7 @@ class Elsewhere:
     # Forgetting.
 
     async def _forget(self, request: ForgetNode, reply: Reply[Forgotten]) -> None:
-        """Remember nothing of a host any more, durably."""
+        """Forget a host and its terminals, durably."""
         try:
             reply.send(await self._forgotten(request.node))
         except AegisError as error:

@@ -1,4 +1,12 @@
-"""``nodes.json``: what is remembered of the hosts that joined, on disk."""
+"""The hosts that joined and the names of their terminals, in memory and in ``nodes.json``.
+
+The file keeps names reserved while a host cannot be reached:
+
+    {
+     "version": 1,
+     "nodes": [{"name": "gpu1", "since": "…Z", "open": [TerminalInfo, …], "closed": ["old"]}]
+    }
+"""
 
 from __future__ import annotations
 
@@ -36,11 +44,208 @@ log = structlog.get_logger("aegis.terminals")
 
 MAX_NODES_BYTES = 64 * 1024 * 1024
 
+NODES_VERSION = 1
+
+MOST_NODES = 256
+"""The most hosts that are stored; the terminals of a further one are known while it is up."""
+
+MOST_CLOSED = 10_000
+"""The most names of closed terminals that are stored for one host."""
+
+MAX_CWD_CHARS = 1024
+"""A longer directory is not stored."""
+
+
+class DamagedNodes(ValueError):
+    """The file is damaged; the text is a short reason."""
+
+
+class NewerNodes(ValueError):
+    """The file was written by a newer version of aegis-actors; the text is that version."""
+
+
+@attrs.define
+class KnownHost:
+    """One host and its terminals; ``open`` and ``closed`` are by the keys of names.
+
+    ``since``: when the host was last lost (UTC); None if that is not known.
+    """
+
+    name: str
+    since: str | None = None
+    open: dict[str, TerminalInfo] = attrs.field(factory=dict)
+    closed: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Holder:
+    """The host of a terminal, and whether the terminal is open there."""
+
+    node: str
+    is_open: bool
+
+
+class NodeMap:
+    """The hosts, in the order in which they first joined.
+
+    If several hosts have a name, it belongs to the first one where it is open, else to the first.
+    """
+
+    def __init__(self, nodes: Iterable[KnownHost] = ()) -> None:
+        self._nodes = {name_key(each.name): each for each in nodes}
+
+    def __iter__(self) -> Iterator[KnownHost]:
+        return iter(list(self._nodes.values()))
+
+    def find(self, node: str) -> KnownHost | None:
+        """Return the host, if it is known."""
+        return self._nodes.get(name_key(node))
+
+    def holder(self, name: str) -> Holder | None:
+        """Return the host of the terminal ``name``; None if no known host has it."""
+        key = name_key(name)
+        for each in self._nodes.values():
+            if key in each.open:
+                return Holder(each.name, is_open=True)
+        for each in self._nodes.values():
+            if key in each.closed:
+                return Holder(each.name, is_open=False)
+        return None
+
+    def learned(self, node: str, names: TerminalNames) -> None:
+        """Replace the terminals of the host."""
+        known = self._node(node)
+        known.open = {name_key(info.name): info for info in names.open}
+        closed = {name_key(name): name for name in names.closed if is_name(name)}
+        known.closed = dict(list(closed.items())[:MOST_CLOSED])
+
+    def seen_open(self, node: str, infos: Iterable[TerminalInfo]) -> None:
+        """Replace the open terminals of the host; those that were open before are closed."""
+        known = self._node(node)
+        gone = {key: info.name for key, info in known.open.items()}
+        known.open = {name_key(info.name): info for info in infos}
+        known.closed = {
+            key: name for key, name in {**known.closed, **gone}.items() if key not in known.open
+        }
+
+    def opened(self, node: str, info: TerminalInfo) -> None:
+        """Record that a terminal of the host is open."""
+        known, key = self._node(node), name_key(info.name)
+        known.open[key] = info
+        known.closed.pop(key, None)
+
+    def closed(self, node: str, name: str) -> None:
+        """Record that a terminal of the host is closed, or that its name is reserved there."""
+        known, key = self._node(node), name_key(name)
+        known.open.pop(key, None)
+        known.closed[key] = name
+
+    def purged(self, node: str, name: str) -> None:
+        """Record that the host has no terminal of that name."""
+        known, key = self._node(node), name_key(name)
+        known.open.pop(key, None)
+        known.closed.pop(key, None)
+
+    def joined(self, node: str) -> None:
+        """Record that the host is reachable."""
+        self._node(node).since = None
+
+    def lost(self, node: str, since: str) -> None:
+        """Record that the host cannot be reached since ``since``."""
+        self._node(node).since = since
+
+    def forget(self, node: str) -> KnownHost | None:
+        """Remove the host; return what was known of it."""
+        return self._nodes.pop(name_key(node), None)
+
+    def restore(self, node: KnownHost) -> None:
+        """Add a removed host again."""
+        self._nodes[name_key(node.name)] = node
+
+    def _node(self, node: str) -> KnownHost:
+        return self._nodes.setdefault(name_key(node), KnownHost(node))
+
+
+def encode_nodes(nodes: NodeMap, seal: Seal | None = None) -> bytes:
+    """Return the content of the file."""
+    document = {
+        "version": NODES_VERSION,
+        "nodes": [_plain(each) for each in list(nodes)[:MOST_NODES]],
+    }
+    return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
+
+
+def decode_nodes(data: bytes, seal: Seal | None = None) -> NodeMap:
+    """Parse the content of the file. Raises ``DamagedNodes`` or ``NewerNodes``.
+
+    An open terminal whose entry cannot be read, except for its name, counts as closed.
+    """
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DamagedNodes("it is not JSON") from None
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int:
+        raise DamagedNodes("it does not say its version")
+    if version > NODES_VERSION:
+        raise NewerNodes(str(version))
+    if not document_fits(document, seal):
+        raise DamagedNodes("it was not written by a daemon of this state")
+    nodes = document.get("nodes")
+    if not isinstance(nodes, list):
+        raise DamagedNodes("it does not list nodes")
+    return NodeMap(map(_known_host, filter(_is_node, nodes)))
+
+
+def _plain(node: KnownHost) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "since": node.since,
+        "open": [unstructure(_kept(info)) for info in node.open.values()],
+        "closed": sorted(node.closed.values())[:MOST_CLOSED],
+    }
+
+
+def _kept(info: TerminalInfo) -> TerminalInfo:
+    """Return the stored part of an entry: what is still true when the host returns."""
+    cwd = info.cwd if info.cwd is None or len(info.cwd) <= MAX_CWD_CHARS else None
+    return attrs.evolve(info, pid=None, subscribers=[], cwd=cwd)
+
+
+def _is_node(fields: object) -> bool:
+    match fields:
+        case {"name": str(name), "open": list(), "closed": list()}:
+            return is_name(name)
+        case _:
+            return False
+
+
+def _known_host(fields: Mapping[str, Any]) -> KnownHost:
+    since = fields.get("since")
+    node = KnownHost(fields["name"], since if isinstance(since, str) else None)
+    names = [name for name in fields["closed"] if isinstance(name, str) and is_name(name)]
+    node.closed = {name_key(name): name for name in names}
+    for each in fields["open"]:
+        try:
+            info = structure(TerminalInfo, each)
+        except CodecError:
+            name = each.get("name") if isinstance(each, dict) else None
+            if isinstance(name, str) and is_name(name):
+                node.closed[name_key(name)] = name
+            continue
+        if is_name(info.name):
+            node.open[name_key(info.name)] = info
+            node.closed.pop(name_key(info.name), None)
+    return node
+
+
+# The file.
+
 
 class NodeFile:
-    """The file at ``path`` with what ``nodes`` holds. Without a path nothing is kept.
+    """The file at ``path`` with the content of ``nodes``. Without a path nothing is stored.
 
-    Changes that come while it is being written share the next writing.
+    Changes during a write are written together afterwards.
     """
 
     def __init__(self, path: Path | None, flusher: Flusher, nodes: NodeMap) -> None:
@@ -53,7 +258,7 @@ class NodeFile:
 
     @classmethod
     async def open(cls, path: Path | None, flusher: Flusher) -> NodeFile:
-        """Read the file; one that is damaged is set aside.
+        """Read the file; a damaged one is quarantined.
 
         Raises ``StartupError`` if it cannot be read, or if a newer aegis-actors wrote it.
         """
@@ -62,7 +267,7 @@ class NodeFile:
         return cls(path, flusher, await flusher.call(partial(_load, flusher.disk, path)))
 
     async def save(self) -> None:
-        """Return once every change made until now is durable. Raises ``StorageError``."""
+        """Return once every change so far is durable. Raises ``StorageError``."""
         self._changes += 1
         change = self._changes
         async with self._saving:
@@ -70,7 +275,7 @@ class NodeFile:
                 await self._write(self._path)
 
     async def save_soon(self) -> None:
-        """Save; should the disk refuse, the next change is saved with this one."""
+        """Save; if the disk refuses, the next save includes this change."""
         try:
             await self.save()
         except StorageError as error:
@@ -113,198 +318,3 @@ def _load(disk: Disk, path: Path) -> NodeMap:
 def _store(disk: Disk, path: Path, content: bytes) -> None:
     make_directory(disk, path.parent)
     replace_file(disk, path, [content])
-
-
-NODES_VERSION = 1
-
-MOST_NODES = 256
-"""Hosts that are remembered; a further one is not, and its terminals are known while it is up."""
-
-MOST_CLOSED = 10_000
-"""Names of closed terminals that are remembered of one host."""
-
-MAX_CWD_CHARS = 1024
-"""A longer directory is not kept in the file."""
-
-
-class DamagedNodes(ValueError):
-    """The file is not what was once written; the text says in a few words how that shows."""
-
-
-class NewerNodes(ValueError):
-    """The file was written by a later version of aegis-actors; the text is that version."""
-
-
-@attrs.define
-class Remembered:
-    """One host. ``open`` and ``closed`` are by the keys of names.
-
-    ``since``: when it was last seen to go (UTC); None while that is not known.
-    """
-
-    name: str
-    since: str | None = None
-    open: dict[str, TerminalInfo] = attrs.field(factory=dict)
-    closed: dict[str, str] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class Holder:
-    """Which host has a terminal, and whether it is open there."""
-
-    node: str
-    is_open: bool
-
-
-class NodeMap:
-    """The hosts, in the order in which they joined first: of two that have a name the first counts.
-
-    One where it is open counts before one where it is closed.
-    """
-
-    def __init__(self, nodes: Iterable[Remembered] = ()) -> None:
-        self._nodes = {name_key(each.name): each for each in nodes}
-
-    def __iter__(self) -> Iterator[Remembered]:
-        return iter(list(self._nodes.values()))
-
-    def find(self, node: str) -> Remembered | None:
-        """What is remembered of this host."""
-        return self._nodes.get(name_key(node))
-
-    def holder(self, name: str) -> Holder | None:
-        """Which host has the terminal ``name``; None if none that is known."""
-        key = name_key(name)
-        for each in self._nodes.values():
-            if key in each.open:
-                return Holder(each.name, is_open=True)
-        for each in self._nodes.values():
-            if key in each.closed:
-                return Holder(each.name, is_open=False)
-        return None
-
-    def learned(self, node: str, names: TerminalNames) -> None:
-        """The host has exactly these terminals."""
-        known = self._node(node)
-        known.open = {name_key(info.name): info for info in names.open}
-        closed = {name_key(name): name for name in names.closed if is_name(name)}
-        known.closed = dict(list(closed.items())[:MOST_CLOSED])
-
-    def seen_open(self, node: str, infos: Iterable[TerminalInfo]) -> None:
-        """Exactly these terminals of the host are open; the others that were are closed."""
-        known = self._node(node)
-        gone = {key: info.name for key, info in known.open.items()}
-        known.open = {name_key(info.name): info for info in infos}
-        known.closed = {
-            key: name for key, name in {**known.closed, **gone}.items() if key not in known.open
-        }
-
-    def opened(self, node: str, info: TerminalInfo) -> None:
-        """A terminal of the host is open."""
-        known, key = self._node(node), name_key(info.name)
-        known.open[key] = info
-        known.closed.pop(key, None)
-
-    def closed(self, node: str, name: str) -> None:
-        """A terminal of the host is closed, or its name is taken there."""
-        known, key = self._node(node), name_key(name)
-        known.open.pop(key, None)
-        known.closed[key] = name
-
-    def purged(self, node: str, name: str) -> None:
-        """The host has nothing of that name."""
-        known, key = self._node(node), name_key(name)
-        known.open.pop(key, None)
-        known.closed.pop(key, None)
-
-    def joined(self, node: str) -> None:
-        """The host is there."""
-        self._node(node).since = None
-
-    def gone(self, node: str, since: str) -> None:
-        """The host cannot be reached since then."""
-        self._node(node).since = since
-
-    def forget(self, node: str) -> Remembered | None:
-        """Remember nothing of the host any more; gives what was."""
-        return self._nodes.pop(name_key(node), None)
-
-    def restore(self, node: Remembered) -> None:
-        """Remember it after all."""
-        self._nodes[name_key(node.name)] = node
-
-    def _node(self, node: str) -> Remembered:
-        return self._nodes.setdefault(name_key(node), Remembered(node))
-
-
-def encode_nodes(nodes: NodeMap, seal: Seal | None = None) -> bytes:
-    """The content of the file."""
-    document = {
-        "version": NODES_VERSION,
-        "nodes": [_plain(each) for each in list(nodes)[:MOST_NODES]],
-    }
-    return (json.dumps(sealed_document(document, seal), indent=1) + "\n").encode()
-
-
-def decode_nodes(data: bytes, seal: Seal | None = None) -> NodeMap:
-    """What the file holds; what cannot be read of a terminal but its name makes it a closed one.
-
-    Raises ``DamagedNodes`` or ``NewerNodes``.
-    """
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise DamagedNodes("it is not JSON") from None
-    version = document.get("version") if isinstance(document, dict) else None
-    if type(version) is not int:
-        raise DamagedNodes("it does not say its version")
-    if version > NODES_VERSION:
-        raise NewerNodes(str(version))
-    if not document_fits(document, seal):
-        raise DamagedNodes("it was not written by a daemon of this state")
-    nodes = document.get("nodes")
-    if not isinstance(nodes, list):
-        raise DamagedNodes("it does not list nodes")
-    return NodeMap(map(_remembered, filter(_is_node, nodes)))
-
-
-def _plain(node: Remembered) -> dict[str, object]:
-    return {
-        "name": node.name,
-        "since": node.since,
-        "open": [unstructure(_kept(info)) for info in node.open.values()],
-        "closed": sorted(node.closed.values())[:MOST_CLOSED],
-    }
-
-
-def _kept(info: TerminalInfo) -> TerminalInfo:
-    """What of it is still worth something when the host is back after long."""
-    cwd = info.cwd if info.cwd is None or len(info.cwd) <= MAX_CWD_CHARS else None
-    return attrs.evolve(info, pid=None, subscribers=[], cwd=cwd)
-
-
-def _is_node(fields: object) -> bool:
-    match fields:
-        case {"name": str(name), "open": list(), "closed": list()}:
-            return is_name(name)
-        case _:
-            return False
-
-
-def _remembered(fields: Mapping[str, Any]) -> Remembered:
-    since = fields.get("since")
-    node = Remembered(fields["name"], since if isinstance(since, str) else None)
-    names = [name for name in fields["closed"] if isinstance(name, str) and is_name(name)]
-    node.closed = {name_key(name): name for name in names}
-    for each in fields["open"]:
-        try:
-            info = structure(TerminalInfo, each)
-        except CodecError:
-            name = each.get("name") if isinstance(each, dict) else None
-            if isinstance(name, str) and is_name(name):
-                node.closed[name_key(name)] = name
-            continue
-        if is_name(info.name):
-            node.open[name_key(info.name)] = info
-            node.closed.pop(name_key(info.name), None)
-    return node

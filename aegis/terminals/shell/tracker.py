@@ -23,10 +23,9 @@ from aegis.terminals.hooks.adapter import PROBE_S, Rearmed, ShellAdapter
 from aegis.terminals.hooks.greeting import Greeting
 from aegis.terminals.output.shell_output import CommandOutput, OutputObserver, VisibleOutput
 from aegis.terminals.parse import boundaries as bd
-from aegis.terminals.parse.apart import ErrorText
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
 from aegis.terminals.parse.reported_directory import DirectoryReports
-from aegis.terminals.parse.streams import APART_S, Streams
+from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ErrorText, ShellStreams
 from aegis.terminals.shell.input_queue import InputQueue
 from aegis.terminals.shell.notifications import command_ended, command_started, nothing_ran
 from aegis.terminals.shell.port import ShellPort
@@ -53,11 +52,11 @@ class Tracker:
     ) -> None:
         self._name = name
         self.adapter = adapter
-        self._streams = Streams(adapter.secret, apart=adapter.error_tty is not None)
+        self._streams = ShellStreams(adapter.secret, split=adapter.error_tty is not None)
         self._visible = VisibleOutput(raw_log, observers)
         self._shell = shell
         self._tell = tell
-        self._boundaries = bd.Boundaries(tells_starts=adapter.tells_starts)
+        self._boundaries = bd.Boundaries(reports_starts=adapter.reports_starts)
         self.printed = CommandOutput()
         self._sent: msg.Submit | None = None
         self._command_start = 0
@@ -106,7 +105,7 @@ class Tracker:
     def _was_fed(self) -> None:
         self.input.release()
         if self._streams.begins_to_wait(trio.current_time()):
-            self._shell.look_again_after(APART_S)
+            self._shell.look_again_after(SPLIT_WAIT_S)
         self._tell_typing()
         self._tell_directory()
 
@@ -149,7 +148,7 @@ class Tracker:
         self._rearmed = without_last_lines(self.printed.snapshot())
         self.adapter = rearmed.adapter
         self.greeting = Greeting(b"", self._shell.write, self._shell.look_again_after)
-        self._streams = Streams(self.adapter.secret, apart=self.adapter.error_tty is not None)
+        self._streams = ShellStreams(self.adapter.secret, split=self.adapter.error_tty is not None)
         self._shell.write(rearmed.keys)
 
     def fell_back(self) -> None:
@@ -163,7 +162,7 @@ class Tracker:
         self.printed.discard()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
-        self._boundaries = bd.Boundaries(tells_starts=self.adapter.tells_starts)
+        self._boundaries = bd.Boundaries(reports_starts=self.adapter.reports_starts)
         self.was_prompted = False
         self._tell(msg.IntegrationChanged(integration=self.adapter.integration))
 
@@ -304,28 +303,28 @@ class Tracker:
             self._question.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
-    def _happened(self, happenings: list[bd.Happening], *, mark_begins: int | None = None) -> None:
-        for happening in happenings:
-            match happening:
+    def _happened(self, events: list[bd.BoundaryEvent], *, mark_begins: int | None = None) -> None:
+        for event in events:
+            match event:
                 case bd.Started():
-                    self._started(happening)
+                    self._started(event)
                 case bd.Ended():
-                    self._ended(happening, self.printed.ended_at or self._at(mark_begins))
+                    self._ended(event, self.printed.ended_at or self._at(mark_begins))
                 case bd.NothingRan(submitted=True):
-                    self._nothing_ran(happening, self._at(mark_begins))
+                    self._nothing_ran(event, self._at(mark_begins))
                 case bd.SubmissionLost():
                     self._failed("swallowed")
-                case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputGoesOn():
-                    self._output_turns(happening, self._at(mark_begins))
-                case bd.Secondary():
-                    self._line_goes_on(happening)
-                case bd.Prompted():
+                case bd.AcceptedLine() | bd.OutputEnded() | bd.OutputResumed():
+                    self._output_turns(event, self._at(mark_begins))
+                case bd.SecondaryPrompt():
+                    self._line_goes_on(event)
+                case bd.PromptShown():
                     self._prompted()
                 case bd.LineReport():
-                    self._line_reported(happening)
+                    self._line_reported(event)
 
-    def _output_turns(self, happening: bd.Happening, cursor: int) -> None:
-        if isinstance(happening, bd.OutputEnded):
+    def _output_turns(self, event: bd.BoundaryEvent, cursor: int) -> None:
+        if isinstance(event, bd.OutputEnded):
             self.printed.suspend(cursor)
         else:
             self.printed.resume()
@@ -337,7 +336,7 @@ class Tracker:
         faults.START_MARK_AFTER.hit()
         self.editor_answered = None
         self._keyed.began()
-        self._has_echo = not (begun.submitted or self.adapter.tells_starts)
+        self._has_echo = not (begun.submitted or self.adapter.reports_starts)
         if not self._has_echo:
             self.printed.begin()
         self._command_start = self._visible.position
@@ -349,7 +348,7 @@ class Tracker:
     def _ended(self, ended: bd.Ended, raw_end: int) -> None:
         faults.END_MARK_AFTER.hit()
         output = self._take_output() if self._rearmed is None else self._rearmed
-        output = without_last_lines(output, ended.behind_prompt)
+        output = without_last_lines(output, ended.prompt_lines)
         if self._has_echo:
             typed, output = self.adapter.split_echo(output)
         else:
@@ -375,7 +374,7 @@ class Tracker:
         assert self._sent is not None
         self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
-    def _line_goes_on(self, secondary: bd.Secondary) -> None:
+    def _line_goes_on(self, secondary: bd.SecondaryPrompt) -> None:
         if self._has_echo:
             return
         self.printed.suspend(self._visible.position)  # a line before may be an open command
@@ -394,7 +393,7 @@ class Tracker:
         self.was_prompted = True
         self._question.prompted()
         self.printed.discard()
-        if not self.adapter.tells_starts:
+        if not self.adapter.reports_starts:
             self.printed.begin()
         self.cwd = self._shell.working_directory()
         self._visible.publish()

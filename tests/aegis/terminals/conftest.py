@@ -25,14 +25,14 @@ from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
 from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
+    BoundaryEvent,
     Ended,
-    Happening,
     LineReport,
     NothingRan,
     OutputEnded,
-    OutputGoesOn,
+    OutputResumed,
     Phase,
-    Prompted,
+    PromptShown,
     Started,
 )
 from aegis.terminals.parse.osc133 import Event, Mark, MarkParser, PasteMode, Text
@@ -47,9 +47,9 @@ HANG_S = 60.0
 
 @attrs.frozen
 class Outcome:
-    """How one submission ended: its last happening, and what was printed for it."""
+    """How one submission ended: its last event, and what was printed for it."""
 
-    end: Happening
+    end: BoundaryEvent
     output: str
 
     @property
@@ -75,7 +75,7 @@ class LiveShell:
         self._of_earlier_lines = b""
         self._output_has_ended = False
         self._grew = trio.Event()
-        self._send, self._receive = trio.open_memory_channel[Happening](100_000)
+        self._send, self._receive = trio.open_memory_channel[BoundaryEvent](100_000)
 
     async def pump(self) -> None:
         with suppress(trio.ClosedResourceError):
@@ -96,33 +96,33 @@ class LiveShell:
             self.marks.append(event)
             self._happened(self.boundaries.mark(event))
 
-    def _happened(self, happenings: list[Happening]) -> None:
-        for happening in happenings:
-            if isinstance(happening, Started | AcceptedLine):
+    def _happened(self, events: list[BoundaryEvent]) -> None:
+        for event in events:
+            if isinstance(event, Started | AcceptedLine):
                 self._output = b""
-            if isinstance(happening, Started | Prompted):
+            if isinstance(event, Started | PromptShown):
                 self._output_has_ended = False
-            if isinstance(happening, Ended | NothingRan | OutputEnded):
+            if isinstance(event, Ended | NothingRan | OutputEnded):
                 if not self._output_has_ended:
                     self.output = self._read_output()
-                self._output_has_ended = isinstance(happening, OutputEnded)
+                self._output_has_ended = isinstance(event, OutputEnded)
                 self._of_earlier_lines = self._output
-            if isinstance(happening, OutputGoesOn):
+            if isinstance(event, OutputResumed):
                 self._output, self._output_has_ended = self._of_earlier_lines, False
-            if isinstance(happening, NothingRan):
+            if isinstance(event, NothingRan):
                 self.output = self.output.removeprefix("\n")  # the line editor's own
-            self._send.send_nowait(happening)
+            self._send.send_nowait(event)
 
     def _read_output(self) -> str:
         return re.sub("\r+\n", "\n", self._output.decode()).lstrip("\r")
 
     async def expect(self, *kinds: type[T]) -> T:
-        """The next happening of one of these kinds; others before it are passed over."""
+        """The next event of one of these kinds; others before it are passed over."""
         with trio.fail_after(HANG_S):
             while True:
-                happening = await self._receive.receive()
-                if isinstance(happening, kinds):
-                    return happening
+                event = await self._receive.receive()
+                if isinstance(event, kinds):
+                    return event
 
     async def reads(self) -> None:
         """Wait until the shell itself waits for keys: zsh may forget a Ctrl-C that comes before."""
@@ -135,13 +135,13 @@ class LiveShell:
                     return
                 await trio.sleep(0.01)
 
-    def happened_so_far(self) -> list[Happening]:
-        happenings: list[Happening] = []
+    def happened_so_far(self) -> list[BoundaryEvent]:
+        events: list[BoundaryEvent] = []
         while True:
             try:
-                happenings.append(self._receive.receive_nowait())
+                events.append(self._receive.receive_nowait())
             except trio.WouldBlock:
-                return happenings
+                return events
 
     async def submit(self, cmd: str) -> None:
         self.boundaries.submitted()
@@ -154,7 +154,7 @@ class LiveShell:
         while isinstance(end, NothingRan) and not end.submitted:
             end = await self.expect(Ended, NothingRan)
         outcome = Outcome(end, self.output)
-        await self.expect(Prompted)
+        await self.expect(PromptShown)
         return outcome
 
     async def type(self, keys: str, writer: str = "human:ann") -> None:
@@ -179,7 +179,7 @@ class LiveShell:
                     await self._write(self.adapter.probe_key)
                 with trio.move_on_after(PROBE_S):
                     if not self.boundaries.can_submit():
-                        await self.expect(Prompted, LineReport)
+                        await self.expect(PromptShown, LineReport)
         self.happened_so_far()
 
     async def interrupt(self) -> None:
@@ -250,7 +250,7 @@ async def start_shell(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[St
         started.append(shell)
         nursery.start_soon(shell.pump)
         if prompt:
-            await shell.expect(Prompted)
+            await shell.expect(PromptShown)
         return shell
 
     yield start
@@ -295,7 +295,7 @@ async def start_bash(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Sta
         started.append(shell)
         nursery.start_soon(shell.pump)
         if prompt:
-            await shell.expect(Prompted)
+            await shell.expect(PromptShown)
         return shell
 
     yield start

@@ -25,7 +25,7 @@ from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.naming import name_key
 from aegis.protocol.table import COMMANDS
 from tests.chaos.checking.happenings import Ask, Outcome, OutcomeKind, Span
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.notebook import Notebook
 
 GRACE_S = 30.0
 """Seconds beyond what a request may take by itself, as the servers wait."""

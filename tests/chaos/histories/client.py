@@ -12,8 +12,8 @@ import attrs
 import trio
 
 from tests.chaos.histories import script as s
-from tests.chaos.histories.notebook import Notebook
 from tests.chaos.histories.trouble import Trouble
+from tests.chaos.notebook import Notebook
 
 
 class Doer(Protocol):

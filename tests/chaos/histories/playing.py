@@ -42,7 +42,6 @@ from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
-from tests.chaos.histories.notebook import Notebook
 from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
 from tests.chaos.histories.turn import Turn
@@ -50,6 +49,7 @@ from tests.chaos.machine.disk_images import drawn_image
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
 
 TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES)

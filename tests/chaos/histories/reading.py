@@ -18,7 +18,7 @@ from tests.chaos.checking.happenings import OutputRead, RecordsRead, Span, Waite
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered, Asker
 from tests.chaos.histories.client import Client
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.notebook import Notebook
 
 
 class Reading:

@@ -17,10 +17,10 @@ from actors import InjectedCrash
 from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
 from tests.chaos.checking.happenings import Disturbance, Harm, Span
 from tests.chaos.histories import script as s
-from tests.chaos.histories.notebook import Notebook
 from tests.chaos.machine.disk_faults import disk_fault
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan
 from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.notebook import Notebook
 from tests.chaos.strikes import STALL_S, Kind
 
 if TYPE_CHECKING:

@@ -182,8 +182,8 @@ _BROKEN = (
         "        if mark.number <= self._number:\n"
         "            return []\n"
         "        self._advance(mark.number)\n"
-        "        happenings",
-        "        self._advance(mark.number)\n        happenings",
+        "        events",
+        "        self._advance(mark.number)\n        events",
     ),
     Promise(
         "a message is confirmed before it is synced",
@@ -209,14 +209,14 @@ _BROKEN = (
     Promise(
         "the writer of a command is woken too",
         "G11",
-        "aegis/terminals/wakes/courier.py",
+        "aegis/terminals/wakes/delivery.py",
         "        if not wake.is_for(self.handle):\n",
         "        if False:\n",
     ),
     Promise(
         "a wake is taken for told before the inbox confirmed",
         "G11",
-        "aegis/terminals/wakes/courier.py",
+        "aegis/terminals/wakes/delivery.py",
         "                await reply.wait()\n",
         "                pass\n",
     ),

@@ -104,7 +104,7 @@ async def test_a_terminal_for_which_no_worker_comes_up_has_failed_until_one_does
         with pytest.raises(Unavailable) as refused:
             await daemon.run("build", "true")
         assert str(refused.value) == (
-            "terminal 'build' has failed: it could not be started, which is tried again and again: "
+            "terminal 'build' has failed: it could not be started, and the daemon keeps retrying: "
             "no worker is up right now; try again in a moment"
         )
         [record] = await daemon.records("build")

@@ -17,8 +17,8 @@ from aegis.terminals.parse.boundaries import (
     Ended,
     NothingRan,
     Phase,
-    Prompted,
-    Secondary,
+    PromptShown,
+    SecondaryPrompt,
     Started,
 )
 from aegis.terminals.typed import NOT_IN_HISTORY, Unknown
@@ -187,7 +187,7 @@ async def test_trap_1_a_framework_like_bash_preexec_works_undisturbed(
         assert (outcome.exit, outcome.output) == (status, "")
     await shell.type("\r")
     await shell.expect(NothingRan)
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.run(": typed")
     told = await shell.run('printf "%s\\n" "${preexecs[@]}" -- "${precmds[*]}"')
     assert told.output.splitlines() == [
@@ -264,12 +264,12 @@ async def test_trap_12_a_typed_command_after_unset_prompt_command_has_its_exit(
     shell = await start_bash()
     await shell.type("unset PROMPT_COMMAND; (exit 6)\r")
     assert await shell.expect(Ended) == Ended(exit=6)
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.type("(exit 7)\r")
     assert (await shell.expect(Ended)).exit == 7
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.type("\r")
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert shell.boundaries.can_submit()
     assert (await shell.run("echo hi; (exit 8)")).exit == 8
 
@@ -381,7 +381,7 @@ async def test_trap_4_commands_before_the_open_end_are_one_with_it(start_bash: S
     shell = await start_bash()
     await shell.submit("echo one\nif true")
     assert await shell.expect(Started) == Started(submitted=True, writer=None)
-    assert (await shell.expect(Secondary)).submitted
+    assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.interrupt()
     assert (await shell.expect(Ended)).exit == 130
 
@@ -404,7 +404,7 @@ async def test_a_typed_command_that_history_left_out_has_no_text(
         await shell.type(" echo secret word\r")
         ended = await shell.expect(Ended)
         assert isinstance(bash.read_typed(shell.directory, ended.history), Unknown)
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
 
 
 async def test_history_with_times_or_full_still_gives_the_text(start_bash: StartBash) -> None:
@@ -413,7 +413,7 @@ async def test_history_with_times_or_full_still_gives_the_text(start_bash: Start
         await shell.type(f"echo {number}\r")
         ended = await shell.expect(Ended)
         assert bash.read_typed(shell.directory, ended.history) == f"echo {number}"
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
 
 
 def test_what_an_earlier_shell_left_is_removed(tmp_path: Path) -> None:

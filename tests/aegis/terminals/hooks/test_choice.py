@@ -9,18 +9,18 @@ import pytest
 from aegis.errors import InvalidRequest
 from aegis.terminals.directory.spawning import check_can_separate
 from aegis.terminals.hooks.choice import ERROR_TTY_FILE, can_separate, prepare_shell
-from aegis.terminals.hooks.submission import APART_KEY
+from aegis.terminals.hooks.submission import SPLIT_KEY
 
 
 def test_the_hook_is_told_the_terminal_of_standard_error_and_forgets_it(tmp_path: Path) -> None:
     apart = prepare_shell("/bin/bash", tmp_path, "/dev/pts/7")
     assert apart.error_tty == "/dev/pts/7"
     assert (tmp_path / ERROR_TTY_FILE).read_text() == "/dev/pts/7\n"
-    assert apart.encode("ls").endswith(b"ls\x1b[201~" + APART_KEY + b"\r")
+    assert apart.encode("ls").endswith(b"ls\x1b[201~" + SPLIT_KEY + b"\r")
     together = prepare_shell("/bin/bash", tmp_path, None)
     assert together.error_tty is None
     assert not (tmp_path / ERROR_TTY_FILE).exists()
-    assert APART_KEY not in together.encode("ls")
+    assert SPLIT_KEY not in together.encode("ls")
 
 
 def test_a_shell_without_a_hook_for_it_is_refused_with_the_remedy() -> None:

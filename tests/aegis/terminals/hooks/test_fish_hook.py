@@ -19,8 +19,8 @@ from aegis.terminals.parse.boundaries import (
     Ended,
     NothingRan,
     Phase,
-    Prompted,
-    Secondary,
+    PromptShown,
+    SecondaryPrompt,
     Started,
     exit_of_nothing,
 )
@@ -136,11 +136,11 @@ async def test_trap_2_a_syntax_error_runs_nothing_and_says_so(
 async def test_trap_4_incomplete_input_is_told_and_dropped(start_fish: StartFish, cmd: str) -> None:
     shell = await start_fish()
     await shell.submit(cmd)
-    assert await shell.expect(Secondary) == Secondary(submitted=True)
+    assert await shell.expect(SecondaryPrompt) == SecondaryPrompt(submitted=True)
     await shell.interrupt()
     nothing = await shell.expect(NothingRan)
     assert nothing.submitted
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert (await shell.probe()).length == 0
     assert clean((await shell.run("echo after")).output) == "after\n"
 
@@ -180,7 +180,7 @@ async def test_a_typed_command_is_told_with_its_text_and_its_writer(start_fish: 
             line.strip() for line in text.split("\n")
         ]
         assert shell.adapter.read_typed(ended.history) == Unknown(NOT_SAID)
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
     await shell.settle()
     await shell.run("true")
     assert list(shell.directory.glob("typed.*")) == []
@@ -193,7 +193,7 @@ async def test_a_bare_enter_and_a_typed_comment_leave_no_command(start_fish: Sta
         nothing = await shell.expect(NothingRan, Ended)
         assert isinstance(nothing, NothingRan)
         assert not nothing.submitted
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
     assert shell.boundaries.can_submit()
 
 
@@ -213,12 +213,12 @@ async def test_trap_7_ctrl_c_ends_a_command_and_drops_a_line(start_fish: StartFi
     await shell.seen("\rready")
     await shell.type("\x03")
     assert (await shell.expect(Ended)).exit == 130
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.settle()
     await shell.type("echo half")
     assert (await shell.probe()).length == 9
     await drop_line(shell)
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.settle()
     assert clean((await shell.run("echo after")).output) == "after\n"
 
@@ -327,7 +327,7 @@ async def test_trap_11_a_fish_inside_is_one_command(start_fish: StartFish) -> No
     await shell.expect(Started)
     await shell.type("echo in\x09side >inner; exit 6\r".replace("\x09", ""))
     assert (await shell.expect(Ended)).exit == 6
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.settle()
     assert clean((await shell.run("cat inner")).output) == "inside\n"
 
@@ -346,7 +346,7 @@ async def test_no_mark_forks(start_fish: StartFish) -> None:
         await shell.run("true\ntrue")
         await shell.type("true\r")
         await shell.expect(Ended)
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
         await shell.run("sh -c :")
         tracer.terminate()
         await tracer.wait()

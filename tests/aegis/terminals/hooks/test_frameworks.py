@@ -10,7 +10,13 @@ import pytest
 
 from aegis.processes.capture import OutputCapture
 from aegis.terminals.hooks import bash, zsh
-from aegis.terminals.parse.boundaries import Ended, NothingRan, Prompted, Secondary, Started
+from aegis.terminals.parse.boundaries import (
+    Ended,
+    NothingRan,
+    PromptShown,
+    SecondaryPrompt,
+    Started,
+)
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 from tests.frameworks.table import ALONE, TOGETHER, Framework, startup_of, why_not
 
@@ -77,10 +83,10 @@ async def check_lines_that_run_nothing(shell: LiveShell) -> None:
 
 async def check_incomplete(shell: LiveShell) -> None:
     await shell.submit("echo 'open")
-    assert (await shell.expect(Secondary)).submitted
+    assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.drop()
     assert (await shell.expect(NothingRan)).submitted
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
 
 
 async def check_typed(shell: LiveShell) -> None:
@@ -90,7 +96,7 @@ async def check_typed(shell: LiveShell) -> None:
     assert (ended.exit, clean(shell.output)) == (5, "typed x\n")
     assert ended.history is not None
     assert shell.adapter.read_typed(ended.history) == "echo typed  x; (exit 5)"
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
 
 
 async def check_in_force(shell: LiveShell, frameworks: Sequence[Framework]) -> None:

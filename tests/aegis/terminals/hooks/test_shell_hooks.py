@@ -12,8 +12,8 @@ from aegis.terminals.parse.boundaries import (
     Ended,
     NothingRan,
     Phase,
-    Prompted,
-    Secondary,
+    PromptShown,
+    SecondaryPrompt,
     Started,
     exit_of_nothing,
 )
@@ -113,14 +113,14 @@ async def test_trap_4_an_incomplete_text_is_noticed_and_can_be_interrupted(
 ) -> None:
     shell = await start()
     await shell.submit(cmd)
-    assert (await shell.expect(Secondary)).submitted
+    assert (await shell.expect(SecondaryPrompt)).submitted
     assert shell.boundaries.phase is Phase.SECONDARY
     await shell.interrupt()
     nothing = await shell.expect(NothingRan)
     assert nothing.submitted
     # zsh says 1 if the signal comes before its editor is ready, and 0 before it reads at all.
     assert nothing.exit in (0, 1, 130)
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert (await shell.run("echo next")).output == "next\n"
 
 
@@ -181,7 +181,7 @@ async def test_trap_5_each_of_two_commands_has_its_own_output_and_exit(
     assert not shell.boundaries.can_submit()
     assert (await shell.expect(Ended)).exit == 1
     assert shell.output == "slow\n"
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     outcome = await shell.run("echo B")
     assert (outcome.exit, outcome.output) == (0, "B\n")
 
@@ -196,7 +196,7 @@ async def test_trap_7_ctrl_c_ends_the_running_command_with_130_and_not_the_next(
         await shell.seen(f"ready\r\n{number}{number}")
         await shell.type("\x03")
         assert (await shell.expect(Ended)).exit == 130
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
         assert shell.boundaries.uncertain == "human:ann"
         await shell.settle()
         assert (await shell.run("echo next")).exit == 0
@@ -210,7 +210,7 @@ async def test_trap_7_ctrl_c_at_the_prompt_costs_no_submission(start: Start) -> 
         await shell.expect(Ended)
         await shell.type("\x03")
         if round_number % 2:
-            await shell.expect(Prompted)
+            await shell.expect(PromptShown)
         await shell.settle()
         assert (await shell.run(f"echo {round_number}")).output == f"{round_number}\n"
 
@@ -225,7 +225,7 @@ async def test_trap_8_forged_and_replayed_marks_move_nothing(start: Start, tmp_p
         f" cat '{log}'; sleep 0.1; (exit 9)"
     )
     await shell.expect(Started)
-    assert (await shell.expect(Ended, Prompted, NothingRan)) == Ended(exit=9)
+    assert (await shell.expect(Ended, PromptShown, NothingRan)) == Ended(exit=9)
 
 
 async def test_trap_34_a_half_typed_line_is_known_and_never_joined(start: Start) -> None:
@@ -290,7 +290,7 @@ async def test_trap_34_type_ahead_is_found_by_the_probe(start: Start) -> None:
     await shell.submit("sleep 0.2")
     await shell.expect(Started)
     await shell.type("echo half ", writer="human:bob")
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert shell.boundaries.uncertain == "human:bob"
     assert not shell.boundaries.can_submit()
     assert (await shell.probe()).length == len("echo half ")
@@ -304,7 +304,7 @@ async def test_trap_34_input_for_the_program_leaves_the_line_empty(start: Start)
     await shell.type("words\r", writer="human:bob")
     await shell.expect(Ended)
     assert shell.output.endswith("got words\n")
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert (await shell.probe()).length == 0
     assert shell.boundaries.can_submit()
 
@@ -314,7 +314,7 @@ async def test_a_command_typed_ahead_of_a_submission_is_not_taken_for_it(
 ) -> None:
     shell = await start()
     await shell.submit("true")
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     await shell.submit("echo ours")
     # As if somebody's keys had been in the tty's queue before: the shell runs them as theirs.
     shell.boundaries.keys("human:bob", b"echo theirs; (exit 3)\r")

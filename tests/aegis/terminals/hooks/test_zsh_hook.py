@@ -13,7 +13,13 @@ import pytest
 from aegis.terminals.hooks import zsh
 from aegis.terminals.hooks.startup import MAX_TYPED_BYTES, SECRET_FILE
 from aegis.terminals.hooks.submission import SUBMIT_KEY
-from aegis.terminals.parse.boundaries import Ended, NothingRan, Prompted, Secondary, Started
+from aegis.terminals.parse.boundaries import (
+    Ended,
+    NothingRan,
+    PromptShown,
+    SecondaryPrompt,
+    Started,
+)
 from aegis.terminals.typed import NOT_SAID, Unknown
 from tests.aegis.terminals.conftest import LiveShell, StartShell, needs_zsh
 
@@ -44,7 +50,7 @@ async def run_typed(shell: LiveShell, keys: str) -> tuple[Ended, str | None]:
     ended = await shell.expect(Ended)
     told = shell.adapter.read_typed(ended.history)
     text = told if isinstance(told, str) else None
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     return ended, text
 
 
@@ -109,10 +115,10 @@ async def test_trap_1_whatever_the_user_has_a_command_has_its_output_and_its_exi
     ended, text = await run_typed(shell, "echo typed  x\r")
     assert (ended.exit, text, shell.output) == (0, "echo typed  x", "typed x\n")
     await shell.submit("if true")
-    assert (await shell.expect(Secondary)).submitted
+    assert (await shell.expect(SecondaryPrompt)).submitted
     await shell.interrupt()
     assert (await shell.expect(NothingRan)).submitted
-    await shell.expect(Prompted)
+    await shell.expect(PromptShown)
     assert (await shell.run("(exit 4)")).exit == 4
     assert shell.boundaries.skipped == 0
 
@@ -414,10 +420,10 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
     # Written past the bookkeeping: this is what the key itself must do.
     await shell.process.write(keys.encode())
     if "\r" in keys:
-        await shell.expect(Secondary)
+        await shell.expect(SecondaryPrompt)
         await shell.reads()
         await shell.process.write(b"\x03")
-        await shell.expect(Prompted)
+        await shell.expect(PromptShown)
     outcome = await shell.run("echo ours")
     assert (outcome.exit, outcome.output) == (0, "ours\n")
 
@@ -437,10 +443,10 @@ async def test_a_submission_that_somebody_cuts_short_runs_nothing(start_zsh: Sta
     shell = await start_zsh()
     shell.boundaries.submitted()
     await shell.process.write(SUBMIT_KEY + b"\x1b[200~echo cut\x1b[201~x")
-    happening = await shell.expect(Started, NothingRan)
-    assert isinstance(happening, NothingRan)
-    assert happening.submitted
-    await shell.expect(Prompted)
+    event = await shell.expect(Started, NothingRan)
+    assert isinstance(event, NothingRan)
+    assert event.submitted
+    await shell.expect(PromptShown)
     assert b"cut\r\n" not in shell.everything
     assert (await shell.run("echo whole")).output == "whole\n"
 

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
+    BoundaryEvent,
     Ended,
-    Happening,
     LineReport,
     NothingRan,
     OutputEnded,
-    OutputGoesOn,
+    OutputResumed,
     Phase,
-    Prompted,
-    Secondary,
+    PromptShown,
+    SecondaryPrompt,
     Started,
     SubmissionLost,
     exit_of_nothing,
 )
 from aegis.terminals.parse.osc133 import Mark
 
-Step: TypeAlias = Callable[[Boundaries], "list[Happening] | None"]
+Step: TypeAlias = Callable[[Boundaries], "list[BoundaryEvent] | None"]
 
 ANN, BOB = "human:ann", "agent:bob"
 
@@ -85,17 +85,17 @@ def keys(data: bytes, writer: str = ANN) -> Step:
 READY: list[Step] = [ends(1), prompt(1)]
 
 
-def play(steps: Sequence[Step], boundaries: Boundaries | None = None) -> list[Happening]:
+def play(steps: Sequence[Step], boundaries: Boundaries | None = None) -> list[BoundaryEvent]:
     boundaries = Boundaries() if boundaries is None else boundaries
-    happenings: list[Happening] = []
+    events: list[BoundaryEvent] = []
     for step in steps:
-        happenings += step(boundaries) or []
-    return happenings
+        events += step(boundaries) or []
+    return events
 
 
-def after_ready(steps: Sequence[Step]) -> tuple[Boundaries, list[Happening]]:
+def after_ready(steps: Sequence[Step]) -> tuple[Boundaries, list[BoundaryEvent]]:
     boundaries = Boundaries()
-    assert play(READY, boundaries) == [Prompted()]
+    assert play(READY, boundaries) == [PromptShown()]
     return boundaries, play(steps, boundaries)
 
 
@@ -103,11 +103,11 @@ OURS = Started(submitted=True, writer=None)
 
 
 @pytest.mark.parametrize(
-    ("steps", "happenings"),
+    ("steps", "events"),
     [
         pytest.param(
             [submit, paste(False), begins(2, s=True), ends(3, 7, s=True), a(3), prompt(3)],
-            [AcceptedLine(), OURS, Ended(7), Prompted()],
+            [AcceptedLine(), OURS, Ended(7), PromptShown()],
             id="a submission",
         ),
         pytest.param(
@@ -117,7 +117,7 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [submit, begins(2, s=True), output_ends(2), begins(3, s=True), begins(4, s=True)],
-            [OURS, OutputEnded(), OutputGoesOn()],
+            [OURS, OutputEnded(), OutputResumed()],
             id="what is shown between two lines is no output",
         ),
         pytest.param(
@@ -125,7 +125,7 @@ OURS = Started(submitted=True, writer=None)
                 *(submit, begins(2, s=True), output_ends(2), ends(3, s=True), prompt(3)),
                 *(submit, begins(4, s=True), begins(5, s=True)),
             ],
-            [OURS, OutputEnded(), Ended(0), Prompted(), OURS],
+            [OURS, OutputEnded(), Ended(0), PromptShown(), OURS],
             id="output that ended with its command does not go on",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [submit, paste(False), ends(2, 2, s=True), prompt(2)],
-            [AcceptedLine(), NothingRan(True, 2, 0), Prompted()],
+            [AcceptedLine(), NothingRan(True, 2, 0), PromptShown()],
             id="a submission that ran nothing",
         ),
         pytest.param(
@@ -151,17 +151,17 @@ OURS = Started(submitted=True, writer=None)
                 begins(4, s=True),
                 ends(5, s=True),
             ],
-            [Started(False, ANN), Ended(0), Prompted(), OURS, Ended(0)],
+            [Started(False, ANN), Ended(0), PromptShown(), OURS, Ended(0)],
             id="somebody's command before ours",
         ),
         pytest.param(
             [submit, keys(b"\r"), ends(2), prompt(2), begins(3, s=True), ends(4, s=True)],
-            [NothingRan(False, 0, 0), Prompted(), OURS, Ended(0)],
+            [NothingRan(False, 0, 0), PromptShown(), OURS, Ended(0)],
             id="somebody's Enter before ours",
         ),
         pytest.param(
             [keys(b"ls\r"), paste(False), begins(2), ends(3, 1, h=9), prompt(3)],
-            [AcceptedLine(), Started(False, ANN), Ended(1, history=9), Prompted()],
+            [AcceptedLine(), Started(False, ANN), Ended(1, history=9), PromptShown()],
             id="a typed command",
         ),
         pytest.param(
@@ -174,17 +174,17 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [keys(b"\r"), ends(2, 0), prompt(2)],
-            [NothingRan(False, 0, 0), Prompted()],
+            [NothingRan(False, 0, 0), PromptShown()],
             id="a bare Enter",
         ),
         pytest.param(
             [keys(b"abc\x03"), ends(2, 130), prompt(2)],
-            [NothingRan(False, 130, 0), Prompted()],
+            [NothingRan(False, 130, 0), PromptShown()],
             id="Ctrl-C at the prompt",
         ),
         pytest.param(
             [begins(2), prompt(2)],
-            [Started(False, None), Ended(None, lost=True), Prompted()],
+            [Started(False, None), Ended(None, lost=True), PromptShown()],
             id="an end that was lost",
         ),
         pytest.param(
@@ -206,38 +206,38 @@ OURS = Started(submitted=True, writer=None)
         ),
         pytest.param(
             [submit, secondary(1, s=True), ends(2, 130, s=True), prompt(2)],
-            [Secondary(True), NothingRan(True, 130, 0), Prompted()],
+            [SecondaryPrompt(True), NothingRan(True, 130, 0), PromptShown()],
             id="an incomplete submission",
         ),
         pytest.param(
             [submit, begins(2, s=True), secondary(2, s=True), ends(3, 130, s=True)],
-            [OURS, Secondary(True), Ended(130)],
+            [OURS, SecondaryPrompt(True), Ended(130)],
             id="incomplete after a first command",
         ),
         pytest.param(
             [keys(b"if true\r"), secondary(1), keys(b"then :; fi\r"), begins(2), ends(3)],
-            [Secondary(False), Started(False, ANN), Ended(0, continuations=1)],
+            [SecondaryPrompt(False), Started(False, ANN), Ended(0, continuations=1)],
             id="a typed command over two lines",
         ),
         pytest.param(
             [submit, keys(b"cat\r"), begins(2), ends(3), prompt(3), probe, report(3, 0)],
-            [Started(False, ANN), Ended(0), Prompted(), SubmissionLost(), LineReport(0)],
+            [Started(False, ANN), Ended(0), PromptShown(), SubmissionLost(), LineReport(0)],
             id="a submission that a program has read",
         ),
         pytest.param(
             [keys(b"ls\r"), paste(False), paste(True), prompt(1)],
-            [AcceptedLine(), Prompted()],
+            [AcceptedLine(), PromptShown()],
             id="a line that nobody reports",
         ),
         pytest.param(
             [begins(2), ends(3), paste(True), prompt(3)],
-            [Started(False, None), Ended(0), Prompted()],
+            [Started(False, None), Ended(0), PromptShown()],
             id="the line editor is back before its prompt",
         ),
     ],
 )
-def test_what_happens(steps: list[Step], happenings: list[Happening]) -> None:
-    assert after_ready(steps)[1] == happenings
+def test_what_happens(steps: list[Step], events: list[BoundaryEvent]) -> None:
+    assert after_ready(steps)[1] == events
 
 
 def test_before_the_first_prompt_nothing_is_a_command_and_nothing_can_be_submitted() -> None:
@@ -245,15 +245,15 @@ def test_before_the_first_prompt_nothing_is_a_command_and_nothing_can_be_submitt
     assert play([paste(True), paste(False), ends(1, 3)], boundaries) == []
     assert boundaries.phase is Phase.STARTING
     assert not boundaries.can_submit()
-    assert play([paste(True), prompt(1)], boundaries) == [Prompted()]
+    assert play([paste(True), prompt(1)], boundaries) == [PromptShown()]
     assert boundaries.can_submit()
 
 
-def unseen(b: Boundaries) -> list[Happening]:
+def unseen(b: Boundaries) -> list[BoundaryEvent]:
     return b.prompt_unseen()
 
 
-def replaced(b: Boundaries) -> list[Happening]:
+def replaced(b: Boundaries) -> list[BoundaryEvent]:
     return b.replaced()
 
 
@@ -263,54 +263,54 @@ LOST = Ended(exit=None, lost=True)
 
 
 READS_ON: list[Step] = [submit, paste(False), paste(True)]
-CONTINUES = [AcceptedLine(), Secondary(submitted=True)]
+CONTINUES = [AcceptedLine(), SecondaryPrompt(submitted=True)]
 
 
 @pytest.mark.parametrize(
-    ("steps", "happenings", "phase"),
+    ("steps", "events", "phase"),
     [
         pytest.param(READS_ON, CONTINUES, Phase.SECONDARY, id="unmarked"),
         pytest.param(
             [submit, paste(False), paste(False), paste(True), secondary(1, s=True)],
-            [AcceptedLine(), *CONTINUES, Secondary(submitted=True)],
+            [AcceptedLine(), *CONTINUES, SecondaryPrompt(submitted=True)],
             Phase.SECONDARY,
             id="marked too late",
         ),
         pytest.param(
             [*READS_ON, paste(False), ends(2, 130, s=True), prompt(2)],
-            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), Prompted()],
+            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), PromptShown()],
             Phase.PROMPT,
             id="dropped",
         ),
         pytest.param(
             [*READS_ON, keys(b"\x03"), paste(False), prompt(1)],
-            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), Prompted()],
+            [*CONTINUES, AcceptedLine(), NothingRan(True, 130, 0), PromptShown()],
             Phase.PROMPT,
             id="dropped by a Ctrl-C, and no end is reported",
         ),
         pytest.param(
             [submit, paste(False), prompt(1)],
-            [AcceptedLine(), NothingRan(True, 0, 0), Prompted()],
+            [AcceptedLine(), NothingRan(True, 0, 0), PromptShown()],
             Phase.PROMPT,
             id="the prompt is back, and no end is reported",
         ),
         pytest.param(
             [submit, keys(b"\r"), paste(False), prompt(1)],
-            [AcceptedLine(), Prompted()],
+            [AcceptedLine(), PromptShown()],
             Phase.SUBMITTED,
             id="after the line of somebody else",
         ),
     ],
 )
 def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
-    steps: list[Step], happenings: list[Happening], phase: Phase
+    steps: list[Step], events: list[BoundaryEvent], phase: Phase
 ) -> None:
     boundaries, found = after_ready(steps)
-    assert (found, boundaries.phase) == (happenings, phase)
+    assert (found, boundaries.phase) == (events, phase)
 
 
 @pytest.mark.parametrize(
-    ("steps", "happenings", "phase"),
+    ("steps", "events", "phase"),
     [
         pytest.param([*RUNNING, report(2, 3)], [OURS, BUSY_EDITOR], Phase.RUNNING, id="read -e"),
         pytest.param(
@@ -321,7 +321,7 @@ def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
         ),
         pytest.param(
             [*RUNNING, report(2, 0, rearmed=True), ends(3, s=True), prompt(3)],
-            [OURS, LOST, LineReport(0, True, False), NothingRan(False, 0, 0), Prompted()],
+            [OURS, LOST, LineReport(0, True, False), NothingRan(False, 0, 0), PromptShown()],
             Phase.PROMPT,
             id="and shows itself once more",
         ),
@@ -333,7 +333,7 @@ def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
         ),
         pytest.param(
             [*RUNNING, ends(3), unseen, prompt(3)],
-            [OURS, Ended(0), Prompted()],
+            [OURS, Ended(0), PromptShown()],
             Phase.PROMPT,
             id="a prompt that nobody sees",
         ),
@@ -344,10 +344,10 @@ def test_trap_4_a_secondary_prompt_without_its_mark_is_found_by_the_paste_mode(
     ],
 )
 def test_a_prompt_without_its_marks(
-    steps: list[Step], happenings: list[Happening], phase: Phase
+    steps: list[Step], events: list[BoundaryEvent], phase: Phase
 ) -> None:
     boundaries, found = after_ready(steps)
-    assert (found, boundaries.phase) == (happenings, phase)
+    assert (found, boundaries.phase) == (events, phase)
 
 
 PHASES: list[tuple[list[Step], Phase]] = [
@@ -461,8 +461,8 @@ def test_who_types(steps: list[Step], typing: str | None, uncertain: str | None)
 def test_a_typed_command_belongs_to_who_sent_its_enter(
     steps: list[Step], writers: list[str | None]
 ) -> None:
-    happenings = after_ready(steps)[1]
-    assert [each.writer for each in happenings if isinstance(each, Started)] == writers
+    events = after_ready(steps)[1]
+    assert [each.writer for each in events if isinstance(each, Started)] == writers
 
 
 def test_numbers_that_never_came_are_counted() -> None:
@@ -507,14 +507,14 @@ def test_every_command_that_starts_ends_once_and_none_ends_that_did_not_start(
     steps: list[Step],
 ) -> None:
     running = False
-    for happening in play(steps):
-        if isinstance(happening, Started):
+    for event in play(steps):
+        if isinstance(event, Started):
             assert not running
             running = True
-        elif isinstance(happening, Ended):
+        elif isinstance(event, Ended):
             assert running
             running = False
-        elif isinstance(happening, NothingRan):
+        elif isinstance(event, NothingRan):
             assert not running
 
 
@@ -523,7 +523,7 @@ def test_old_marks_replayed_anywhere_change_nothing(steps: list[tuple[Step, int]
     seen: list[Mark] = []
 
     class Recording(Boundaries):
-        def mark(self, mark: Mark) -> list[Happening]:
+        def mark(self, mark: Mark) -> list[BoundaryEvent]:
             seen.append(mark)
             return super().mark(mark)
 
@@ -546,7 +546,7 @@ def test_our_submissions_are_all_answered_whatever_others_type(
         else:
             boundaries.submitted()
         steps = [begins(number + 1, s=not typed), ends(number + 2, exit_code, s=not typed)]
-        happenings = play([*steps, prompt(number + 2)], boundaries)
+        events = play([*steps, prompt(number + 2)], boundaries)
         started = Started(submitted=not typed, writer=ANN if typed else None)
-        assert happenings == [started, Ended(exit_code), Prompted()]
+        assert events == [started, Ended(exit_code), PromptShown()]
         number += 2

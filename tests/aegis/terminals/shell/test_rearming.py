@@ -12,7 +12,7 @@ from aegis.processes.input_wait import Foreground
 from aegis.processes.process_host import ProgramImage
 from aegis.terminals.parse.boundaries import Phase
 from aegis.terminals.parse.osc133 import Mark
-from aegis.terminals.parse.streams import APART_S, Streams
+from aegis.terminals.parse.stderr_split import SPLIT_WAIT_S, ShellStreams
 from aegis.terminals.shell.rearming import Rearming
 
 PID = 7
@@ -60,7 +60,7 @@ def mark(what: str, number: int) -> bytes:
 
 
 def test_an_end_that_only_one_pty_told_is_held_back_until_it_is_overdue() -> None:
-    streams = Streams(SECRET, apart=True)
+    streams = ShellStreams(SECRET, split=True)
     streams.submitted()
     list(streams.feed(mark("P;k=a", 1)))
     list(streams.feed_errors(mark("C;s=1", 2)))
@@ -68,6 +68,6 @@ def test_an_end_that_only_one_pty_told_is_held_back_until_it_is_overdue() -> Non
     assert list(streams.feed(mark("D;0;s=1", 3))) == []
     waits.append(streams.is_waiting)
     assert streams.begins_to_wait(0.0)
-    assert [each.kind for each in streams.overdue(APART_S) if isinstance(each, Mark)] == ["D"]
+    assert [each.kind for each in streams.overdue(SPLIT_WAIT_S) if isinstance(each, Mark)] == ["D"]
     waits.append(streams.is_waiting)
     assert waits == [False, True, False]

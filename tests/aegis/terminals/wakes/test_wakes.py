@@ -35,7 +35,7 @@ from aegis.protocol.terminals import CommandRecord, Subscribe, Unsubscribe
 from aegis.terminals.history import History
 from aegis.terminals.output.patterns import Pattern
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
-from aegis.terminals.wakes import courier, wake_feed, wakes
+from aegis.terminals.wakes import delivery, wake_feed, wakes
 from aegis.terminals.wakes.subscriptions import MAX_SUBSCRIBERS, restored
 from aegis.terminals.wakes.wakes import Wakes
 from tests.aegis.terminals.samples import RECORD
@@ -228,8 +228,8 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture(autouse=True)
 def _retry_soon_and_settle_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courier, "FIRST_RETRY_S", 0.01)
-    monkeypatch.setattr(courier, "LAST_RETRY_S", 0.05)
+    monkeypatch.setattr(delivery, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(delivery, "LAST_RETRY_S", 0.05)
     # A close waits for a second, which a busy machine takes for a hundred wakes.
     monkeypatch.setattr(wakes, "CLOSE_S", HANG_S)
 
@@ -852,4 +852,4 @@ def test_the_pauses_between_tries_grow_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, failures: int, seconds: float
 ) -> None:
     monkeypatch.undo()
-    assert courier.retry_delay(failures) == pytest.approx(seconds)
+    assert delivery.retry_delay(failures) == pytest.approx(seconds)

@@ -20,9 +20,9 @@ from aegis.terminals.remote.nodes import (
     MOST_NODES,
     DamagedNodes,
     Holder,
+    KnownHost,
     NewerNodes,
     NodeMap,
-    Remembered,
     decode_nodes,
     encode_nodes,
 )
@@ -109,14 +109,14 @@ def test_what_is_open_no_longer_is_closed() -> None:
 def test_a_host_is_gone_since_a_time_until_it_is_there() -> None:
     nodes = NodeMap()
     nodes.joined("gpu1")
-    nodes.gone("GPU1", SINCE)
+    nodes.lost("GPU1", SINCE)
     assert plain(nodes) == [("gpu1", SINCE, [], [])]
     nodes.joined("gpu1")
     assert plain(nodes) == [("gpu1", None, [], [])]
 
 
 def test_what_is_forgotten_can_be_put_back() -> None:
-    nodes = NodeMap([Remembered("a"), Remembered("b")])
+    nodes = NodeMap([KnownHost("a"), KnownHost("b")])
     gone = nodes.forget("A")
     assert gone is not None
     assert [node.name for node in nodes] == ["b"]
@@ -132,7 +132,7 @@ def test_what_is_written_is_read_again(hosts: dict[str, tuple[list[str], list[st
         keys = set(map(name_key, opened))
         kept = tuple(name for name in closed if name_key(name) not in keys)
         nodes.learned(host, names(*opened, closed=kept))
-        nodes.gone(host, SINCE)
+        nodes.lost(host, SINCE)
     assert plain(decode_nodes(encode_nodes(nodes))) == plain(nodes)
 
 
@@ -146,7 +146,7 @@ def test_of_an_open_one_all_is_kept_that_is_still_worth_something() -> None:
 
 
 def test_it_is_bounded() -> None:
-    nodes = NodeMap([Remembered(f"n{number}") for number in range(MOST_NODES + 1)])
+    nodes = NodeMap([KnownHost(f"n{number}") for number in range(MOST_NODES + 1)])
     nodes.learned("n0", names(closed=tuple(f"t{number}" for number in range(MOST_CLOSED + 1))))
     read = decode_nodes(encode_nodes(nodes))
     assert len(list(read)) == MOST_NODES

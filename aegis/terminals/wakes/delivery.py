@@ -1,13 +1,13 @@
-"""``Courier``: brings the wakes of one terminal to one subscriber, until its inbox confirms them.
+"""``WakeDelivery``: the delivery of one terminal's wakes to one subscriber, until confirmed.
 
-Each subscriber has one of its own, so an inbox that is slow or broken holds up no other. What it
-cannot be sure of it sends again: the inbox knows the ids that it has.
+Each subscriber has its own delivery, so a slow or broken inbox blocks no other. A wake without
+confirmation is sent again: the inbox drops ids that it has.
 
-A wake of a new record is *deferred*: the inbox writes it, and confirms it at its next sync, which
-somebody else causes (a reader, another message). Until then the ledger is where it is durable.
-Each deferred wake names the one before it (``after``), so the confirmation of one confirms all
-before it, and only the newest is watched. What a subscriber lags behind is sent with a sync, as is
-everything that goes to an inbox in another process.
+A wake of a new record is *deferred*: the inbox writes it, and confirms it at its next sync, which a
+reader or another message causes. Until then it is durable in the ledger only. Each deferred wake
+names the one before it (``after``), so the confirmation of one confirms all before it, and only the
+newest is watched. Wakes of older records, and all wakes to an inbox in another process, are sent
+with a sync.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from aegis.terminals.wakes.wake_feed import Page, WakeFeed
 log = structlog.get_logger()
 
 CONFIRM_S = 10.0
-"""Seconds that an inbox may take to confirm what was sent at once."""
+"""Time, in seconds, in which an inbox must confirm wakes that were sent together."""
 
 MAX_DEFERRED = 64
-"""Wakes in a row that are deferred; to a subscriber that lags further behind none is."""
+"""A subscriber that lags further behind gets its wakes with a sync."""
 
 Inbox = Ref[Deliver | SyncInbox]
 
@@ -44,19 +44,18 @@ LAST_RETRY_S = 10.0
 
 
 def retry_delay(failures: int) -> float:
-    """Seconds to wait after so many failures in a row (1 or more): each time twice as long."""
+    """Return the seconds to wait after ``failures`` (1 or more) in a row: exponential backoff."""
     return min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 10))
 
 
-class Courier:
-    """The way to ``handle``; ``confirmed`` is the record up to which it was told everything.
+class WakeDelivery:
+    """The delivery to ``handle``; all wakes up to the record ``confirmed`` are confirmed.
 
-    ``filters_of`` says of which records it wants to be told: those that one of the filters lets
-    pass; the others are confirmed untold.
-    ``send`` puts a wake on its way, behind the number of the one under way before it: to an inbox
-    that defers it, or (None) to any inbox with a sync. ``find_inbox`` finds the former, if there is
-    one. ``share`` says how many may be under way at once with a sync, ``on_change`` is called when
-    ``confirmed`` or ``in_trouble`` has changed.
+    ``filters_of`` returns the filters for a record: it is sent if one of them lets it pass, else it
+    counts as confirmed. ``send`` sends a wake with the number of the unconfirmed wake before it: to
+    an inbox that defers, or (None) to any inbox with a sync. ``find_inbox`` finds the former.
+    ``share`` returns how many wakes may be in progress with a sync. ``on_change`` is called after
+    changes of ``confirmed`` or ``in_trouble``.
     """
 
     def __init__(
@@ -85,34 +84,34 @@ class Courier:
         self._on_change = on_change
         self._start_soon = start_soon
         self._scope = trio.CancelScope()
-        self._news = Notifier()
+        self._work = Notifier()
         self._is_idle = False
         self._failures = 0
-        self._page = deque[tuple[Wake, bool]]()  # and whether it is to be told
-        self._reached = confirmed  # once the page is told
+        self._page = deque[tuple[Wake, bool]]()  # with whether it is to be sent
+        self._reached = confirmed  # once the page is sent
         self._start: int | None = None
-        self._sent = confirmed  # everything up to it is confirmed, deferred, or not to be told
+        self._sent = confirmed  # everything up to it is confirmed, deferred, or filtered out
         self._deferred: tuple[int, Reply[Receipt]] | None = None  # the newest
         self._watching: trio.CancelScope | None = None
         self._failure: str | None = None  # of what was deferred
 
     @property
     def is_under_way(self) -> bool:
-        """Whether something is owed that will soon be told."""
+        """Whether wakes are owed and likely to be confirmed soon."""
         return self.confirmed < self._feed.last and not self.in_trouble
 
     def stop(self) -> None:
-        """Nothing more is owed."""
+        """End the delivery: no more wakes are owed."""
         self._scope.cancel()
         if self._watching is not None:
             self._watching.cancel()
 
     async def run_for_ever(self) -> None:
-        """Tell all there is and all that comes, as a helper task."""
+        """Send all wakes, and the ones to come, as a helper task."""
         with self._scope:
             while True:
                 await self._wait_for_work()
-                error = self._failure or await self._tell_some()
+                error = self._failure or await self._send_some()
                 if error is None:
                     self._went_well()
                 else:
@@ -123,15 +122,15 @@ class Courier:
         while not (self._failure or self._page) and self._sent >= self._feed.last:
             self._is_idle = True
             try:
-                await self._news.wait()
+                await self._work.wait()
             finally:
                 self._is_idle = False
 
-    async def _tell_some(self) -> str | None:
-        """Tell the next wakes; what went wrong, if anything did."""
+    async def _send_some(self) -> str | None:
+        """Send the next wakes; return the error, if any."""
         try:
             if not self._page:
-                await self._turn_to(await self._feed.page_after(self._sent, self._start))
+                await self._take_page(await self._feed.page_after(self._sent, self._start))
             if self._failure is not None:
                 return self._failure
             inbox = self._inbox_that_defers()
@@ -139,9 +138,9 @@ class Courier:
                 self._defer_page(inbox)
                 return None
             with trio.move_on_after(CONFIRM_S) as scope:
-                # One that was in trouble is tried with one wake: the rest would come out of order.
+                # After an error one wake is tried: if it fails, later ones would come out of order.
                 share = 1 if self.in_trouble else self._share()
-                await self._tell(list(islice(self._page, share)))
+                await self._send_synced(list(islice(self._page, share)))
         except (AskError, AegisError) as error:
             return str(error)
         late = f"the inbox did not confirm within {CONFIRM_S:g} seconds"
@@ -150,34 +149,35 @@ class Courier:
     # Deferred.
 
     def finished(self, wake: Wake | None) -> None:
-        """A record is in the ledger; None: it is to be read from there."""
+        """Take the wake of a record that is in the ledger; None: read it from there."""
         if wake is None or not self._is_deferred_at_once(wake):
-            self._news.notify()
+            self._work.notify()
 
     def sync_soon(self) -> None:
-        """Let the inbox sync what is deferred."""
+        """Ask the inbox to sync the deferred wakes."""
         inbox = None if self._deferred is None else self._find_inbox()
         if inbox is not None:
-            with contextlib.suppress(AskError):  # it is told as it would be without this
+            with contextlib.suppress(AskError):  # the wakes are confirmed later without this
                 inbox.tell(SyncInbox())
 
     def _is_deferred_at_once(self, wake: Wake) -> bool:
-        """Send the wake without waking the task, which costs more than the rest together."""
+        """Send the wake here if possible, and return whether it was."""
+        # Waking the task costs more than all the rest.
         is_next = self._sent == wake.seq - 1 and self._is_idle
         if not is_next or self.in_trouble or self._failure is not None:
             return False
-        is_told = self._is_told_by_look(wake)
-        inbox = None if is_told is None else self._find_inbox()
-        if inbox is None or is_told is None:
+        is_wanted = self._passes_without_search(wake)
+        inbox = None if is_wanted is None else self._find_inbox()
+        if inbox is None or is_wanted is None:
             return False
         try:
-            self._defer(wake, inbox, is_told=is_told)
+            self._defer(wake, inbox, is_wanted=is_wanted)
         except AskError as error:
             self._fail(str(error))
         return True
 
-    def _is_told_by_look(self, wake: Wake) -> bool | None:
-        """Whether the wake is to be told; None if a pattern has to be searched for."""
+    def _passes_without_search(self, wake: Wake) -> bool | None:
+        """Return whether the wake is to be sent; None if a pattern must be searched for first."""
         if not wake.is_for(self.handle):
             return False
         filters = self._filters_of(wake.seq)
@@ -191,13 +191,13 @@ class Courier:
 
     def _defer_page(self, inbox: Inbox) -> None:
         while self._page:
-            wake, is_told = self._page[0]
-            self._defer(wake, inbox, is_told=is_told)
+            wake, is_wanted = self._page[0]
+            self._defer(wake, inbox, is_wanted=is_wanted)
             self._page.popleft()
         self._went_through(self._reached)
 
-    def _defer(self, wake: Wake, inbox: Inbox, *, is_told: bool) -> None:
-        if is_told:
+    def _defer(self, wake: Wake, inbox: Inbox, *, is_wanted: bool) -> None:
+        if is_wanted:
             self._deferred = (wake.seq, self._send(wake, self.handle, self._before, inbox))
             if self._watching is None:
                 self._watching = trio.CancelScope()
@@ -206,7 +206,7 @@ class Courier:
 
     @property
     def _before(self) -> int | None:
-        """The wake that was sent just before, and is not confirmed yet."""
+        """The newest wake that was sent and is not confirmed."""
         return None if self._deferred is None else self._deferred[0]
 
     def _went_through(self, seq: int) -> None:
@@ -215,7 +215,7 @@ class Courier:
             self._confirm(seq)
 
     async def _watch(self, scope: trio.CancelScope) -> None:
-        """Wait until what is deferred is confirmed, as a helper task."""
+        """Wait for the confirmation of the deferred wakes, as a helper task."""
         with scope:
             while (watched := self._deferred) is not None:
                 seq, newest = watched
@@ -234,30 +234,31 @@ class Courier:
             self._watching = None
 
     def _fail(self, why: str) -> None:
-        """What is deferred may be lost: the task sends it again."""
+        """Let the task send the deferred wakes again: they may be lost."""
         self._failure = why
         self._deferred = None
-        self._news.notify()
+        self._work.notify()
 
     # With a sync.
 
-    async def _turn_to(self, page: Page) -> None:
-        """Patterns are searched for here, where no inbox is waited for."""
-        chosen = [(wake, await self._is_told(wake)) for wake in page.wakes]
+    async def _take_page(self, page: Page) -> None:
+        """Take the next page, and apply the filters."""
+        # Patterns are searched here, outside the time limit of the inbox.
+        chosen = [(wake, await self._is_wanted(wake)) for wake in page.wakes]
         self._page.extend(chosen)
         self._reached, self._start = page.reached, page.next_start
 
-    async def _is_told(self, wake: Wake) -> bool:
-        is_told = self._is_told_by_look(wake)
-        if is_told is not None:
-            return is_told
+    async def _is_wanted(self, wake: Wake) -> bool:
+        is_wanted = self._passes_without_search(wake)
+        if is_wanted is not None:
+            return is_wanted
         for wanted in self._filters_of(wake.seq):
             if await _passes(wake, wanted):
                 return True
         return False
 
-    async def _tell(self, wakes: list[tuple[Wake, bool]]) -> None:
-        """All are sent at once, so that they share a sync, and confirmed from the first one on."""
+    async def _send_synced(self, wakes: list[tuple[Wake, bool]]) -> None:
+        """Send all at once, so that they share a sync, and confirm them in order."""
         sent, failure = self._send_all(wakes)
         for wake, reply in sent:
             if reply is not None:
@@ -272,14 +273,14 @@ class Courier:
     def _send_all(
         self, wakes: list[tuple[Wake, bool]]
     ) -> tuple[list[tuple[Wake, Reply[Receipt] | None]], AskError | None]:
-        """What is under way now (without a reply: nobody is woken), and what stopped the rest."""
+        """Return the wakes taken, each with its reply (None: filtered out), and any error."""
         sent: list[tuple[Wake, Reply[Receipt] | None]] = []
         before = self._before
         try:
-            for wake, is_told in wakes:
-                reply = self._send(wake, self.handle, before, None) if is_told else None
+            for wake, is_wanted in wakes:
+                reply = self._send(wake, self.handle, before, None) if is_wanted else None
                 sent.append((wake, reply))
-                before = wake.seq if is_told else before
+                before = wake.seq if is_wanted else before
         except AskError as error:
             return sent, error
         return sent, None
@@ -297,7 +298,7 @@ class Courier:
             self._on_change()
 
     def _went_wrong(self, error: str) -> None:
-        """Nothing is kept in memory for who cannot be told: it is all in the ledger."""
+        """Start again from the ledger: nothing is kept in memory for an inbox that fails."""
         self._failures += 1
         self._failure = self._deferred = None
         self._page.clear()
@@ -314,5 +315,5 @@ async def _passes(wake: Wake, wanted: Filter) -> bool:
         return False
     if wanted.pattern is None:
         return True
-    # A text that is not known may hold a match: better one wake too many than one too few.
+    # An unknown text may hold a match: rather one wake too many than one too few.
     return wake.cmd is None or await search(wanted.pattern, wake.cmd) is not None

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.terminals.parse.apart import MAX_WAITING_BYTES, Apart, ErrorText, Stage
 from aegis.terminals.parse.osc133 import Event, Mark, PasteMode, Text
-from aegis.terminals.parse.streams import APART_S, Streams
+from aegis.terminals.parse.stderr_split import (
+    MAX_WAITING_BYTES,
+    SPLIT_WAIT_S,
+    ErrorText,
+    ShellStreams,
+    Stage,
+    StderrSplit,
+)
 
 SECRET = b"abcdefgh12345678"
 
@@ -43,26 +49,26 @@ Script: TypeAlias = list[tuple[int, Event]]
 """Events with the stream they come on."""
 
 
-def feed(apart: Apart, script: Iterable[tuple[int, Event]]) -> list[Event | ErrorText]:
+def feed(split: StderrSplit, script: Iterable[tuple[int, Event]]) -> list[Event | ErrorText]:
     handled: list[Event | ErrorText] = []
     for stream, event in script:
-        handled += apart.first([event]) if stream == 1 else apart.second([event])
+        handled += split.feed_output([event]) if stream == 1 else split.feed_errors([event])
     return handled
 
 
 @given(st.permutations([1] * len(FIRST) + [2] * len(SECOND)))
 def test_a_command_is_in_order_however_the_two_were_read(turns: Sequence[int]) -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     streams = {1: iter(FIRST), 2: iter(SECOND)}
-    handled = feed(apart, [(turn, next(streams[turn])) for turn in turns])
+    handled = feed(split, [(turn, next(streams[turn])) for turn in turns])
     assert sorted(map(repr, handled)) == sorted(map(repr, IN_ORDER))
     out, err = handled.index(Text(b"out")), handled.index(ErrorText(b"err"))
     if out > err:
         handled[out], handled[err] = handled[err], handled[out]
     assert handled == IN_ORDER
-    assert not apart.is_waiting
-    assert apart.stage is Stage.TOGETHER
+    assert not split.is_waiting
+    assert split.stage is Stage.MERGED
 
 
 ZSH_PARTS = Mark(kind="P", number=4, params={"k": "e", "q": "4"})
@@ -72,54 +78,54 @@ ZSH_SECOND: list[Event] = [Text(b"err"), END]
 
 @given(st.permutations([1] * len(ZSH_FIRST) + [2] * len(ZSH_SECOND)))
 def test_where_the_start_comes_on_the_first_the_second_waits_for_it(turns: Sequence[int]) -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     streams = {1: iter(ZSH_FIRST), 2: iter(ZSH_SECOND)}
-    handled = feed(apart, [(turn, next(streams[turn])) for turn in turns])
+    handled = feed(split, [(turn, next(streams[turn])) for turn in turns])
     assert [each for each in handled if each != ErrorText(b"err")] == ZSH_FIRST
     assert handled.index(BEGIN) < handled.index(ErrorText(b"err")) < handled.index(END)
-    assert apart.stage is Stage.TOGETHER
+    assert split.stage is Stage.MERGED
 
 
 def test_where_a_line_runs_nothing_what_was_said_of_it_comes_before_its_end() -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     script: Script = [(2, Text(b"parse error")), (1, LET_GO), (1, ZSH_PARTS), (1, END), (2, END)]
-    handled = feed(apart, [*script, (1, PROMPT)])
+    handled = feed(split, [*script, (1, PROMPT)])
     assert handled == [LET_GO, ZSH_PARTS, ErrorText(b"parse error"), END, PROMPT]
 
 
 def test_a_line_that_runs_nothing_ends_on_both() -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     script: Script = [(1, PART), (1, END), (1, PROMPT), (2, LET_GO), (2, Text(b"syntax")), (2, END)]
-    assert feed(apart, script) == [PART, LET_GO, ErrorText(b"syntax"), END, PROMPT]
+    assert feed(split, script) == [PART, LET_GO, ErrorText(b"syntax"), END, PROMPT]
 
 
 def test_a_text_that_cannot_be_read_to_its_end_says_so_on_the_second() -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     script: Script = [(1, PART), (2, LET_GO), (2, INCOMPLETE), (1, END), (1, PROMPT), (2, END)]
-    assert feed(apart, script) == [PART, LET_GO, INCOMPLETE, END, PROMPT]
+    assert feed(split, script) == [PART, LET_GO, INCOMPLETE, END, PROMPT]
 
 
 def test_a_prompt_on_the_second_ends_the_command() -> None:
     """The command removed the hook from PROMPT_COMMAND: nobody put the streams together."""
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     begins = Mark(kind="A", number=6)
     script: Script = [(1, PART), (2, BEGIN), (2, Text(b"err")), (2, END), (2, begins), (2, PROMPT)]
-    assert feed(apart, script) == [PART, BEGIN, ErrorText(b"err"), END, begins, PROMPT]
-    apart.submitted()
+    assert feed(split, script) == [PART, BEGIN, ErrorText(b"err"), END, begins, PROMPT]
+    split.submitted()
     again = Mark(kind="C", number=8)
     # The prompt is drawn anew as the line is accepted, with the end that was told.
     script = [(2, END), (2, begins), (1, PART), (2, again), (1, Text(b"out"))]
-    assert feed(apart, script) == [PART, again, Text(b"out")]
+    assert feed(split, script) == [PART, again, Text(b"out")]
 
 
 def test_several_commands_of_one_submission_pass() -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     more = Mark(kind="C", number=6)
     end = Mark(kind="D", number=7, exit=1)
     script: Script = [
@@ -131,55 +137,55 @@ def test_several_commands_of_one_submission_pass() -> None:
         (2, Text(b"b")),
         (2, end),
     ]
-    assert feed(apart, script) == [PART, BEGIN, Text(b"a"), more, ErrorText(b"b"), end]
+    assert feed(split, script) == [PART, BEGIN, Text(b"a"), more, ErrorText(b"b"), end]
 
 
 def test_without_a_submission_nothing_waits_and_no_mark_on_the_second_counts() -> None:
-    apart = Apart()
+    split = StderrSplit()
     script: Script = [(2, Text(b"job")), (2, BEGIN), (1, BEGIN), (2, END), (1, END), (1, PROMPT)]
-    assert feed(apart, script) == [ErrorText(b"job"), BEGIN, END, PROMPT]
+    assert feed(split, script) == [ErrorText(b"job"), BEGIN, END, PROMPT]
 
 
 def test_a_typed_command_before_the_submission_is_not_parted() -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     typed, ended = Mark(kind="C", number=3), Mark(kind="D", number=4)
     script: Script = [(1, typed), (1, Text(b"t")), (1, ended), (2, LET_GO), (2, BEGIN), (1, PART)]
-    assert feed(apart, script) == [typed, Text(b"t"), ended, PART, LET_GO, BEGIN]
+    assert feed(split, script) == [typed, Text(b"t"), ended, PART, LET_GO, BEGIN]
 
 
 @pytest.mark.parametrize(
     "script", [[(1, PART), (1, Text(b"a"))], [(1, PART), (2, BEGIN), (1, END)]]
 )
 def test_what_waits_goes_when_it_is_given_up(script: Script) -> None:
-    apart = Apart()
-    apart.submitted()
-    handled = feed(apart, script)
-    assert apart.is_waiting
-    handled += apart.give_up()
+    split = StderrSplit()
+    split.submitted()
+    handled = feed(split, script)
+    assert split.is_waiting
+    handled += split.release_all()
     assert handled == [event for _, event in script]
-    assert apart.stage is Stage.TOGETHER
+    assert split.stage is Stage.MERGED
 
 
 def test_a_submission_that_is_late_is_still_expected_when_something_was_given_up() -> None:
-    apart = Apart()
-    apart.submitted()
-    assert feed(apart, [(2, Text(b"job"))]) == []
-    assert list(apart.give_up()) == [ErrorText(b"job")]
+    split = StderrSplit()
+    split.submitted()
+    assert feed(split, [(2, Text(b"job"))]) == []
+    assert list(split.release_all()) == [ErrorText(b"job")]
     script: Script = [(2, LET_GO), (2, BEGIN), (1, PART), (1, Text(b"out"))]
-    assert feed(apart, script) == [PART, LET_GO, BEGIN, Text(b"out")]
+    assert feed(split, script) == [PART, LET_GO, BEGIN, Text(b"out")]
 
 
 @pytest.mark.parametrize("stream", [1, 2])
 def test_more_than_a_bound_does_not_wait(stream: int) -> None:
-    apart = Apart()
-    apart.submitted()
+    split = StderrSplit()
+    split.submitted()
     if stream == 1:
-        feed(apart, [(1, PART)])
+        feed(split, [(1, PART)])
     piece = Text(b"x" * 65_536)
-    handled = feed(apart, itertools.repeat((stream, piece), MAX_WAITING_BYTES // 65_536 + 1))
+    handled = feed(split, itertools.repeat((stream, piece), MAX_WAITING_BYTES // 65_536 + 1))
     assert len(handled) == MAX_WAITING_BYTES // 65_536 + 1
-    assert not apart.is_waiting
+    assert not split.is_waiting
 
 
 def mark(text: bytes) -> bytes:
@@ -187,7 +193,7 @@ def mark(text: bytes) -> bytes:
 
 
 def test_one_stream_is_the_parser_alone() -> None:
-    streams = Streams(SECRET, apart=False)
+    streams = ShellStreams(SECRET, split=False)
     streams.submitted()
     assert list(streams.feed(b"a")) == [Text(b"a")]
     assert not streams.begins_to_wait(0.0)
@@ -197,22 +203,22 @@ def test_one_stream_is_the_parser_alone() -> None:
 
 
 def test_waiting_is_noticed_once_and_ends_in_time() -> None:
-    streams = Streams(SECRET, apart=True)
+    streams = ShellStreams(SECRET, split=True)
     streams.submitted()
     assert [type(event) for event in streams.feed(mark(b"P;k=a;q=1") + b"early")] == [Mark]
     assert streams.begins_to_wait(10.0)
     assert not streams.begins_to_wait(10.1)
-    assert list(streams.overdue(10.0 + APART_S / 2)) == []
-    assert list(streams.overdue(10.0 + APART_S)) == [Text(b"early")]
+    assert list(streams.overdue(10.0 + SPLIT_WAIT_S / 2)) == []
+    assert list(streams.overdue(10.0 + SPLIT_WAIT_S)) == [Text(b"early")]
     assert not streams.begins_to_wait(20.0)
     streams.submitted()
     assert list(streams.feed_errors(b"ahead")) == []
     assert streams.begins_to_wait(30.0)
-    assert list(streams.overdue(30.0 + APART_S)) == [ErrorText(b"ahead")]
+    assert list(streams.overdue(30.0 + SPLIT_WAIT_S)) == [ErrorText(b"ahead")]
 
 
 def test_the_end_of_a_shell_gives_everything_back() -> None:
-    streams = Streams(SECRET, apart=True)
+    streams = ShellStreams(SECRET, split=True)
     streams.submitted()
     assert [type(event) for event in streams.feed(mark(b"P;k=a;q=1") + b"out\x1b]133;")] == [Mark]
     assert list(streams.feed_errors(b"err\x1b]133")) == [ErrorText(b"err")]
