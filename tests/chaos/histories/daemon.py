@@ -15,7 +15,7 @@ from actors.simulate import Simulation
 from aegis.inboxes.router import EndWaits
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.retry import ask_again
-from tests.chaos.checking.happenings import Death, DeathKind
+from tests.chaos.checking.observations import Death, DeathKind
 from tests.chaos.histories.tree import STATE, simulated_tree
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import DiskPlan, ProcessDied, SimulatedDisk
