@@ -10,7 +10,7 @@ from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
-from aegis.terminals.quarantine import set_aside
+from aegis.terminals.quarantine import quarantine
 from aegis.terminals.settings import (
     META_VERSION,
     TerminalFiles,
@@ -32,7 +32,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
     try:
         fields = decode_line(data, disk.seal(files.meta))
     except DamagedLine as damage:
-        set_aside(disk, files.meta, data, str(damage))
+        quarantine(disk, files.meta, data, str(damage))
         return None
     version = fields.get("version")
     if type(version) is int and version > META_VERSION:
@@ -42,7 +42,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
         )
     settings = settings_from_meta(fields, text_of_path(root))
     if settings is None:
-        set_aside(disk, files.meta, data, "it does not hold the settings of a terminal")
+        quarantine(disk, files.meta, data, "it does not hold the settings of a terminal")
     return settings
 
 
