@@ -1,4 +1,4 @@
-"""``meta.json``: how a terminal was spawned, read and written."""
+"""Reading and writing of ``meta.json``, the settings with which a terminal was spawned."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_META_BYTES = 4 * 1024 * 1024
 
 
 def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSettings | None:
-    """The settings of the terminal that is or was here; None if there are none that can be read.
+    """Return the settings of the terminal; None if the file is missing or damaged.
 
-    A damaged file is set aside. Raises ``Unavailable`` for one of a newer version, ``OSError``.
+    A damaged file is quarantined. Raises ``Unavailable`` for a newer version, and ``OSError``.
     """
     data = read_file(disk, files.meta, max_bytes=MAX_META_BYTES)
     if data is None:
@@ -47,7 +47,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
 
 
 def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) -> TerminalSettings:
-    """``given`` with the size that was set since; as it is where the file cannot be read."""
+    """Return ``given`` with the stored size, or unchanged if the file cannot be read."""
     try:
         saved = load_settings(disk, files, Path(path_of_text(given.root)))
     except (AegisError, OSError):

@@ -15,7 +15,7 @@ from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import writer_tag
-from aegis.terminals.sentences import held_by
+from aegis.terminals.sentences import occupied_by
 
 MAX_FOLLOWERS = 256
 """The most callers of one terminal that may wait for progress at a time."""
@@ -57,11 +57,11 @@ class ProgressRequests:
         if self._runs_for(follower.request):
             self._pass_on(follower)
             return True
-        held = held_by(self._flight.command, self._standing.typing)
+        line = occupied_by(self._flight.command, self._standing.typing)
         seen = follower.request.seen
-        if held is None or (seen is not None and seen.line == held):
+        if line is None or (seen is not None and seen.line == line):
             return False
-        follower.reply.send(Progress(line=held, cursor=0))
+        follower.reply.send(Progress(line=line, cursor=0))
         return True
 
     def _runs_for(self, request: FollowCommand) -> bool:

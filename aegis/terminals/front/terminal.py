@@ -253,7 +253,7 @@ class Terminal(Front):
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
         known = notified_up_to(self._last_record)
-        for each in news.news:
+        for each in news.notifications:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
         for command in self._flight.settle_found(news.submitted):
