@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from actors.ref import Ref
     from actors.registry import Registry
     from actors.reply import Reply
+    from actors.run import open_system
     from actors.slow_steps import SLOW_STEP_S, SlowStep
     from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
     from actors.supervisor_ref import SupervisorRef
-    from actors.system import LifeEvent, System, open_system
+    from actors.system import LifeEvent, System
     from actors.timers import Timer
     from actors.tree import Change, Gap, Node, TreeWatch, View, count, mailbox_depths
 
@@ -142,7 +143,7 @@ _MODULES = {
     "SupervisorRef": "actors.supervisor_ref",
     "LifeEvent": "actors.system",
     "System": "actors.system",
-    "open_system": "actors.system",
+    "open_system": "actors.run",
     "Timer": "actors.timers",
     "Change": "actors.tree",
     "Gap": "actors.tree",

@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import trio
 
+from actors.cell import Cell
 from actors.envelope import Envelope, current_turn
 from actors.errors import AskError, MisuseError
 from actors.mailbox import Signal
 from actors.messages import Request, message_classes
 from actors.ref import Ref
 from actors.reply import Reply
+from actors.spec import ChildSpec
+from actors.system import System
 from actors.timers import Timer, Timers
-
-if TYPE_CHECKING:
-    from actors.cell import Cell
-    from actors.system import System
 
 M = TypeVar("M")
 N = TypeVar("N")
@@ -43,7 +42,8 @@ T = TypeVar("T")
 class Context:
     """What one life of an actor may use of the runtime."""
 
-    def __init__(self, cell: Cell, nursery: trio.Nursery) -> None:
+    def __init__(self, system: System, cell: Cell, nursery: trio.Nursery) -> None:
+        self._system = system
         self._cell = cell
         self._nursery = nursery
         self.timers = Timers()
@@ -55,7 +55,7 @@ class Context:
     @property
     def system(self) -> System:
         """The system that this actor lives in."""
-        return self._cell.system
+        return self._system
 
     @property
     def path(self) -> str:
@@ -106,7 +106,7 @@ class Context:
 
     def deliver_due(self) -> None:
         """Put what is due into the mailbox. For the runtime."""
-        tracer = self._cell.system.tracer
+        tracer = self._system.tracer
         for message in self.timers.take_due():
             if tracer is not None:
                 tracer("timer", self._cell.path, repr(message))
@@ -125,8 +125,8 @@ class Context:
         """The address of another child of the same supervisor, which is of class ``actor``."""
         parent = self._cell.parent
         cell = None if parent is None else parent.children.get(name)
-        known = None if cell is None else getattr(cell.spec, "actor", None)
-        if cell is None or known is None or not issubclass(known, actor):
+        known = cell.spec if cell is not None else None
+        if cell is None or not isinstance(known, ChildSpec) or not issubclass(known.actor, actor):
             raise MisuseError(f"{self.path} has no sibling {name!r} of class {actor.__name__}")
         return cell.ref
 
@@ -136,11 +136,11 @@ class Context:
         Lasts across restarts of both; a second time it changes nothing. Raises ``ActorStopped``
         if there is nobody at that address any more.
         """
-        self._cell.system.monitor(watcher=self._cell, watched=ref)
+        self._system.monitor(watcher=self._cell, watched=ref)
 
     def register(self, group: str, name: str) -> None:
         """Make this actor known as ``name`` in ``group`` of the registry until it stops."""
-        self._cell.system.registry.add(group, name, self._cell.ref)
+        self._system.registry.add(group, name, self._cell.ref)
 
     def finish(self) -> None:
         """End this life, in order, after the message in hand."""

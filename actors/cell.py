@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 import trio
@@ -12,13 +12,13 @@ import trio
 from actors.envelope import Envelope
 from actors.errors import ActorCrashed, ActorStopped
 from actors.mailbox import Mailbox, MailboxSpec, OnRestart, Signal
+from actors.place import Place, PlaceSystem, Watcher
 from actors.policy import Exit, ExitKind
 from actors.ref import Ref
+from actors.reply import Reply
+from actors.router import Routers
 from actors.spec import AnySpec, ChildSpec
-
-if TYPE_CHECKING:
-    from actors.place import Place, Watcher
-    from actors.system import System
+from actors.tree import Change, Node, Views
 
 
 class State(enum.Enum):
@@ -51,15 +51,45 @@ class Down:
     with_node: bool = False
 
 
+class CellSystem(PlaceSystem, Protocol):
+    """The system of this process, as far as a ``Cell`` uses it."""
+
+    @property
+    def routers(self) -> Routers:
+        """The routes to other processes."""
+        ...
+
+    @property
+    def views(self) -> Views:
+        """The readers of the tree's changes."""
+        ...
+
+    def forget(self, cell: Cell) -> None:
+        """Free the path and the names of a place that is final."""
+
+
+class RunningSupervisor(Protocol):
+    """The current incarnation of a supervisor; every method returns before it is done."""
+
+    def start_child(self, spec: AnySpec, reply: Reply[Ref[Any]]) -> None:
+        """Start a child, and reply with its address when it is up."""
+
+    def stop_child(self, name: str, reply: Reply[None]) -> None:
+        """Stop a child for good, and reply when it has ended."""
+
+    def forget_when_down(self, cell: Cell) -> None:
+        """Start no further incarnation of ``cell``, a child."""
+
+
 class Cell:
     """The bookkeeping of one place; only the runtime touches it."""
 
-    def __init__(self, system: System, parent: Cell | None, spec: AnySpec) -> None:
+    def __init__(self, system: CellSystem, parent: Cell | None, path: str, spec: AnySpec) -> None:
         self.system = system
         self.parent = parent
         self.spec = spec
-        above = system.above if parent is None else parent.path
-        self.path: str = f"{above}/{spec.name}" if above else spec.name
+        self.path = path
+        self.supervisor: RunningSupervisor | None = None  # while one runs here
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
         self._state = State.DOWN
@@ -86,12 +116,12 @@ class Cell:
     def state(self, state: State) -> None:
         if state is not self._state:
             self._state = state
-            self.system.views.changed(self)
+            self.publish()
 
     @property
-    def is_supervisor(self) -> bool:
-        """Whether a supervisor sits here."""
-        return not isinstance(self.spec, ChildSpec)
+    def kind(self) -> str:
+        """The name of the actor's class, or ``Supervisor``."""
+        return self.spec.actor.__name__ if isinstance(self.spec, ChildSpec) else "Supervisor"
 
     @property
     def restarts(self) -> int:
@@ -148,7 +178,36 @@ class Cell:
 
     def stop_for_good(self) -> None:
         """End the present life in order, and let none follow."""
-        self.system.stop_cell(self)
+        self.request_stop()
+        supervisor = None if self.parent is None else self.parent.supervisor
+        if supervisor is not None:
+            supervisor.forget_when_down(self)
+
+    def node(self) -> Node:
+        """Return this place and everything below it as it is now, in the order of starting."""
+        children = [child.node() for child in self.children.values()]
+        return Node(
+            path=self.path,
+            name=self.spec.name,
+            kind=self.kind,
+            state=self.state.value,
+            mailbox=len(self.mailbox),
+            restarts=self.restarts,
+            uptime_s=round(trio.current_time() - self.began_at, 3),
+            children=[*children, *self.system.routers.nodes_below(self.path)],
+        )
+
+    def publish(self) -> None:
+        """Notify the readers of the tree that this place is new or in another state."""
+        if self.system.views.is_watched:
+            change = Change(
+                path=self.path,
+                kind=self.kind,
+                state=self.state.value,
+                restarts=self.restarts,
+                mailbox=len(self.mailbox),
+            )
+            self.system.views.publish(change)
 
     def watch(self, watched: Place) -> None:
         """Hear of the ends of lives of ``watched`` until either is gone for good."""

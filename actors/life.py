@@ -16,6 +16,7 @@ from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
 from actors.mailbox import Signal
 from actors.policy import Exit, ExitKind
 from actors.spec import ChildSpec
+from actors.system import System
 
 BATCH = 64
 """Messages handled per checkpoint at most."""
@@ -24,14 +25,14 @@ CLEANUP_S = 1.0
 """Seconds that a teardown may take."""
 
 
-async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
+async def run_actor(system: System, cell: Cell, on_started: Callable[[], None]) -> Exit:
     """Live one life in ``cell`` and say how it ended.
 
     An ``Exception`` anywhere in it is a crash. ``Cancelled`` from outside, ``KeyboardInterrupt``
     and ``SystemExit`` pass through. However it ends, everybody who waits for it is answered.
     """
     kind = ExitKind.STOPPED
-    life = _Life(cell)
+    life = _Life(system, cell)
     try:
         kind = await life.run(on_started)
     except* Exception as group:
@@ -42,13 +43,14 @@ async def run_actor(cell: Cell, on_started: Callable[[], None]) -> Exit:
 
 
 class _Life:
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, system: System, cell: Cell) -> None:
         assert isinstance(cell.spec, ChildSpec)
+        self._system = system
         self._cell = cell
         self._spec = cell.spec
         self._subject = cell.spec.actor.__name__  # of the fault points passed here
         self._handler = Handler(cell.path)
-        self._tracer = cell.system.tracer
+        self._tracer = system.tracer
         self._context: Context | None = None
         self.crashes: list[Exception] = []
 
@@ -58,7 +60,7 @@ class _Life:
         assert isinstance(actor, Actor), f"{actor!r} is not an Actor"
         async with trio.open_nursery() as nursery:
             self._cell.holds(nursery.cancel_scope)
-            actor.context = self._context = Context(self._cell, nursery)
+            actor.context = self._context = Context(self._system, self._cell, nursery)
             try:
                 await faults.SETUP_BEFORE.reach(self._subject)
                 await actor.setup()
@@ -78,7 +80,7 @@ class _Life:
         ended = Exit(kind)
         if self.crashes:
             ended = Exit(ExitKind.CRASHED, _as_one(self.crashes))
-            cell.system.observe(
+            self._system.observe(
                 "crashed", cell.path, incarnation=cell.incarnation, error=ended.error
             )
         elif self._tracer is not None:
@@ -107,7 +109,7 @@ class _Life:
             except Exception as error:
                 self.crashes.append(error)
         if scope.cancelled_caught:
-            cell.system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
+            self._system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
 
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
         """Handle what comes. All that a bare message costs is written out here, in one place."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
+from actors.deadlines import Deadlines
 from actors.envelope import Envelope
 
-if TYPE_CHECKING:
-    from actors.ref import Ref
-    from actors.system import System
+
+class PlaceSystem(Protocol):
+    """The system of this process, as far as a ``Ref`` uses it."""
+
+    dead_letters: int
+    late_replies: int
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """The time limits of all requests."""
+        ...
 
 
 class Inlet(Protocol):
@@ -73,13 +82,8 @@ class Place(Protocol):
         ...
 
     @property
-    def system(self) -> System:
+    def system(self) -> PlaceSystem:
         """The system of this process."""
-        ...
-
-    @property
-    def ref(self) -> Ref[Any]:
-        """Its address."""
         ...
 
     def stop_for_good(self) -> None:
@@ -90,11 +94,3 @@ class Place(Protocol):
 
     def remove_watcher(self, path: str) -> None:
         """Let the watcher of this path hear no more."""
-
-
-class Route(Protocol):
-    """The way to the places of another process."""
-
-    def place(self, path: str) -> Place:
-        """The place at ``path``, whether or not anybody is there."""
-        ...

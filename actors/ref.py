@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import trio
 
@@ -11,10 +11,8 @@ from actors.deadlines import late
 from actors.envelope import Asker, Envelope, chain_of_askers
 from actors.errors import ActorStopped, AskCycle, MisuseError
 from actors.messages import Askable, Request
+from actors.place import Place
 from actors.reply import Reply
-
-if TYPE_CHECKING:
-    from actors.place import Place
 
 M = TypeVar("M", contravariant=True)
 T = TypeVar("T")

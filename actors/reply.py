@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import outcome
 import trio
-
-if TYPE_CHECKING:
-    from actors.system import System
 
 T = TypeVar("T")
 
 _TAKEN: outcome.Outcome[Any] = outcome.Value(None)
 """In the place of an outcome that its asker has."""
+
+
+class LateReplies(Protocol):
+    """The counter of outcomes that came too late: ``System``."""
+
+    late_replies: int
 
 
 class Reply(Generic[T]):
@@ -24,10 +27,10 @@ class Reply(Generic[T]):
     comes late is counted here and in ``System.late_replies``.
     """
 
-    __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_system", "_task", "owner")
+    __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_task", "_totals", "owner")
 
-    def __init__(self, system: System | None = None) -> None:
-        self._system = system
+    def __init__(self, totals: LateReplies | None = None) -> None:
+        self._totals = totals
         self._outcome: outcome.Outcome[T] | None = None
         self._task: trio.lowlevel.Task | None = None
         self._abandoned = False
@@ -95,8 +98,8 @@ class Reply(Generic[T]):
     def _settle(self, result: outcome.Outcome[T]) -> None:
         if self.is_settled:
             self._late += 1
-            if self._system is not None:
-                self._system.late_replies += 1
+            if self._totals is not None:
+                self._totals.late_replies += 1
             return
         self._outcome = result
         if self._task is not None:

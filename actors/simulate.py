@@ -31,8 +31,9 @@ import trio
 import trio.testing
 
 from actors.errors import MisuseError
+from actors.run import open_system
 from actors.spec import SupervisorSpec
-from actors.system import Observer, System, open_system
+from actors.system import Observer, System
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from actors.supervision import (
     Up,
     start_failed,
 )
-from actors.supervisor_ref import StartChild, StopChild
+from actors.system import System
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +54,18 @@ class _PauseOver:
 
 
 @attrs.frozen(eq=False)
+class _StartChild:
+    spec: AnySpec
+    reply: Reply[Ref[Any]]
+
+
+@attrs.frozen(eq=False)
+class _StopChild:
+    name: str
+    reply: Reply[None]
+
+
+@attrs.frozen(eq=False)
 class _StopCell:
     cell: Cell
 
@@ -63,14 +75,25 @@ class _StopAll:
     """Somebody stops this supervisor."""
 
 
-_Event = _Started | _Ended | _PauseOver | StartChild | StopChild | _StopCell | _StopAll
+_Event = _Started | _Ended | _PauseOver | _StartChild | _StopChild | _StopCell | _StopAll
+
+
+async def run_supervisor(system: System, cell: Cell, on_started: Callable[[], None]) -> Exit:
+    """Run one incarnation of the supervisor at ``cell``."""
+    supervisor = Supervisor(system, cell)
+    cell.supervisor = supervisor
+    try:
+        return await supervisor.run(on_started)
+    finally:
+        cell.supervisor = None
 
 
 class Supervisor:
     """One life of a supervisor."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, system: System, cell: Cell) -> None:
         assert isinstance(cell.spec, SupervisorSpec)
+        self._system = system
         self._cell = cell
         self._spec = cell.spec
         self._rules = Supervision(cell.path, cell.spec)
@@ -84,17 +107,24 @@ class Supervisor:
         self._on_started: Callable[[], None] = lambda: None
         self._result: Exit | None = None
 
-    def post(self, event: _Event) -> None:
-        """Let the supervisor's task know."""
+    def _post(self, event: _Event) -> None:
         if self._is_over:
             self._refuse(event)
         else:
             self._events.append(event)
             self._cell.mailbox.wake()
 
+    def start_child(self, spec: AnySpec, reply: Reply[Ref[Any]]) -> None:
+        """Start a child, and reply with its address when it is up."""
+        self._post(_StartChild(spec, reply))
+
+    def stop_child(self, name: str, reply: Reply[None]) -> None:
+        """Stop a child for good, and reply when it has ended."""
+        self._post(_StopChild(name, reply))
+
     def forget_when_down(self, cell: Cell) -> None:
         """Let no life follow the present one of ``cell``, a child."""
-        self.post(_StopCell(cell))
+        self._post(_StopCell(cell))
 
     async def run(self, on_started: Callable[[], None]) -> Exit:
         """Live until stopped, or until there is a reason to end.
@@ -149,7 +179,7 @@ class Supervisor:
         self._sort_places()
 
     def _add_place(self, spec: AnySpec) -> None:
-        self._cell.children[spec.name] = self._cell.system.make_cell(self._cell, spec)
+        self._cell.children[spec.name] = self._system.make_cell(self._cell, spec)
 
     def _sort_places(self) -> None:
         places = self._cell.children
@@ -165,14 +195,13 @@ class Supervisor:
             case _Started(cell):
                 self._child_started(cell)
             case _Ended(cell, ended):
-                system = self._cell.system
-                now, chance = trio.current_time(), system.chance.random()
+                now, chance = trio.current_time(), self._system.chance.random()
                 self._carry_out(rules.ended(cell.spec.name, ended, now, chance))
             case _PauseOver(ticket):
                 self._carry_out(rules.pause_over(ticket))
-            case StartChild(spec, reply):
+            case _StartChild(spec, reply):
                 self._start_child(spec, reply)
-            case StopChild(name, reply):
+            case _StopChild(name, reply):
                 self._stop_child(name, reply)
             case _StopCell(cell):
                 if self._cell.children.get(cell.spec.name) is cell:
@@ -257,13 +286,13 @@ class Supervisor:
         return self._cell.children[name]
 
     async def _live(self, cell: Cell) -> None:
-        run = run_actor if isinstance(cell.spec, ChildSpec) else self._cell.system.run_supervisor
-        ended = await run(cell, lambda: self.post(_Started(cell)))
-        self.post(_Ended(cell, ended))
+        run = run_actor if isinstance(cell.spec, ChildSpec) else run_supervisor
+        ended = await run(self._system, cell, lambda: self._post(_Started(cell)))
+        self._post(_Ended(cell, ended))
 
     async def _pause(self, ticket: int, delay_s: float) -> None:
         await trio.sleep(delay_s)
-        self.post(_PauseOver(ticket))
+        self._post(_PauseOver(ticket))
 
     def _come_up(self) -> None:
         if self._cell.state is State.STARTING:
@@ -313,13 +342,13 @@ class Supervisor:
             self._refuse(event)
 
     def _refuse(self, event: _Event) -> None:
-        if isinstance(event, StartChild):
+        if isinstance(event, _StartChild):
             event.reply.fail(ActorStopped(f"{self._cell.path} is stopping"))
-        elif isinstance(event, StopChild):
+        elif isinstance(event, _StopChild):
             event.reply.send(None)
 
     def _observe(self, kind: str, cell: Cell, error: Exception | None = None) -> None:
-        self._cell.system.observe(kind, cell.path, incarnation=cell.incarnation, error=error)
+        self._system.observe(kind, cell.path, incarnation=cell.incarnation, error=error)
 
 
 def _is_down(cell: Cell) -> bool:

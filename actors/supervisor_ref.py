@@ -1,35 +1,14 @@
-"""``SupervisorRef``: the handle of a dynamic supervisor, and what it asks of the running one."""
+"""``SupervisorRef``: the handle of a dynamic supervisor."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import attrs
-
+from actors.cell import Cell, RunningSupervisor
 from actors.errors import ActorStopped
 from actors.ref import Ref
 from actors.reply import Reply
 from actors.spec import AnySpec
-
-if TYPE_CHECKING:
-    from actors.cell import Cell
-    from actors.supervisor import Supervisor
-
-
-@attrs.frozen(eq=False)
-class StartChild:
-    """Start a child; the answer is its address."""
-
-    spec: AnySpec
-    reply: Reply[Ref[Any]]
-
-
-@attrs.frozen(eq=False)
-class StopChild:
-    """Stop a child for good; the answer comes when it is gone."""
-
-    name: str
-    reply: Reply[None]
 
 
 class SupervisorRef:
@@ -51,17 +30,16 @@ class SupervisorRef:
         the child starts all the same.
         """
         reply: Reply[Ref[Any]] = Reply()
-        self._supervisor().post(StartChild(spec, reply))
+        self._supervisor().start_child(spec, reply)
         return await reply.wait()
 
     async def stop_child(self, name: str) -> None:
         """Stop a child in order and wait until it is gone. No such child: nothing to do."""
         reply: Reply[None] = Reply()
-        self._supervisor().post(StopChild(name, reply))
+        self._supervisor().stop_child(name, reply)
         await reply.wait()
 
-    def _supervisor(self) -> Supervisor:
-        supervisor = self._cell.system.running_supervisor(self._cell)
-        if supervisor is None:
+    def _supervisor(self) -> RunningSupervisor:
+        if self._cell.supervisor is None:
             raise ActorStopped(f"{self._cell.path} is not running")
-        return supervisor
+        return self._cell.supervisor

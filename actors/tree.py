@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from typing import Self
 
 import attrs
 import trio
 
 from actors.errors import MisuseError
-from actors.spec import ChildSpec
-
-if TYPE_CHECKING:
-    from actors.cell import Cell
 
 QUEUED_AT_MOST = 1024
 """Changes kept for a watcher that does not read, unless it says otherwise."""
@@ -58,27 +54,6 @@ class Gap:
 
 
 View = Node | Change | Gap
-
-
-Grafts = Mapping[str, Callable[[], list[Node]]]
-"""What hangs below a path and lives in another process."""
-
-
-def snapshot(cell: Cell, grafts: Grafts) -> Node:
-    """``cell`` and everything below it as it is now, in the order of starting."""
-    children = [snapshot(child, grafts) for child in cell.children.values()]
-    if cell.path in grafts:
-        children += grafts[cell.path]()
-    return Node(
-        path=cell.path,
-        name=cell.spec.name,
-        kind=_kind(cell),
-        state=cell.state.value,
-        mailbox=len(cell.mailbox),
-        restarts=cell.restarts,
-        uptime_s=round(trio.current_time() - cell.began_at, 3),
-        children=children,
-    )
 
 
 def count(node: Node) -> int:
@@ -181,21 +156,13 @@ class Views:
         if watch in self._watches:
             self._watches.remove(watch)
 
-    def changed(self, cell: Cell) -> None:
-        """Tell all of a place that is new or in another state."""
-        if not self._watches:
-            return
-        change = Change(
-            path=cell.path,
-            kind=_kind(cell),
-            state=cell.state.value,
-            restarts=cell.restarts,
-            mailbox=len(cell.mailbox),
-        )
-        self.tell(change)
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a reader."""
+        return bool(self._watches)
 
-    def tell(self, change: Change) -> None:
-        """Tell all of a change, perhaps of a place in another process."""
+    def publish(self, change: Change) -> None:
+        """Send ``change`` to every reader."""
         for watch in self._watches:
             watch.add(change)
 
@@ -203,7 +170,3 @@ class Views:
         """The tree has stopped: nothing will change any more."""
         for watch in list(self._watches):
             watch.close()
-
-
-def _kind(cell: Cell) -> str:
-    return cell.spec.actor.__name__ if isinstance(cell.spec, ChildSpec) else "Supervisor"

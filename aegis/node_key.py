@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from actors.nodes.joining.key import NodeKey, new_key, read_key
+from actors.nodes.links.key import NodeKey, new_key, read_key
 from aegis.daemon_process import keep_out_of_repositories
 from aegis.errors import StartupError
 from aegis.state.registration import WritableRegistry, claim_state

@@ -15,10 +15,10 @@ from actors.errors import (
     NodesNotInstalled,
     WorkerGone,
 )
-from actors.nodes.joining.heartbeat import Beat
 from actors.nodes.joining.join import join
 from actors.nodes.joining.joins import Joined
-from actors.nodes.joining.key import NodeKey, new_key, read_key, write_key
+from actors.nodes.links.heartbeat import Beat
+from actors.nodes.links.key import NodeKey, new_key, read_key, write_key
 from actors.nodes.links.link import Link
 from actors.nodes.runtime import NodeRuntime, open_runtime
 from actors.nodes.workers.worker import Worker, WorkerSpec

@@ -44,12 +44,10 @@ class Names:
     def begin(self) -> None:
         """Hear of what changes here."""
         self._system.registry.listeners.append(self)
-        self._system.on_forgotten.append(self.forgotten)
 
     def end(self) -> None:
         """Hear of it no more, and forget what was heard of the other side."""
         self._system.registry.listeners.remove(self)
-        self._system.on_forgotten.remove(self.forgotten)
         for path in list(self._heard):
             self._lose(path)
 

@@ -42,6 +42,7 @@ from actors.nodes.owed_reply import OwedReply
 from actors.nodes.peer_watcher import PeerWatcher
 from actors.nodes.remote_place import RemotePlace
 from actors.place import Place
+from actors.ref import Ref
 from actors.reply import Reply
 from actors.system import System
 from actors.tree import Change, Gap, Node, mailbox_depths
@@ -85,7 +86,7 @@ class Peer:
         self.name = name
         self.ready = trio.Event()
         """Set when the other side has told all its names; another event after each cut."""
-        self.mirror = Mirror(root, system.views.tell)
+        self.mirror = Mirror(root, system.views.publish)
         self._root = root
         self._words = vocabulary
         self._shows_tree = shows_tree
@@ -107,11 +108,8 @@ class Peer:
 
     def begin(self) -> None:
         """Be the way to its places, and show its tree below the place that stands for it."""
-        self.system.add_route(self._root, self)
+        self.system.routers.add(self._root, self)
         self._names.begin()
-        if self._root:
-            self.system.grafts[self._root] = self.mirror.nodes
-            self.system.refreshers[self._root] = self.refresh
 
     def end(self, why: str, *, crashed: bool) -> None:
         """The other process has ended, with all that was there; ``why`` is told to who waits."""
@@ -119,15 +117,12 @@ class Peer:
             return
         self._end = why
         self._disconnect(NodeDied if crashed else ActorStopped)
-        self.system.remove_route(self._root, self)
+        self.system.routers.remove(self._root, self)
         self._names.end()
         for place in list(self._places.values()):
             place.lost(why, crashed=crashed)
         self._monitored.clear()
         self.mirror.gone()
-        if self.system.grafts.get(self._root) == self.mirror.nodes:
-            del self.system.grafts[self._root]
-            del self.system.refreshers[self._root]
 
     def cut(self) -> None:
         """There is no connection for now."""
@@ -187,6 +182,14 @@ class Peer:
         if self._end is not None:
             return error(f"{path} went down with {self.name}: {self._end}", path=path)
         return error(f"{self.name} cannot be reached: {path} may go on there", path=path)
+
+    def nodes(self) -> list[Node]:
+        """Return that process's part of the tree as last reported."""
+        return self.mirror.nodes()
+
+    def forgotten(self, path: str) -> None:
+        """Report an actor of this process that has stopped for good."""
+        self._names.forgotten(path)
 
     async def refresh(self) -> None:
         """Learn how full the mailboxes of its tree are now; it waits for that while connected."""
@@ -359,7 +362,7 @@ class Peer:
 
     def _was_told(self, path: str, body: p.Body) -> None:
         try:
-            self._here(path).ref.tell(self._words.message_of(body))
+            Ref(self._here(path)).tell(self._words.message_of(body))
         except (CodecError, MisuseError) as error:
             log.warning("a message of %s to %s is dropped: %s", self.name, path, error)
             self.system.dead_letters += 1
@@ -395,7 +398,7 @@ class Peer:
 
     def _stop_here(self, path: str) -> None:
         try:
-            self._here(path).ref.stop()
+            self._here(path).stop_for_good()
         except ActorStopped:
             return
 

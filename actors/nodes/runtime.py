@@ -20,7 +20,7 @@ from actors.nodes.compat.root import (
     remembered,
 )
 from actors.nodes.joining.joins import Joined, Joins
-from actors.nodes.joining.key import NodeKey, new_key
+from actors.nodes.links.key import NodeKey, new_key
 
 
 class Running(Protocol):

@@ -15,7 +15,7 @@ import trio
 
 from actors import ChildSpec, StartFailed, SupervisorSpec, System, open_system
 from actors.nodes.compat.loading import load
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.key import NodeKey
 from actors.nodes.peer import Peer
 from actors.nodes.workers.hosted_system import begin_peer_above
 from aegis.daemon_process import (

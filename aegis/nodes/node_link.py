@@ -11,7 +11,7 @@ import trio
 from actors import Actor
 from actors.errors import NodeError
 from actors.nodes.joining.join import join
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.key import NodeKey
 from actors.nodes.links.link import Link
 from actors.nodes.peer import Peer
 from aegis import __version__

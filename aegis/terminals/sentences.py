@@ -120,7 +120,7 @@ def unwritten(terminal: str, cmd: str) -> StorageError:
     """Return the error for a command whose file, from which the shell reads it, was refused."""
     return StorageError(
         f"{shown(cmd)} was not typed: the file from which the shell of terminal {terminal!r} reads "
-        "commands cannot be written; look at the disk, then try again"
+        "commands cannot be written; check the disk, then try again"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.nodes.joining.key import new_key, read_key, write_key
+from actors.nodes.links.key import new_key, read_key, write_key
 from tests.attacks.conftest import Watch
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.hosts import HostProcess, start_with_nodes, until

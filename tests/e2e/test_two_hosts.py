@@ -17,7 +17,7 @@ import pytest
 import trio
 
 import aegis
-from actors.nodes.joining.key import new_key, write_key
+from actors.nodes.links.key import new_key, write_key
 from aegis.client.streams import OutputStream
 from tests.chaos.checking.checker import violations
 from tests.chaos.real.processes import processes_of

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from actors import Ref, System
+from actors import Node, System
 from actors.errors import ActorStopped, Unreachable
-from actors.place import Inlet, Place, Watcher
+from actors.place import Inlet, Place, PlaceSystem, Watcher
 
 
 class Linked:
@@ -22,6 +20,15 @@ class Linked:
         if cell is None:
             raise ActorStopped(f"there is nothing at {path}")
         return LinkedPlace(cell, self)
+
+    def nodes(self) -> list[Node]:
+        return []
+
+    async def refresh(self) -> None:
+        return
+
+    def forgotten(self, path: str) -> None:
+        return
 
 
 class LinkedPlace:
@@ -46,12 +53,8 @@ class LinkedPlace:
         return self._place.mailbox
 
     @property
-    def system(self) -> System:
+    def system(self) -> PlaceSystem:
         return self._place.system
-
-    @property
-    def ref(self) -> Ref[Any]:
-        return Ref(self)
 
     def stop_for_good(self) -> None:
         self._place.stop_for_good()

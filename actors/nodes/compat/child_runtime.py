@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors.nodes.compat.loading import load
 from actors.nodes.compat.network import NETWORK, Network
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.key import NodeKey
 
 
 def run_child(key: NodeKey, uid: tuple[str, str], parent: tuple[str, int]) -> None:

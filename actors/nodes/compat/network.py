@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 import trio
 
-from actors.nodes.joining.authentication import Doorkeeper, prove
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.authentication import Doorkeeper, prove
+from actors.nodes.links.key import NodeKey
 
 LOOPBACK = "127.0.0.1"
 

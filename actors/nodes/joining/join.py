@@ -18,11 +18,11 @@ from actors.nodes.compat.network import Network
 from actors.nodes.compat.nursery import LooseNursery
 from actors.nodes.compat.reception import take_join
 from actors.nodes.compat.subactor import Subactor, TractorStream
-from actors.nodes.joining.authentication import ProofRefused
-from actors.nodes.joining.heartbeat import Beat
 from actors.nodes.joining.joins import HANG_UP_S
-from actors.nodes.joining.key import NodeKey
 from actors.nodes.joining.request import JoinRequest, arguments_of, verdict_of
+from actors.nodes.links.authentication import ProofRefused
+from actors.nodes.links.heartbeat import Beat
+from actors.nodes.links.key import NodeKey
 from actors.nodes.links.link import Link
 
 JOIN_WITHIN_S = 10.0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from actors.errors import JoinFailed, NodeError
-from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.heartbeat import Beat
 
 SAID_LIMIT = 65_536
 """How much each side may say of itself, in bytes."""

@@ -14,7 +14,7 @@ from typing import Protocol
 import trio
 
 from actors.errors import LinkLost, NodeError
-from actors.nodes.joining.heartbeat import Beat, Pulse
+from actors.nodes.links.heartbeat import Beat, Pulse
 from actors.nodes.links.window import MESSAGE_LIMIT, ReceiveWindow, SendWindow
 from actors.nodes.links.wire import (
     BeatFrame,

@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 
-from actors.nodes.joining.key import KEY_BYTES, NodeKey, key_of_text
+from actors.nodes.links.key import KEY_BYTES, NodeKey, key_of_text
 from actors.nodes.workers.leash import STANDARD_INPUT, take_leash
 
 _LINE_LIMIT = 2 * KEY_BYTES + 1

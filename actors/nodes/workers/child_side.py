@@ -12,7 +12,7 @@ import trio
 
 from actors.errors import LinkLost
 from actors.nodes.compat.subactor import TractorStream, takes_context
-from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.heartbeat import Beat
 from actors.nodes.links.link import Link
 from actors.nodes.links.wire import TEXT_LIMIT, Outcome, OutcomeKind
 

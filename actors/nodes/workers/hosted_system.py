@@ -12,8 +12,9 @@ import trio
 from actors.nodes.links.vocabulary import Vocabulary
 from actors.nodes.names import Exports
 from actors.nodes.peer import Peer, Wire
+from actors.run import open_system
 from actors.spec import SupervisorSpec
-from actors.system import System, open_system
+from actors.system import System
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ import trio
 from actors.errors import LinkLost, MisuseError, WorkerGone
 from actors.nodes.compat.process import Spawn, end_process
 from actors.nodes.compat.subactor import Subactor, open_subactor
-from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.heartbeat import Beat
 from actors.nodes.links.link import Link
 from actors.nodes.runtime import NodeRuntime
 from actors.nodes.workers.child_side import converse

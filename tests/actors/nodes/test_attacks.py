@@ -14,9 +14,9 @@ import trio
 
 from actors.nodes import NodeRuntime, open_runtime
 from actors.nodes.compat.message_frames import MESSAGE_LIMIT
-from actors.nodes.joining.authentication import MOST_STRANGERS, Doorkeeper, prove
-from actors.nodes.joining.handshake import OPENING_BYTES, PROOF_BYTES, Connector
-from actors.nodes.joining.key import NodeKey, new_key
+from actors.nodes.links.authentication import MOST_STRANGERS, Doorkeeper, prove
+from actors.nodes.links.handshake import OPENING_BYTES, PROOF_BYTES, Connector
+from actors.nodes.links.key import NodeKey, new_key
 from tests.actors.nodes.machine import (
     GUARD_S,
     descriptors,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.errors import HandshakeRefused
-from actors.nodes.joining.handshake import (
+from actors.nodes.links.handshake import (
     NONCE_BYTES,
     OPENING_BYTES,
     PROOF_BYTES,

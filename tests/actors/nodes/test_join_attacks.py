@@ -22,11 +22,11 @@ from actors.errors import LinkLost
 from actors.nodes import Joined, Link, NodeKey, NodeRuntime, Worker, open_runtime
 from actors.nodes.compat.message_frames import framed
 from actors.nodes.compat.reception import take_join
-from actors.nodes.joining.authentication import MOST_STRANGERS, prove
-from actors.nodes.joining.handshake import OPENING_BYTES, PROOF_BYTES, Connector
 from actors.nodes.joining.joins import MOST_WAITING
-from actors.nodes.joining.key import new_key, write_key
 from actors.nodes.joining.request import SAID_LIMIT
+from actors.nodes.links.authentication import MOST_STRANGERS, prove
+from actors.nodes.links.handshake import OPENING_BYTES, PROOF_BYTES, Connector
+from actors.nodes.links.key import new_key, write_key
 from actors.nodes.links.window import MOST_MESSAGES
 from actors.nodes.links.wire import BeatFrame, Message, Outcome, OutcomeKind, encode
 from tests.actors.nodes.machine import GUARD_S, descriptors, resident_kib, running, spec, until

@@ -7,7 +7,6 @@ import math
 import pytest
 
 from actors.errors import JoinFailed, NodeError
-from actors.nodes.joining.heartbeat import Beat
 from actors.nodes.joining.request import (
     NAME_LIMIT,
     REFUSAL_LIMIT,
@@ -19,6 +18,7 @@ from actors.nodes.joining.request import (
     refusal,
     verdict_of,
 )
+from actors.nodes.links.heartbeat import Beat
 
 SAID: dict[str, object] = {"hello": b"hi", "every_s": 1.0, "lost_after_s": 5.0}
 

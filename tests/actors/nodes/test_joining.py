@@ -17,7 +17,7 @@ import trio
 from actors.errors import HandshakeRefused, JoinFailed, LinkLost, MisuseError, NodeError
 from actors.nodes import Beat, Joined, Link, NodeKey, NodeRuntime, join, open_runtime
 from actors.nodes.compat.loading import load
-from actors.nodes.joining.key import new_key, write_key
+from actors.nodes.links.key import new_key, write_key
 from actors.nodes.links.wire import Outcome, OutcomeKind
 from tests.actors.nodes.machine import (
     GUARD_S,

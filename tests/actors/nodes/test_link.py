@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import LinkLost
-from actors.nodes.joining.heartbeat import Beat
+from actors.nodes.links.heartbeat import Beat
 from actors.nodes.links.link import Link
 from actors.nodes.links.window import MOST_MESSAGES
 from actors.nodes.links.wire import BeatFrame, Message, Outcome, OutcomeKind, encode

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.errors import LinkLost, MisuseError, NodeError
 from actors.nodes.compat.message_frames import MessageReader, framed
-from actors.nodes.joining.heartbeat import Beat, Pulse
+from actors.nodes.links.heartbeat import Beat, Pulse
 from actors.nodes.links.window import MOST_BYTES, MOST_MESSAGES, ReceiveWindow, SendWindow
 from actors.nodes.links.wire import (
     TEXT_LIMIT,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from actors.errors import BadNodeKey
-from actors.nodes.joining.key import NodeKey, key_of_text, new_key, read_key, write_key
+from actors.nodes.links.key import NodeKey, key_of_text, new_key, read_key, write_key
 
 
 def test_a_key_comes_back_from_its_file_which_only_its_owner_can_read(tmp_path: Path) -> None:

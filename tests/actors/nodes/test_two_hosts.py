@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from actors.nodes import Beat
-from actors.nodes.joining.key import new_key, write_key
+from actors.nodes.links.key import new_key, write_key
 from tests.actors.nodes.machine import exists
 from tests.actors.nodes.processes import QUICK, Program, node_program, root_program
 from tests.actors.nodes.programs import COUNT

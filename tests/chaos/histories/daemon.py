@@ -15,14 +15,14 @@ from actors.simulate import Simulation
 from aegis.inboxes.router import EndWaits
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.retry import ask_across_restarts
-from tests.chaos.checking.happenings import Death, DeathKind
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.checking.observations import Death, DeathKind
 from tests.chaos.histories.tree import STATE, simulated_tree
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import DiskPlan, ProcessDied, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
+from tests.chaos.notebook import Notebook
 
 END_TERMINALS_S = 1.4
 """How long the terminals may take to end, as in a real daemon."""

@@ -167,7 +167,7 @@ class Daemon(Place):
     async def join(self, host: Place, terminals: int | None = None) -> None:
         """Let it join, and wait until it is known how many terminals are open there."""
         way = self.ways[host.name] = Linked(host.system)
-        self.system.add_route(f"root/nodes/{host.name}", way)
+        self.system.routers.add(f"root/nodes/{host.name}", way)
         self.directory.tell(NodeReachable(name=host.name, directory=host.directory.path))
         await self.knows(host, terminals)
 

@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import trio
 
 from actors.errors import HandshakeRefused
-from actors.nodes.joining.handshake import NONCE_BYTES, Connector, Listener
-from actors.nodes.joining.key import NodeKey
+from actors.nodes.links.handshake import NONCE_BYTES, Connector, Listener
+from actors.nodes.links.key import NodeKey
 
 HANDSHAKE_S = 5.0
 """How long a handshake may take in seconds."""
