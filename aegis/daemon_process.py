@@ -99,7 +99,7 @@ def hold_root(
         except UnsafeFile as error:
             raise StartupError(
                 f"{error.filename} is not used: {error.strerror}. Nothing was changed; move it "
-                "away, or start the daemon as the user whose state it is"
+                "away, or start the daemon as the user who owns it"
             ) from error
         except OSError as error:
             raise StartupError(
@@ -136,10 +136,10 @@ def _do_nothing(_number: int, _frame: object) -> None:
 
 
 def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
-    """The sentence of a start that the disk refuses; ``action`` fits behind "cannot"."""
+    """Return the error for a disk that refuses ``action``, a verb phrase after "cannot"."""
     return StartupError(
-        f"cannot {action} {path}: {error.strerror or error}; put the disk right (free some space, "
-        "make it writable), then start again"
+        f"cannot {action} {path}: {error.strerror or error}; free some space "
+        "on the disk or make it writable, then start again"
     )
 
 

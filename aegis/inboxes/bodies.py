@@ -97,7 +97,7 @@ class Bodies:
         stored = Message(
             id=unread.id,
             sender=SUBSTRATE,
-            body=f"this message cannot be read any more: {where} of {file} are damaged: {reason}",
+            body=f"this message cannot be read: {where} of {file} are damaged: {reason}",
             text="",
             timestamp=utc_now(),
         )

@@ -65,7 +65,7 @@ class Followers:
         if len(self._waiting) >= MAX_FOLLOWERS:
             self._waiting = [each for each in self._waiting if not each.reply.is_settled]
         if len(self._waiting) >= MAX_FOLLOWERS:
-            raise Busy(f"{MAX_FOLLOWERS} streams show this inbox already")
+            raise Busy(f"{MAX_FOLLOWERS} streams follow this inbox already; close one first")
 
     def _is_told(self, follower: _Follower, state: InboxState) -> bool:
         """Whether nothing is left to do for this one."""

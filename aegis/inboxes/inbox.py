@@ -214,7 +214,7 @@ class Inbox(Actor[InboxMessage]):
         arriving = self._unsynced.arriving
         if arriving.messages >= MAX_ARRIVING or arriving.chars >= MAX_ARRIVING_CHARS:
             raise Unavailable(
-                f"the disk is slow: {arriving.messages} messages for {self._handle!r} wait to be "
+                f"the disk is slow: {arriving.messages} messages to {self._handle!r} wait to be "
                 "synced; send again later"
             )
 
@@ -222,7 +222,7 @@ class Inbox(Actor[InboxMessage]):
         """What its sender sent just before is there, or on its way to the disk."""
         if after is not None and after not in self._unsynced and not self._state.knows(after):
             raise Unavailable(
-                f"the message before it could not be kept for {self._handle!r}: send both again"
+                f"the previous message to {self._handle!r} could not be stored: send both again"
             )
 
     def _delivered(self, arrival: Arrival) -> None:
@@ -405,7 +405,7 @@ class Inbox(Actor[InboxMessage]):
 
 def stopping() -> Unavailable:
     """What somebody is told who would wait for ever: nothing comes any more."""
-    return Unavailable("aegis_inbox_wait: the daemon is stopping; what came is kept")
+    return Unavailable("aegis_inbox_wait: the daemon is stopping; messages are kept")
 
 
 def _fail(write: Arrival | Reading, error: StorageError | Unavailable) -> None:

@@ -140,7 +140,7 @@ class InboxRouter(Actor[RouterMessage]):
         if known is not None:
             return known
         if len(self._handles) >= MAX_HANDLES:
-            raise Unavailable(f"there are {MAX_HANDLES} handles already; no more can be made")
+            raise Unavailable(f"{MAX_HANDLES} handles exist, which is the limit")
         self._handles[key] = handle
         self._start(key)
         return handle

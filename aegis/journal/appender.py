@@ -297,7 +297,7 @@ class Appender:
         if not (last.whole and isinstance(judge(last, self._seal), Line)):
             raise StorageError(
                 f"the last acknowledged line of {shown(self.path)} is damaged; "
-                "restart the daemon to go on without it"
+                "restart the daemon to continue without it"
             )
 
     def _shortened(self, found: int, expected: int) -> StorageError:
@@ -307,8 +307,8 @@ class Appender:
                 "file was cut from outside", file=shown(self.path), bytes=found, had=expected
             )
         return StorageError(
-            f"{shown(self.path)} is shorter than what was acknowledged; "
-            "restart the daemon to go on with what is left"
+            f"{shown(self.path)} is shorter than its acknowledged lines; "
+            "restart the daemon to continue with the rest"
         )
 
     def _check_open(self) -> None:
@@ -316,7 +316,7 @@ class Appender:
             raise self._closing()
 
     def _closing(self) -> StorageError:
-        return StorageError(f"{shown(self.path)} is closed: ask again once it is open")
+        return StorageError(f"{shown(self.path)} is closed: try again when it is open")
 
 
 def _again(error: StorageError) -> StorageError:

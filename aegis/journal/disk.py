@@ -341,15 +341,15 @@ _REMEDIES = {
     errno.ENOSPC: "free some space, then try again",
     errno.EDQUOT: "free some of your quota, then try again",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f), then try again",
-    errno.EIO: "the disk fails: see the system's log, save what you can, then try again",
+    errno.EIO: "the disk fails: see the system log, back up the data, then try again",
     errno.EROFS: "mount the file system writable, then try again",
     errno.EACCES: "give this user the right to write there, then try again",
     errno.EPERM: "give this user the right to write there, then try again",
     errno.EMFILE: "raise the limit on open files (ulimit -n) or close terminals, then try again",
     errno.ENFILE: "the system has no open file left: end some programs, then try again",
-    errno.ENOENT: "it was removed from outside: put it back, or restart the daemon",
-    errno.EISDIR: "a directory stands where a file belongs: move it away, then try again",
-    errno.ENOTDIR: "a file stands where a directory belongs: move it away, then try again",
+    errno.ENOENT: "another program removed it: restore it, or restart the daemon",
+    errno.EISDIR: "a directory is in the file's place: move it away, then try again",
+    errno.ENOTDIR: "a file is in the directory's place: move it away, then try again",
 }
 
 
@@ -358,7 +358,7 @@ def storage_error(action: str, path: Path, error: OSError) -> StorageError:
 
     ``action`` is a verb that fits between "cannot" and the file's name.
     """
-    remedy = _REMEDIES.get(error.errno or 0, "look at the disk, then try again")
+    remedy = _REMEDIES.get(error.errno or 0, "check the disk, then try again")
     if isinstance(error, UnsafeFile):
         remedy = "move it away, then try again"
     reason = error.strerror or type(error).__name__

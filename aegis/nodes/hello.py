@@ -46,7 +46,7 @@ def refusal_reason(name: str, hello: Hello, *, version: str, known: str | None) 
         return f"here is aegis-actors {version}, and there {theirs}: install the same on both."
     if known is not None and known != hello.identity:
         return (
-            f"another host has joined as {name!r}: choose another name. If that host will not come "
-            f"back, 'aegis-actors node forget {name}' here frees it."
+            f"another host has joined as {name!r}: choose another name. If that host will not "
+            f"return, 'aegis-actors node forget {name}' here frees it."
         )
     return None

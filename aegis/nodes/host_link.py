@@ -41,7 +41,7 @@ class JoinQueue:
     def add(self, joined: Joined) -> None:
         """One more."""
         if self._newest is not None:
-            self._newest.refuse("the same host has joined once more meanwhile.")
+            self._newest.refuse("the same host has joined again.")
         self._newest = joined
         self._came.set()
 

@@ -94,11 +94,11 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
 
     def _check_name(self, name: str) -> None:
         if not is_name(name):
-            raise AegisError(f"{shorten(name)!r} is no name for a node: it must be {NAME_RULE}")
+            raise AegisError(f"{shorten(name)!r} is not a valid node name: it must be {NAME_RULE}")
         if name_key(name) in (LOCAL_NODE, *self._workers):
-            raise AegisError(f"{name!r} is what this daemon calls a place of its own")
+            raise AegisError(f"{name!r} is a name of this daemon's own: choose another name")
         if len(self._arrivals) >= MOST_HOSTS and name_key(name) not in self._arrivals:
-            raise AegisError(f"{MOST_HOSTS} hosts have joined already; no more can")
+            raise AegisError(f"{MOST_HOSTS} hosts have joined, which is the limit")
 
     async def _admit(self, name: str, identity: str) -> JoinQueue:
         arrivals = JoinQueue(identity)

@@ -183,9 +183,11 @@ class WorkspaceDirectory(Actor[WorkspaceMessage]):
     def _execute(self, request: api.ExecCommand) -> None:
         workspace = self._store.now.find(request.workspace)
         if "\0" in request.command:
-            raise InvalidRequest("workspace_exec: command holds a NUL, which no shell can read")
+            raise InvalidRequest("workspace_exec: command contains a NUL byte: remove it")
         if len(self._executing) >= MAX_EXECUTIONS:
-            raise Busy(f"workspace_exec: {MAX_EXECUTIONS} commands run already; wait for one")
+            raise Busy(
+                f"workspace_exec: {MAX_EXECUTIONS} commands are running; wait for one to end"
+            )
         self._executions += 1
         number = (self.context.incarnation << 32) + self._executions
         execution = Execution(

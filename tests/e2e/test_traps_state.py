@@ -209,7 +209,7 @@ def test_trap_22_a_file_in_place_of_a_terminals_directory_fails_that_terminal_al
     killed.daemon.start()
     assert killed.described()["state"] == "failed"
     error = killed.refusal("true")
-    assert (error.code, "a file stands where a directory belongs" in str(error)) == (
+    assert (error.code, "a file is in the directory's place" in str(error)) == (
         "unavailable",
         True,
     )
@@ -228,7 +228,7 @@ def test_trap_22_a_file_in_place_of_all_terminals_is_told_to_whoever_spawns(
     own_daemon.state.terminals.write_text("no directory")
     own_daemon.start()
     error = own_daemon.refusal("term_spawn", name="build")
-    assert (error.code, "a file stands where a directory belongs" in str(error)) == (
+    assert (error.code, "a file is in the directory's place" in str(error)) == (
         "storage",
         True,
     )

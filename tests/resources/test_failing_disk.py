@@ -18,7 +18,7 @@ from tests.resources.waiting import until_state
 
 pytestmark = pytest.mark.real
 
-EIO = "Input/output error; the disk fails: see the system's log, save what you can, then try again"
+EIO = "Input/output error; the disk fails: see the system log, back up the data, then try again"
 
 
 def seqs(terminal: LiveTerminal) -> list[int]:

@@ -203,7 +203,7 @@ def test_a_daemon_that_finds_the_disk_full_says_so_and_starts_once_there_is_room
     assert small_daemon.wait_stopped() == 1
     last = small_daemon.log.splitlines()[-1]
     assert last.startswith("aegis-actors: cannot write ")
-    assert "No space left on device; put the disk right (free some space" in last
+    assert "No space left on device; free some space on the disk" in last
     assert small_daemon.shell_processes() == []
     small_disk.free()
     small_daemon.start()

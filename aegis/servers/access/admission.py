@@ -48,14 +48,16 @@ def host_refusal(found: list[str], hosts: frozenset[str]) -> Answer | None:
     """421 unless there is exactly one Host header and it names one of ``hosts``, on any port."""
     if len(found) == 1 and host_name(found[0]) in hosts:
         return None
-    return Answer(421, f"use this daemon by one of its own names: {', '.join(sorted(hosts))}")
+    return Answer(421, f"the Host header must name this daemon: one of {', '.join(sorted(hosts))}")
 
 
 def origin_refusal(found: list[str], host: list[str]) -> Answer | None:
     """403 if there is an Origin header that is not the very host and port asked for."""
     if not found or (len(found) == 1 and _same_origin(found[0], host)):
         return None
-    return Answer(403, "requests of other web sites are refused: the Origin must be this daemon's")
+    return Answer(
+        403, "requests from other web sites are refused: the Origin must be this daemon's"
+    )
 
 
 def query_refusal(query: bytes) -> Answer | None:
@@ -63,7 +65,9 @@ def query_refusal(query: bytes) -> Answer | None:
     names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
     if names.isdisjoint(TOKEN_PARAMETERS):
         return None
-    return Answer(400, "no token in the address: send the header 'Authorization: Bearer <token>'")
+    return Answer(
+        400, "a token in the URL is not accepted: send the header 'Authorization: Bearer <token>'"
+    )
 
 
 def body_refusal(headers: Headers) -> Answer | None:
@@ -76,10 +80,10 @@ def body_refusal(headers: Headers) -> Answer | None:
     listed = list(headers)
     encodings = [each.lower() for each in values(listed, b"content-encoding")]
     if any(each not in ("", "identity") for each in encodings):
-        return Answer(415, "send the body as it is: no content-encoding is taken")
+        return Answer(415, "send the body uncompressed: Content-Encoding is not supported")
     lengths, codings = values(listed, b"content-length"), values(listed, b"transfer-encoding")
     if len(lengths) + len(codings) > 1:
-        return Answer(400, "say once how long the body is: one Content-Length, or chunks")
+        return Answer(400, "send one Content-Length, or Transfer-Encoding: chunked, not both")
     return None
 
 

@@ -188,7 +188,7 @@ class Keys:
     def _add_session(self, handle: str) -> str:
         if len(self._sessions) >= MAX_SESSIONS:
             raise Unavailable(
-                f"there are {MAX_SESSIONS} sessions already; no more are made: revoke some first"
+                f"{MAX_SESSIONS} sessions exist, which is the limit: revoke some first"
             )
         secret = new_secret()
         self._store_sessions({**self._sessions, handle: secret})

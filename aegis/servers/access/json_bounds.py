@@ -54,7 +54,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RepeatedKey(f"the key {shorten(twice)!r} is there twice in one object")
+        raise RepeatedKey(f"the key {shorten(twice)!r} appears twice in one object")
     return document
 
 

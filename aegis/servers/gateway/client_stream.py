@@ -130,4 +130,4 @@ class ClientStream(trio.abc.HalfCloseableStream):
             return
         self.allowance -= count
         if self.allowance < 0:
-            raise trio.BrokenResourceError("the client sent too much before it said who it is")
+            raise trio.BrokenResourceError("the client sent too much before it authenticated")

@@ -39,8 +39,10 @@ HTTP_STRANGER_BYTES = 5 * 1024 * 1024
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
 """How a client begins that speaks HTTP/2 without having asked (RFC 9113, 3.4)."""
 
-_NO_HTTP2 = plain_answer(505, "speak HTTP/1.1 here")
-_NOT_HTTP = plain_answer(400, "speak HTTP or WebSocket here; lines of JSON on the Unix socket")
+_NO_HTTP2 = plain_answer(505, "use HTTP/1.1")
+_NOT_HTTP = plain_answer(
+    400, "use HTTP or WebSocket here; JSON lines are served on the Unix socket"
+)
 
 log = structlog.get_logger("aegis.servers.gateway")
 

@@ -115,23 +115,23 @@ def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
     Its target must be a path, and how long its body is must be said in one way.
     """
     if not head.target.startswith("/"):
-        return 400, "ask for a path of this server: a target begins with '/'"
+        return 400, "the request target must begin with '/'"
     names = [name for name, _ in head.headers]
     if names.count(b"host") != 1:
-        return 421, "name the host that you mean once, in the header 'Host'"
+        return 421, "send the header 'Host' exactly once"
     repeated = sorted(name for name in _ONCE if names.count(name) > 1)
     if repeated:
         return 400, f"send the header {repeated[0].decode('ascii')!r} once"
     headers = dict(head.headers)
     length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
     if length is not None and coding is not None:
-        return 400, "say once how long the body is: one Content-Length, or chunks"
+        return 400, "send one Content-Length, or Transfer-Encoding: chunked, not both"
     if length is not None and _LENGTH.fullmatch(length.rstrip(b" \t")) is None:
-        return 400, "a Content-Length is one number: digits alone"
+        return 400, "Content-Length must be one decimal number"
     if coding is not None and coding.strip().lower() != b"chunked":
         return 501, "the only Transfer-Encoding is 'chunked'"
     if b"upgrade" in headers and head.has_body:
-        return 400, "a request for an upgrade has no body"
+        return 400, "a request with an Upgrade header must not have a body"
     return None
 
 
@@ -140,13 +140,13 @@ def _form_refusal(head: bytes) -> tuple[int, str]:
     first, _, lines = head.partition(b"\n")
     version = _VERSION.search(first.rstrip(b"\r"))
     if version is not None and version[1] != b"1.1":
-        return 505, "speak HTTP/1.1 here"
+        return 505, "use HTTP/1.1"
     if _REQUEST_LINE.fullmatch(first.removesuffix(b"\r")) is None:
-        return 400, "a request begins with a method in capitals, a path and HTTP/1.1"
+        return 400, "a request line is a method in capital letters, a path and HTTP/1.1"
     if re.search(rb"(?<!\r)\n", head) or re.search(rb"\r(?!\n)", head):
-        return 400, "end each line of the head with CR and LF, and have neither inside of one"
+        return 400, "end each line of the request head with CR LF; neither may be inside a line"
     if re.search(rb"(?:^|\n)[ \t]", lines):
-        return 400, "a header is one line: folded lines are not read"
+        return 400, "folded header lines are not supported: send each header on one line"
     return 400, "a header is a name, a colon and a value without control characters"
 
 

@@ -176,7 +176,7 @@ _NO_TOKEN = Answer(
 _NO_SESSION = Answer(
     403, "this session address is not valid; 'aegis-actors session new --handle H' prints one"
 )
-_NOT_FOUND = Answer(404, "nothing here; MCP clients use /mcp, others /ws or the Unix socket")
+_NOT_FOUND = Answer(404, "no such path; MCP clients use /mcp, others use /ws or the Unix socket")
 _TOO_LARGE = Answer(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
 _TOO_MANY_KEYS = Answer(413, f"the request's body has more than {MAX_KEYS} keys")
 _TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S:g} seconds")

@@ -151,7 +151,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise FileExistsError(errno.EEXIST, "something that is not a socket is there")
+        raise FileExistsError(errno.EEXIST, "a file that is not a socket is in its place")
     path.unlink()
 
 
@@ -180,7 +180,7 @@ def _why_not_private(directory: Path) -> str | None:
     if found.st_uid != os.geteuid():
         return f"it belongs to uid {found.st_uid}"
     if stat.S_IMODE(found.st_mode) & 0o077:
-        return "others may look into it; it must have mode 0700"
+        return "other users may read it; it must have mode 0700"
     return None
 
 

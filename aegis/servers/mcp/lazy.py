@@ -91,7 +91,9 @@ class LazyMcp:
         self._wanted.set()
         await self._settled.wait()
         if self._face is None:
-            raise Unavailable("MCP cannot be served: look into the log, and restart the daemon")
+            raise Unavailable(
+                "the MCP server could not be loaded: see the daemon's log, then restart the daemon"
+            )
         return self._face
 
 

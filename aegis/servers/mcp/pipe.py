@@ -125,10 +125,10 @@ class _Pipe:
         if not isinstance(message, types.JSONRPCRequest):
             return None
         if message.id in self._in_hand:
-            sentence = f"request {message.id!r} is still in hand; use another id"
+            sentence = f"request {message.id!r} is still in progress; use another id"
             return _error(None, types.INVALID_REQUEST, sentence)
         if len(self._in_hand) >= MAX_IN_HAND:
-            sentence = f"{MAX_IN_HAND} requests are in hand already; wait for an answer first"
+            sentence = f"{MAX_IN_HAND} requests are in progress already; wait for an answer first"
             return _error(message.id, types.INTERNAL_ERROR, sentence)
         return None
 

@@ -283,9 +283,11 @@ def _permitted(identity: Identity, uri: str) -> Resource:
 
 def _check_room(watched: int, streams: int = 0) -> None:
     if watched > MAX_WATCHED:
-        raise Unavailable(f"one client may watch {MAX_WATCHED} resources; watch fewer")
+        raise Unavailable(
+            f"a client may subscribe to at most {MAX_WATCHED} resources; unsubscribe from one first"
+        )
     if streams >= MAX_STREAMS:
-        raise Unavailable(f"{MAX_STREAMS} clients listen already; end one of these streams first")
+        raise Unavailable(f"{MAX_STREAMS} subscription streams are open already; close one first")
 
 
 @contextmanager

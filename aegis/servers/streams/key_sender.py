@@ -21,8 +21,8 @@ MAX_UNANSWERED = 512
 """Messages of keys that the terminal has not answered yet."""
 
 TOO_MANY = (
-    f"{MAX_UNANSWERED} messages of keys wait for the terminal: it does not answer now; type again "
-    "in a moment"
+    f"{MAX_UNANSWERED} messages of keys are not answered by the terminal yet; wait a moment, "
+    "then type again"
 )
 
 

@@ -215,5 +215,5 @@ def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:
     if identity is not None:
         return identity
     if hello.token is None and hello.session is None:
-        raise Forbidden("say hello with 'token' or 'session' first")
-    raise Forbidden("the key in the hello is not valid (any more)")
+        raise Forbidden("send a hello with 'token' or 'session' first")
+    raise Forbidden("the key in the hello is not valid")

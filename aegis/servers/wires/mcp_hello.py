@@ -41,10 +41,10 @@ def mcp_hello(line: bytes) -> McpHello | None:
     if not isinstance(document, dict) or document.get("type") != "mcp":
         return None
     if document.keys() != {"type", "version", "handle"}:
-        raise InvalidRequest("a hello for MCP has 'type', 'version' and 'handle', all of them")
+        raise InvalidRequest("a hello for MCP must have 'type', 'version' and 'handle'")
     version, handle = document["version"], document["handle"]
     if version != VERSION or isinstance(version, bool):
-        raise InvalidRequest(f"this server speaks version {VERSION}; say it in 'version'")
+        raise InvalidRequest(f"this server supports version {VERSION}; send that in 'version'")
     if handle is None:
         return McpHello(OPERATOR)
     if not isinstance(handle, str):

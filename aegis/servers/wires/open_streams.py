@@ -30,7 +30,9 @@ from aegis.servers.streams.outlet import FloodLimit, Outlet, SendKeys, StreamPor
 from aegis.servers.wires.port import WireClosed
 
 CANCELLED = Failure("cancelled", "closed by the client before it was open")
-STOPPING = Failure("unavailable", "the daemon stops, or the key of this connection is void")
+STOPPING = Failure(
+    "unavailable", "the daemon is stopping, or the key of this connection was voided"
+)
 TOO_MANY = Failure("busy", f"this connection has {MAX_STREAMS} streams open; close one first")
 NO_STREAMS = Failure("invalid_request", "streams are opened on the WebSocket, not on lines")
 

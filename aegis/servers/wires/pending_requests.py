@@ -37,7 +37,7 @@ TOO_MANY = Failure(
     "busy", f"{MAX_IN_FLIGHT} requests of this connection are in flight; wait for an answer first"
 )
 
-UNREAD = Failure("busy", "answers of this connection wait to be read; read them first")
+UNREAD = Failure("busy", "this connection has too many unread answers; read them first")
 
 log = structlog.get_logger("aegis.servers.conversation")
 

@@ -75,9 +75,9 @@ def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | An
     if head.path != WEBSOCKET_PATH:
         return Answer(404, f"WebSockets are served at {WEBSOCKET_PATH}")
     if values(head.headers, b"sec-websocket-version") != ["13"]:
-        return Answer(426, "speak version 13 of the WebSocket protocol")
+        return Answer(426, "use version 13 of the WebSocket protocol")
     if len(values(head.headers, b"sec-websocket-key")) != 1:
-        return Answer(400, "a WebSocket handshake has one Sec-WebSocket-Key")
+        return Answer(400, "send exactly one Sec-WebSocket-Key header")
     if not values(head.headers, b"authorization"):
         return None
     token = bearer_token(head.headers)

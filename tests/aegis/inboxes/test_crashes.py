@@ -204,7 +204,7 @@ async def test_a_directory_in_the_place_of_the_file_costs_only_that_inbox_and_on
     (tmp_path / "pm.jsonl").mkdir()
     async with open_inboxes(tmp_path) as system:
         for number in range(20):
-            with pytest.raises(StorageError, match=r"a directory stands where a file belongs"):
+            with pytest.raises(StorageError, match=r"a directory is in the file's place"):
                 await router(system).ask(wake(number))
             await router(system).ask(wake(number, "bob"))
         assert restarts(system) == NONE
@@ -225,7 +225,7 @@ async def test_a_file_that_is_taken_away_and_put_back_goes_on(tmp_path: Path, cr
             with armed(Plan({("inbox.append.before[pm]", 1): Crash()}), INBOXES):
                 assert isinstance(await outcome(system, wake(1)), AskError)
             for _ in range(20):
-                with pytest.raises(StorageError, match="a directory stands where a file belongs"):
+                with pytest.raises(StorageError, match="a directory is in the file's place"):
                     await router(system).ask(wake(1))
             assert inbox(system, "pm") is before, "a broken file is no crash"
         else:

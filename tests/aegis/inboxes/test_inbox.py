@@ -217,7 +217,7 @@ async def test_while_the_disk_stalls_only_so_much_is_taken_and_the_rest_is_told(
         ref = router(system)
         await ref.ask(ReadInbox(from_handle="pm"))
         replies = [ref.send_request(wake(number)) for number in range(3)]
-        with pytest.raises(Unavailable, match="3 messages for 'pm' wait to be synced; send again"):
+        with pytest.raises(Unavailable, match="3 messages to 'pm' wait to be synced; send again"):
             await ref.ask(wake(3))
         assert (await ref.ask(ReadInbox(from_handle="pm"))).messages == []
         stalled_disk.set()

@@ -456,7 +456,7 @@ async def test_close_refuses_what_comes_after_and_wakes_who_waits(
             appender.close()
             nursery.cancel_scope.cancel()
     appender.close()
-    with pytest.raises(StorageError, match="is closed: ask again once it is open"):
+    with pytest.raises(StorageError, match="is closed: try again when it is open"):
         appender.append(LINES[2])
     with pytest.raises(StorageError, match="is closed"):
         await appender.recover()
@@ -527,7 +527,7 @@ async def test_a_reader_that_ends_at_synced_sees_what_is_acknowledged_only(
 
 async def test_opening_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="a file stands where a directory belongs"):
+    with pytest.raises(StorageError, match="a file is in the directory's place"):
         await Appender.open(tmp_path / "file" / "ledger.jsonl", Flusher())
 
 

@@ -185,7 +185,7 @@ def test_an_error_becomes_one_sentence_with_a_remedy() -> None:
 
 def test_an_error_without_a_number_still_makes_a_sentence() -> None:
     assert str(storage_error("sync", Path("x"), OSError())) == (
-        "cannot sync x: OSError; look at the disk, then try again"
+        "cannot sync x: OSError; check the disk, then try again"
     )
 
 

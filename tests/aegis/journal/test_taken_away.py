@@ -55,9 +55,9 @@ async def test_a_line_in_a_shortened_file_is_refused(left: int, tmp_path: Path) 
         for number in range(3):
             await put(appender, number)
         os.truncate(path, left)
-        with pytest.raises(StorageError, match="shorter than what was acknowledged"):
+        with pytest.raises(StorageError, match="shorter than its acknowledged lines"):
             await put(appender, 3)
-        with pytest.raises(StorageError, match="shorter than what was acknowledged"):
+        with pytest.raises(StorageError, match="shorter than its acknowledged lines"):
             await appender.recover()
     # What is left is not padded out to where the file once ended.
     assert b"\0" not in path.read_bytes()

@@ -68,7 +68,7 @@ def keys_in(document: object) -> int:
     ],
 )
 def test_a_key_that_an_object_holds_twice_is_refused_and_named(text: str) -> None:
-    with pytest.raises(RepeatedKey, match="is there twice in one object"):
+    with pytest.raises(RepeatedKey, match="appears twice in one object"):
         read_json(text)
     with pytest.raises(RepeatedKey):
         read_json(text.encode())

@@ -112,7 +112,7 @@ async def test_a_token_in_the_address_is_refused_even_a_valid_one(daemon: Any, a
     for authorization in ("", daemon.bearer):
         status, _, body = await ask(daemon.http(b"{}", path, authorization=authorization))
         assert status == 400
-        assert "no token in the address" in body
+        assert "a token in the URL is not accepted" in body
 
 
 async def test_a_body_up_to_the_limit_is_taken_and_beyond_it_refused(daemon: Any, ask: Ask) -> None:

@@ -38,13 +38,13 @@ def test_another_first_line_is_left_to_the_frames(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": 2}, "speaks version 1"),
-        ({"version": True}, "speaks version 1"),
+        ({"version": 2}, "supports version 1"),
+        ({"version": True}, "supports version 1"),
         ({"handle": 7}, "must be text"),
         ({"handle": "a b"}, "is not a name"),
         ({"handle": "Human"}, "is reserved"),
         ({"handle": "../x"}, "is not a name"),
-        ({"token": "x"}, "all of them"),
+        ({"token": "x"}, "must have 'type'"),
     ],
 )
 def test_a_hello_that_cannot_be_served_is_refused(changes: dict[str, object], reason: str) -> None:
@@ -54,7 +54,7 @@ def test_a_hello_that_cannot_be_served_is_refused(changes: dict[str, object], re
 
 
 def test_a_hello_without_a_handle_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="all of them"):
+    with pytest.raises(InvalidRequest, match="must have 'type'"):
         mcp_hello(b'{"type": "mcp", "version": 1}')
 
 
