@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import structlog
 import trio
 
-from actors import AskError, LifeEvent, MisuseError, SlowStep, System, describe, root_cause
+from actors import AskError, LifeCycleEvent, MisuseError, SlowStep, System, describe, root_cause
 from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
 from aegis.daemon_process import HeldRoot
@@ -23,7 +23,7 @@ from aegis.servers.faults import SERVERS
 from aegis.state.root import State
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger("aegis")
 
@@ -121,12 +121,12 @@ async def end_terminals(system: System) -> None:
         try:
             directory = system.registry.find("service", "terminals")
             assert directory is not None
-            await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
+            await ask_across_restarts(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
             log.warning("terminals did not end in time", error=str(error))
 
 
-def log_life_event(event: LifeEvent) -> None:
+def log_life_event(event: LifeCycleEvent) -> None:
     """Log the starts and crashes of actors."""
     if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)

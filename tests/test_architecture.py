@@ -266,6 +266,8 @@ LAW: list[Rule] = [
         ),
     ),
     ("aegis.app", ("actors", "aegis")),
+    # It forks daemons, and so imports what they do.
+    ("tests.chaos.real.fork_server", ("aegis",)),
     # The harness. It tries a real daemon from outside: its wire, command line and fault points.
     (
         "tests.chaos.real*",

@@ -10,7 +10,7 @@ import attrs
 
 from aegis.client.errors import CommandFailed
 from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     Ask,
     Broadcasted,
     Change,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.client.line import CommandFailed
-from tests.chaos.checking.happenings import Span
+from tests.chaos.checking.observations import Span
 from tests.chaos.commands import REAL
 from tests.chaos.notebook import Notebook
 

@@ -14,7 +14,7 @@ import trio
 
 from aegis.client.line import CommandFailed, LineClient
 from tests.chaos.checking.evidence import Evidence, Life, Told
-from tests.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
+from tests.chaos.checking.observations import Change, Death, Disturbance, Remains, Span, Subscribing
 from tests.chaos.commands import REAL, Kind
 from tests.chaos.notebook import Notebook, Refusal
 from tests.chaos.real.load import McpReader, Reader, Sender, Typist, Worker, pause

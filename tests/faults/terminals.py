@@ -30,8 +30,8 @@ from tests.chaos.checking.case import Case
 from tests.chaos.checking.checker import RULES
 from tests.chaos.checking.evidence import Answer, Command, Life, Told
 from tests.chaos.checking.evidence import Evidence as Load
-from tests.chaos.checking.happenings import UNKNOWN, Disturbance, Record
 from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.observations import UNKNOWN, Disturbance, Record
 from tests.chaos.commands import SIMULATED, Kind
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.histories.asking import NEVER_TYPED

@@ -1,4 +1,4 @@
-"""Draws a script from a seed."""
+"""The drawing of a script from a seed."""
 
 from __future__ import annotations
 

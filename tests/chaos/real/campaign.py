@@ -1,4 +1,4 @@
-"""One daemon through many lives: each is killed under load, and the next goes on from there."""
+"""One daemon through many incarnations: each is killed under load, and the next takes over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import trio
 
 from aegis.client.line import ClientError, CommandFailed
 from tests.chaos.checking.evidence import Evidence, Life
-from tests.chaos.checking.happenings import Remains, RemainsKind
+from tests.chaos.checking.observations import Remains, RemainsKind
 from tests.chaos.commands import REAL
 from tests.chaos.notebook import Notebook
 from tests.chaos.real.deaths import (

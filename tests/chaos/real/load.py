@@ -1,4 +1,4 @@
-"""The clients of a load: each works until the daemon dies, and writes down what it was told."""
+"""The clients of a load: each works until the daemon dies, and logs the replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 
 from aegis.client.line import ClientError, CommandFailed, LineClient
 from tests.chaos.checking.evidence import Answer, Command, Handoff, Told
-from tests.chaos.checking.happenings import Disturbance, Record, Span
+from tests.chaos.checking.observations import Disturbance, Record, Span
 from tests.chaos.commands import HOLDING, REAL, Kind
 from tests.chaos.notebook import Notebook
 from tests.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError

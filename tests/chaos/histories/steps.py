@@ -1,4 +1,4 @@
-"""One step of a client: what it asks, and what of the answer is written down."""
+"""The steps of a simulated client: a request each, and the log of its reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.derived.wire import to_plain
 from tests.chaos.checking.evidence import Command, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     Broadcasted,
     Change,
     ChangeKind,
@@ -42,7 +42,7 @@ ENTERS = 10
 """How often an Enter is tried, at most: for a moment there may be no shell."""
 
 
-class Turn(Reading):
+class StepPlayer(Reading):
     """One step of a client."""
 
     async def do(self, step: s.Step) -> None:
@@ -320,25 +320,25 @@ class Turn(Reading):
             self._book.listings.append(Listing(span=answered.span, terminals=names))
 
 
-_DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
-    s.RunStep: Turn.run,
-    s.OpenQuoteStep: Turn.open_quote,
-    s.NothingStep: Turn.nothing,
-    s.TypeStep: Turn.type,
-    s.EraseStep: Turn.erase,
-    s.TypeAheadStep: Turn.type_ahead,
-    s.InterruptStep: Turn.interrupt,
-    s.BroadcastStep: Turn.broadcast,
-    s.SubscribeStep: Turn.subscribe,
-    s.UnsubscribeStep: Turn.unsubscribe,
-    s.SpawnStep: Turn.spawn,
-    s.CloseStep: Turn.close,
-    s.ListStep: Turn.list,
-    s.ReadRecordsStep: Turn.read_records,
-    s.ReadOutputStep: Turn.read_output,
-    s.WaitStep: Turn.wait,
-    s.ScreenStep: Turn.screen,
-    s.ResizeStep: Turn.resize,
-    s.HandoffStep: Turn.hand_off,
-    s.InboxStep: Turn.inbox,
+_DOERS: dict[type[s.Step], Callable[[StepPlayer, Any], Awaitable[None]]] = {
+    s.RunStep: StepPlayer.run,
+    s.OpenQuoteStep: StepPlayer.open_quote,
+    s.NothingStep: StepPlayer.nothing,
+    s.TypeStep: StepPlayer.type,
+    s.EraseStep: StepPlayer.erase,
+    s.TypeAheadStep: StepPlayer.type_ahead,
+    s.InterruptStep: StepPlayer.interrupt,
+    s.BroadcastStep: StepPlayer.broadcast,
+    s.SubscribeStep: StepPlayer.subscribe,
+    s.UnsubscribeStep: StepPlayer.unsubscribe,
+    s.SpawnStep: StepPlayer.spawn,
+    s.CloseStep: StepPlayer.close,
+    s.ListStep: StepPlayer.list,
+    s.ReadRecordsStep: StepPlayer.read_records,
+    s.ReadOutputStep: StepPlayer.read_output,
+    s.WaitStep: StepPlayer.wait,
+    s.ScreenStep: StepPlayer.screen,
+    s.ResizeStep: StepPlayer.resize,
+    s.HandoffStep: StepPlayer.hand_off,
+    s.InboxStep: StepPlayer.inbox,
 }
