@@ -23,7 +23,7 @@ from aegis.servers.faults import SERVERS
 from aegis.state.root import State
 from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger("aegis")
 
@@ -121,7 +121,7 @@ async def end_terminals(system: System) -> None:
         try:
             directory = system.registry.find("service", "terminals")
             assert directory is not None
-            await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
+            await ask_across_restarts(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
             log.warning("terminals did not end in time", error=str(error))
 

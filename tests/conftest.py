@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.durations import Durations
+
 OWN_REGISTRY = "AEGIS_TEST_REGISTRY"
 
 if OWN_REGISTRY not in os.environ:
@@ -42,6 +44,11 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
         )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the durations of the run in a file."""
+    config.pluginmanager.register(Durations(config))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

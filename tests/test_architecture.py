@@ -30,7 +30,17 @@ LONGER = frozenset({"aegis.app:daemon_tree"})
 Rule = tuple[str, tuple[str, ...]]
 
 TRIED_BY_CHAOS = (
-    *("app", "clock", "errors", "inboxes", "journal", "processes", "protocol", "terminals"),
+    *(
+        "app",
+        "client.errors",
+        "clock",
+        "errors",
+        "inboxes",
+        "journal",
+        "processes",
+        "protocol",
+        "terminals",
+    ),
     *("state.root", "state.sealing", "workspaces"),
 )
 
@@ -256,12 +266,15 @@ LAW: list[Rule] = [
         ),
     ),
     ("aegis.app", ("actors", "aegis")),
+    # It forks daemons, and so imports what they do.
+    ("tests.chaos.real.fork_server", ("aegis",)),
     # The harness. It tries a real daemon from outside: its wire, command line and fault points.
     (
         "tests.chaos.real*",
         (
             *("aegis.client.line", "aegis.faults", "aegis.state"),
-            *("tests.chaos.checking", "tests.chaos.real"),
+            *("tests.chaos.checking", "tests.chaos.commands", "tests.chaos.notebook"),
+            "tests.chaos.real",
         ),
     ),
     ("tests.chaos.__main__", ("aegis.cli", "tests.chaos")),

@@ -1,4 +1,4 @@
-"""Where a client connects: the daemon of a root, or an address. Standard library only."""
+"""Addresses of daemons: the root of a local one, or a URL. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
 class BadAddress(ClientError):
-    """The address cannot be used; the sentence says what is allowed."""
+    """The address cannot be used; the sentence names what is accepted."""
 
 
 class Remote(NamedTuple):
-    """A daemon by its address: that of the WebSocket, and one of the two keys."""
+    """A daemon by the URL of its WebSocket, with one of the two keys."""
 
     url: str
     token: str | None
@@ -33,7 +33,7 @@ class Remote(NamedTuple):
 
 
 class Local(NamedTuple):
-    """The daemon of a root, over its Unix socket; ``session`` binds to a handle."""
+    """The daemon of ``root``, over its Unix socket; the secret ``session`` binds to a handle."""
 
     root: Path
     session: str | None
@@ -42,7 +42,7 @@ class Local(NamedTuple):
         return f"Local({str(self.root)!r})"
 
     def endpoint(self) -> Endpoint:
-        """Where it is reached now. Raises ``NoDaemon``."""
+        """Return the endpoint of the running daemon. Raises ``NoDaemon``."""
         try:
             found = read_endpoint(State(self.root))
         except BadEndpoint as error:
@@ -60,23 +60,23 @@ Address = Remote | Local
 def address_of(
     root_or_url: str | Path | None, *, token: str | None = None, session: str | None = None
 ) -> Address:
-    """Where ``root_or_url`` leads.
+    """Return the address of the daemon that ``root_or_url`` names.
 
-    None: the nearest root at the current directory or above. A path: the nearest there. An
-    ``http``, ``https``, ``ws`` or ``wss`` address: that daemon; of a session URL the secret is the
-    key, any other needs ``token`` or ``session``. Raises ``BadAddress``.
+    None: the nearest root from the current directory upwards. A path: the nearest root from there
+    upwards. An ``http``, ``https``, ``ws`` or ``wss`` URL: the daemon at that URL; a session URL
+    contains its key, any other URL needs ``token`` or ``session``. Raises ``BadAddress``.
     """
     if token is not None and session is not None:
         raise BadAddress("give token or session, not both")
     if is_url(root_or_url):
         return _remote(root_or_url, token, session)
     if token is not None:
-        raise BadAddress("a token goes with an address; the Unix socket of a root needs none")
+        raise BadAddress("a token is for a URL; leave it out: the Unix socket of a root needs none")
     return Local(find_root(Path(root_or_url or ".")), session)
 
 
 def is_url(root_or_url: str | Path | None) -> TypeGuard[str]:
-    """Whether this is an address, not a directory."""
+    """Return whether ``root_or_url`` is a URL."""
     return isinstance(root_or_url, str) and "://" in root_or_url
 
 
@@ -84,10 +84,10 @@ def _remote(url: str, token: str | None, session: str | None) -> Remote:
     parts = _split(url)
     if parts.path.startswith(SESSION_PATH):
         if token is not None or session is not None:
-            raise BadAddress("a session URL is its own key: give neither token nor session")
+            raise BadAddress("a session URL contains its key: give neither token nor session")
         session = parts.path.removeprefix(SESSION_PATH).rstrip("/").removesuffix("/mcp")
     if not (token or session):
-        raise BadAddress("an address needs a key: give token or session, or use a session URL")
+        raise BadAddress("a URL needs a key: give token or session, or use a session URL")
     return Remote(f"{_SCHEMES[parts.scheme]}://{parts.netloc}{WEBSOCKET_PATH}", token, session)
 
 
@@ -97,7 +97,7 @@ def _split(url: str) -> SplitResult:
         usable = parts.scheme in _SCHEMES and parts.hostname is not None and parts.port != 0
     except ValueError:
         usable = False
-    # The address itself is not shown: it may be a key.
+    # The address itself is not shown: it may contain a key.
     if not usable:
         raise BadAddress("an address is like http://127.0.0.1:8420: http, https, ws or wss")
     return parts

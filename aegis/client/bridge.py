@@ -1,7 +1,7 @@
-"""MCP on standard input and output, carried as bytes to the daemon and back.
+"""A bridge between MCP on standard input and output and the daemon; it forwards bytes.
 
-Standard library only, so that it starts quickly. The daemon speaks MCP; here nothing of it is
-understood but which requests wait for an answer, to answer them when the daemon is gone.
+The daemon implements MCP. The bridge only records which requests are not answered, to answer them
+when the daemon is gone. Standard library only, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ SOURCE, SINK = 0, 1
 """Standard input and output."""
 
 CHUNK_BYTES = 65_536
-"""What is held at most in each direction."""
+"""Largest buffer in each direction."""
 
 MAX_WELCOME_BYTES = 4096
 WELCOME_LIMIT_S = 10.0
 FIRST_REQUEST_S = 10.0
-"""How long a client without a daemon is waited for, to tell it so in answer to its request."""
+"""Seconds to wait for a client's first request if no daemon runs, to answer it by an error."""
 
 LINGER_S = 5.0
-"""How long the daemon may take for its last answers when the client has closed its side."""
+"""Seconds that the daemon may take for its last answers after the client closed its side."""
 
 PIPE_BUF = select.PIPE_BUF
-"""So many bytes a pipe that is writable takes without blocking (pipe(7))."""
+"""Bytes that a writable pipe accepts without blocking (pipe(7))."""
 
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def carry(root: Path, handle: str) -> None:
-    """Be an MCP server on standard input and output: the daemon of ``root``, for ``handle``.
+    """Serve MCP on standard input and output by the daemon of ``root``, under ``handle``.
 
     Returns when the client closes standard input. SIGTERM ends the process with exit code 0.
-    Raises ``ClientError`` if there is no daemon or it goes away, after the client's requests have
-    been answered with that sentence; ``BrokenPipeError`` if nobody reads standard output.
+    Raises ``ClientError`` if there is no daemon or it ends, after answering the client's requests
+    with that sentence; ``BrokenPipeError`` if standard output has no reader.
     """
     signal.signal(signal.SIGTERM, _exit)
     try:
@@ -59,7 +59,7 @@ def carry(root: Path, handle: str) -> None:
         if carrier.run():
             return
     lost = ConnectionLost(
-        f"the daemon of {text_of_path(root)} went away: start it with: aegis-actors up; then "
+        f"the daemon of {text_of_path(root)} ended: start it with: aegis-actors up; then "
         "connect again"
     )
     carrier.answer_pending(str(lost))
@@ -71,7 +71,7 @@ def _exit(_number: int, _frame: object) -> NoReturn:
 
 
 def _connect(root: Path, handle: str) -> tuple[socket.socket, bytes]:
-    """A connection on which MCP is spoken, and what the daemon sent already. Raises ClientError."""
+    """Open a connection for MCP; return it and the bytes received so far. Raises ClientError."""
     connected, _ = open_connection(root)
     try:
         connected.settimeout(WELCOME_LIMIT_S)
@@ -108,13 +108,13 @@ def _check_welcome(line: bytes) -> None:
         answer = json.loads(line)
         kind = answer["type"]
     except (ValueError, TypeError, KeyError):
-        raise ConnectionLost("what answers on the daemon's socket is no aegis-actors") from None
+        raise ConnectionLost("the process on the daemon's socket is not aegis-actors") from None
     if kind != "mcp":
         raise CommandFailed(str(answer.get("code")), str(answer.get("message")))
 
 
 def _answer_first_request(sentence: str) -> None:
-    """Tell a client why it is not served: as the answer to what it asks first."""
+    """Answer the client's first request with an error."""
     if os.isatty(SOURCE):
         return
     pending = Pending()
@@ -135,15 +135,15 @@ def _answers(pending: Pending, sentence: str) -> bytes:
 
 
 def _write(data: bytes) -> None:
-    """Write the last words; there is nothing else left to do."""
+    """Write ``data`` before the process ends, blocking if necessary."""
     os.set_blocking(SINK, True)
-    with contextlib.suppress(OSError):  # nobody reads it: then nobody waits for it either
+    with contextlib.suppress(OSError):  # no reader: no client waits for the answer
         while data:
             data = data[os.write(SINK, data) :]
 
 
 class _Carrier:
-    """The two directions; each holds one chunk, and reads on when that has been passed on."""
+    """The two directions; each buffers one chunk, and reads the next when that is written."""
 
     def __init__(self, connected: socket.socket, ahead: bytes) -> None:
         self._socket = connected
@@ -155,7 +155,7 @@ class _Carrier:
         self._poll = select.poll()
 
     def run(self) -> bool:
-        """Carry until one side ends; gives whether that was the client's."""
+        """Forward until one side ends; return whether the client ended."""
         while True:
             self._watch()
             ready = dict(self._poll.poll(LINGER_S * 1000 if self._source_ended else None))
@@ -171,11 +171,11 @@ class _Carrier:
                 return self._source_ended
 
     def answer_pending(self, sentence: str) -> None:
-        """Pass on the daemon's last words, and answer in its place what it can answer no more."""
+        """Write the daemon's last bytes, and answer its pending requests with an error."""
         _write(self._down + _answers(self._pending, sentence))
 
     def _watch(self) -> None:
-        """What can go on now; the client's reading end is always watched for its loss."""
+        # Standard output is registered even without data: its loss has to be noticed.
         self._poll.register(SINK, select.POLLOUT if self._down else 0)
         wanted = (select.POLLIN if not self._down else 0) | (select.POLLOUT if self._up else 0)
         self._watch_for(self._socket.fileno(), wanted)
@@ -183,7 +183,7 @@ class _Carrier:
         self._watch_for(SOURCE, select.POLLIN if reads else 0)
 
     def _watch_for(self, descriptor: int, events: int) -> None:
-        """Of what is not watched at all not even its end is told, again and again."""
+        # poll(2) always reports a hang-up, so a descriptor without events has to be unregistered.
         if events:
             self._poll.register(descriptor, events)
         else:
@@ -195,7 +195,7 @@ class _Carrier:
         self._pending.to_server(self._up)
         if not self._up:
             self._source_ended = True
-            with contextlib.suppress(OSError):  # the daemon was first
+            with contextlib.suppress(OSError):  # the daemon closed first
                 self._socket.shutdown(socket.SHUT_WR)
 
     def _write_down(self) -> None:
@@ -203,7 +203,7 @@ class _Carrier:
             self._down = self._down[os.write(SINK, self._down[:PIPE_BUF]) :]
 
     def _exchange(self, ready: int) -> bool:
-        """Send and receive what the socket takes and has; gives whether the daemon is there."""
+        """Send and receive without blocking; return whether the connection is still open."""
         try:
             if ready & select.POLLOUT and self._up:
                 self._up = self._up[self._socket.send(self._up) :]

@@ -1,4 +1,8 @@
-"""Between a method of a client and the wire: typed arguments in, typed replies out. Pure."""
+"""Calls of a client: arguments, replies, and repetition after a lost connection. Pure.
+
+A command that only reads is repeated without a message. Any other command is not: it may have been
+executed, so the caller must decide. A request that was not sent goes with the next connection.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +23,18 @@ Arguments = dict[str, object]
 
 
 def entry_of(command: type[Command[Any]]) -> Entry:
-    """The entry of the one command set that ``command`` is the class of."""
+    """Return the entry of ``command`` in the command table."""
     return BY_COMMAND[command]
 
 
 def arguments_of(
     command: type[Command[Any]], given: dict[str, object], handle: str | None
 ) -> Arguments:
-    """``given`` as it is sent: what differs from the default, and under which handle.
+    """Return the arguments to send: those that differ from the default, and the handle.
 
-    Where the daemon's configuration sets the default, None stands for it, and a value is sent.
-
-    It is checked here as the daemon will check it, so that a mistake costs no way. Raises
-    ``CommandFailed`` with the code ``invalid_request``.
+    Where the daemon's configuration sets the default, only None is left out. The arguments are
+    validated by the daemon's rules before they are sent. Raises ``CommandFailed`` with the code
+    ``invalid_request``.
     """
     defaults = {
         field.name: None if "setting" in field.metadata else field.default
@@ -49,12 +52,12 @@ def arguments_of(
 
 
 def refusal(entry: Entry, code: str, sentence: str) -> CommandFailed:
-    """The daemon's error; its sentence opens with the tool's name, which is known here."""
+    """Return the daemon's error, without the tool's name that opens its sentence."""
     return CommandFailed(code, sentence.removeprefix(f"{entry.tool}: "))
 
 
 def reply_of(command: type[Command[T]], result: object) -> T:
-    """What was answered, as the command's reply class. Raises ``ProtocolMismatch``."""
+    """Convert a result to the command's reply class. Raises ``ProtocolMismatch``."""
     entry = entry_of(command)
     try:
         return cast("T", structure(entry.reply, result))
@@ -65,7 +68,7 @@ def reply_of(command: type[Command[T]], result: object) -> T:
 
 
 def _is(value: object, default: object) -> bool:
-    """Whether an argument is the default; a default that is made anew is given as None."""
+    """Return whether an argument is the default; None represents a default with a factory."""
     made = getattr(default, "factory", None)
     return value is None if made is not None else type(value) is type(default) and value == default
 
@@ -74,10 +77,10 @@ FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 2.0
 
 SETTLED_S = 5.0
-"""A connection that lasted so long was a good one: the delays begin anew."""
+"""A connection that lasted this long resets the delay."""
 
 MAX_TRIES = 3
-"""Times that a call is sent at most: one that brings the daemon down must not do so for ever."""
+"""Most times that a call is sent: one that crashes the daemon must not do so for ever."""
 
 
 def checked_patience(patience_s: float) -> float:
@@ -88,34 +91,34 @@ def checked_patience(patience_s: float) -> float:
 
 
 def delay_s(failures: int, chance: float) -> float:
-    """Seconds to wait after so many failures in a row, 1 or more; ``chance`` is from 0 to 1.
+    """Return the seconds to wait after ``failures`` (1 or more) failures in a row.
 
-    The delay doubles up to ``MAX_DELAY_S``; its upper half is left to chance, so that many clients
-    of a daemon that went away do not come back at the same moment.
+    The delay doubles up to ``MAX_DELAY_S``. Its upper half is random (``chance`` from 0 to 1), so
+    that the clients of a restarted daemon do not all reconnect at the same moment.
     """
     whole = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(failures - 1, 16))
     return whole * (0.5 + 0.5 * chance)
 
 
 def failures_after(failures: int, lasted_s: float) -> int:
-    """How many connections failed in a row, now that one has ended after ``lasted_s`` seconds."""
+    """Return the new number of failures in a row after a connection of ``lasted_s`` seconds."""
     return 1 if lasted_s >= SETTLED_S else failures + 1
 
 
 def is_repeated(entry: Entry, tries: int, *, was_sent: bool) -> bool:
-    """Whether a call that lost its connection at its ``tries``-th try is made again by itself."""
+    """Return whether a call that lost its connection in its ``tries``-th try is repeated."""
     return not was_sent or (entry.read_only and tries < MAX_TRIES)
 
 
 def lost(entry: Entry, reason: str) -> ConnectionLost:
-    """What a caller is told of a call that was sent and got no answer."""
+    """Return the error of a call that was sent and not answered."""
     may_repeat = entry.read_only or entry.idempotent
     advice = (
-        "calling again does no harm" if may_repeat else "look at what became of it before you call"
+        "calling again does no harm" if may_repeat else "check its effect before you call again"
     )
     return ConnectionLost(
         f"the connection was lost during {entry.name} ({reason}): it may have been carried out; "
-        f"{advice}" + ("" if may_repeat else " again"),
+        f"{advice}",
         command=entry.name,
         may_repeat=may_repeat,
     )

@@ -1,4 +1,4 @@
-"""The Python client: ``async with connect() as client``, on Trio over the WebSocket."""
+"""The asynchronous client: ``async with connect() as client``, on Trio over the WebSocket."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from aegis.client.transport import dial, place_of
 
 
 class Client:
-    """A connected client: every command of the daemon, by noun. Its tasks may call at once.
+    """A connected client with every command of the daemon, grouped by noun.
 
-    At most 64 calls are in flight; one more waits its turn. Every method raises ``ClientError``.
+    Any task of the event loop may call it. Up to 64 calls are in progress at once; further calls
+    are queued. Every method raises ``ClientError``.
     """
 
     def __init__(self, session: Session) -> None:
@@ -39,7 +40,7 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection now; without one, the next is on its way."""
+        """Whether there is a connection now. A lost connection is replaced automatically."""
         return self._session.is_connected
 
     async def wait_connected(self, wanted: bool = True) -> None:
@@ -47,7 +48,7 @@ class Client:
         await self._session.wait_connected(wanted)
 
     def events(self) -> AbstractAsyncContextManager[Stream[EventValue]]:
-        """``async with`` it: terminals that open, change and close, commands that start and end."""
+        """Open the stream of events of terminals and commands, with ``async with``."""
         return self._session.watch(Stream(self._session, EventKind(self._session.handle)))
 
 
@@ -60,17 +61,18 @@ async def connect(
     session: str | None = None,
     patience_s: float = DEFAULT_PATIENCE_S,
 ) -> AsyncIterator[Client]:
-    """Connect to a daemon, and connect again whenever the connection is lost.
+    """Connect to a daemon, and reconnect whenever the connection is lost.
 
-    ``root_or_url``: a directory, whose nearest root is taken (default: the current one), or an
-    address: a session URL, or ``http``, ``https``, ``ws``, ``wss`` with the operator's ``token`` or
-    a ``session``'s secret. ``handle`` is under whom the operator acts; a session has its own.
-    ``patience_s``: seconds that a call waits for a connection while there is none.
+    ``root_or_url``: a directory, whose nearest root is used (default: the current directory), or a
+    URL: a session URL, or an ``http``, ``https``, ``ws``, ``wss`` URL with the operator's ``token``
+    or the secret of a ``session``. ``handle``: the handle that the operator acts under (default:
+    ``human``); a session has its own. ``patience_s``: seconds that a call waits for a connection.
 
-    Raises ``NoDaemon``, ``ConnectionLost``, ``BadAddress``, or ``CommandFailed`` for a bad key.
+    Raises ``NoDaemon``, ``ConnectionLost``, ``BadAddress``, or ``CommandFailed`` with the code
+    ``forbidden`` for an invalid key.
     """
     address = address_of(root_or_url, token=token, session=session)
-    way = Session(
+    connection = Session(
         functools.partial(dial, address),
         place_of(address),
         token=address.token if isinstance(address, Remote) else None,
@@ -80,12 +82,12 @@ async def connect(
     )
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(way.run)
+        nursery.start_soon(connection.run)
         try:
-            await way.first()
-            yield Client(way)
+            await connection.first()
+            yield Client(connection)
         except Exception as error:
-            # Raised behind the nursery: it would come out of it in a group.
+            # Raised outside the nursery, which would wrap it in a group.
             failure = error
         nursery.cancel_scope.cancel()
     if failure is not None:

@@ -1,9 +1,9 @@
-"""What goes wrong for a client, each one sentence for people. Standard library only. Pure.
+"""The errors that a client raises; the text of each is one sentence. Standard library only. Pure.
 
 ClientError
-├─ NoDaemon          nobody serves this root or address (any more)
-├─ ConnectionLost    the connection ended during a call, or none came about in time
-├─ ProtocolMismatch  what came does not fit the protocol: the daemon is of another version
+├─ NoDaemon          no daemon serves this root or address
+├─ ConnectionLost    the connection ended during a call, or could not be opened in time
+├─ ProtocolMismatch  an answer does not fit the protocol: the daemon is of another version
 └─ CommandFailed     the daemon refused or failed; ``code`` is stable
 """
 
@@ -11,19 +11,19 @@ from __future__ import annotations
 
 
 class ClientError(Exception):
-    """Base of what a client raises; the text is one sentence."""
+    """The base class of the errors of a client; the text is one sentence."""
 
 
 class NoDaemon(ClientError):
-    """No daemon runs there, or it is gone; the sentence says how to start one."""
+    """No daemon is running for this root or address; the sentence says how to start one."""
 
 
 class ConnectionLost(ClientError):
-    """The connection ended, or did not come about in time.
+    """The connection ended, or could not be opened in time.
 
-    ``command`` is the call that it cost, empty if it was none. ``maybe_done``: the daemon may have
-    carried that call out. ``may_repeat``: to call again does no harm, whatever became of it.
-    ``reason`` is what happened to the connection, where that is known.
+    ``command`` is the call that was lost, or empty. ``maybe_done``: the daemon may have executed
+    the call. ``may_repeat``: the call can be repeated safely even then. ``reason`` is the reason
+    that the connection ended, or empty.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class ConnectionLost(ClientError):
 
 
 class ProtocolMismatch(ClientError):
-    """An answer that this client cannot read; what was asked for was carried out or refused."""
+    """The answer cannot be parsed; the daemon has executed or refused the command."""
 
 
 class CommandFailed(ClientError):
-    """The daemon's error: ``code`` as in ``aegis.errors``, and its sentence."""
+    """The daemon refused the command, or it failed; ``code`` is a code of ``aegis.errors``."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""The frames of the WebSocket as a client sees them: what it sends, and what comes. Pure."""
+"""The frames of the WebSocket protocol that a client sends and receives. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from aegis.protocol.streams import Ended, Gap, Item
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 4 * 1024 * 1024
-"""What the daemon takes as one message."""
+"""Largest message that the daemon accepts."""
 
 
 @attrs.frozen
 class Welcome:
-    """The daemon's hello: its name and version, and the handle that this connection is bound to."""
+    """The daemon's hello: name and version, and the handle that the connection is bound to."""
 
     server: str
     handle: str | None
@@ -36,7 +36,7 @@ class Reply:
 
 @attrs.frozen
 class Failure:
-    """The failure of a request or of an open; ``id`` is null for a frame that was none."""
+    """The failure of a request or an open; ``id`` is None for a frame that was not understood."""
 
     id: int | None
     code: str
@@ -45,7 +45,7 @@ class Failure:
 
 @attrs.frozen
 class Opened:
-    """Stream ``id`` is open; ``start`` is what it says of its beginning."""
+    """Stream ``id`` is open; ``start`` describes where it starts."""
 
     id: int
     channel: int | None
@@ -56,13 +56,13 @@ Incoming = Welcome | Reply | Failure | Opened | Item | Gap | Ended
 
 
 def parse_incoming(text: str) -> Incoming:
-    """The frame that ``text`` is. Raises ``ProtocolMismatch``."""
+    """Parse a frame. Raises ``ProtocolMismatch``."""
     try:
         document = json.loads(text)
         return _frame(document)
     except (ValueError, KeyError, TypeError, RecursionError, CodecError):
         shown = text if len(text) <= 80 else f"{text[:79]}…"
-        raise ProtocolMismatch(f"what came is no frame of the protocol: {shown!r}") from None
+        raise ProtocolMismatch(f"the daemon sent no frame of the protocol: {shown!r}") from None
 
 
 def _frame(document: Any) -> Incoming:
@@ -96,41 +96,41 @@ def _opened(document: Mapping[str, Any]) -> Opened:
 
 def _number(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError("an id is a number here")
+        raise TypeError("an id must be a number")
     return value
 
 
 def hello_frame(*, token: str | None, session: str | None) -> str:
-    """What a client says first."""
+    """Return the first frame of a client, with its key."""
     key = {"token": token, "session": session}
     given = {name: value for name, value in key.items() if value is not None}
     return _text({"type": "hello", "version": PROTOCOL_VERSION, **given})
 
 
 def request_frame(number: int, command: str, arguments: Mapping[str, object]) -> str:
-    """Have a command carried out."""
+    """Return the frame that requests a command."""
     return _text({"type": "request", "id": number, "command": command, "arguments": arguments})
 
 
 def cancel_frame(number: int) -> str:
-    """Give a request up."""
+    """Return the frame that cancels a request."""
     return _text({"type": "cancel", "id": number})
 
 
 def open_frame(number: int, stream: str, arguments: Mapping[str, object], credit: int) -> str:
-    """Open a stream, with some credit."""
+    """Return the frame that opens a stream with ``credit`` bytes of credit."""
     return _text(
         {"type": "open", "id": number, "stream": stream, "arguments": arguments, "credit": credit}
     )
 
 
 def credit_frame(number: int, amount: int) -> str:
-    """More may be sent."""
+    """Return the frame that adds ``amount`` bytes of credit to a stream."""
     return _text({"type": "credit", "id": number, "amount": amount})
 
 
 def close_frame(number: int) -> str:
-    """End a stream."""
+    """Return the frame that closes a stream."""
     return _text({"type": "close", "id": number})
 
 

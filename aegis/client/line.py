@@ -1,12 +1,12 @@
 """A blocking client of the line protocol, for one-shot commands. Standard library only.
 
-One JSON object per line on the daemon's Unix socket, as the server's ``requests`` says:
+The protocol is one JSON object per line on the daemon's Unix socket:
 
     {"type": "request", "id": 1, "command": "term_run", "arguments": {…}}
     {"type": "reply", "id": 1, "result": {…}}
     {"type": "error", "id": 1, "code": "busy", "message": "…"}
 
-It raises ``ClientError``: ``NoDaemon``, ``ConnectionLost``, ``CommandFailed``.
+Errors: ``NoDaemon``, ``ConnectionLost``, ``CommandFailed``, all of them ``ClientError``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["ClientError", "CommandFailed", "ConnectionLost", "LineClient", "NoDa
 
 CONNECT_TIMEOUT_S = 5.0
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Far above what any reply may be: a bound on what a confused peer can make us hold."""
+"""Limit of memory for a faulty peer, far above the size of any reply."""
 
 
 class LineClient:
-    """One connection; calls go one after the other. A context manager.
+    """One connection for calls one after another. A context manager; not thread-safe.
 
-    ``endpoint`` is where it leads. Not for use by several threads.
+    ``endpoint`` is the endpoint of the daemon.
     """
 
     def __init__(self, connected: socket.socket, endpoint: Endpoint, root: Path | str) -> None:
@@ -51,7 +51,7 @@ class LineClient:
         self._last_id = 0
 
     def call(self, command: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Have ``command`` carried out and give its result; waits as long as that takes.
+        """Call ``command`` and return its result; wait without a time limit.
 
         Raises ``CommandFailed`` with the daemon's sentence, ``ConnectionLost``.
         """
@@ -66,10 +66,12 @@ class LineClient:
         while True:
             line = self._lines.readline(MAX_LINE_BYTES)
             if not line.endswith(b"\n"):
-                raise self._lost(command, "the daemon closed it" if not line else "a line was cut")
+                raise self._lost(
+                    command, "the daemon closed it" if not line else "a line was truncated"
+                )
             frame = parsed(line)
             if frame is None:
-                raise self._lost(command, "what came was no answer of the protocol")
+                raise self._lost(command, "the answer does not fit the protocol")
             if frame.get("id") not in (self._last_id, None):
                 continue
             if frame["type"] == "error":
@@ -86,13 +88,13 @@ class LineClient:
         )
 
     def is_over(self) -> bool:
-        """Whether the daemon has closed the connection, as far as is known between two calls."""
+        """Return whether the daemon is known to have closed the connection."""
         looking = select.poll()
         looking.register(self._socket, 0)
         return bool(looking.poll(0))
 
     def close(self) -> None:
-        """Close the connection; what is in flight is cancelled by the daemon."""
+        """Close the connection; the daemon cancels calls in progress."""
         self._lines.close()
         self._socket.close()
 
@@ -109,16 +111,16 @@ class LineClient:
 
 
 def request_line(number: int, command: str, arguments: Mapping[str, object]) -> bytes:
-    """The line that asks for ``command``."""
+    """Return the line that requests ``command``."""
     request = {"type": "request", "id": number, "command": command, "arguments": arguments}
-    # A lone surrogate (a byte of argv that is no UTF-8) becomes JSON's own escape for it.
+    # A lone surrogate (a byte of argv that is not UTF-8) becomes a JSON escape.
     return json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
 
 
 def failure_in(frame: Mapping[str, Any], command: str) -> CommandFailed:
-    """The failure of ``command`` that an error frame tells."""
-    # The sentence begins with the tool's name, for agents; here it is known. Some tools have the
-    # command's own name, the others a prefix before it.
+    """Convert an error frame to the failure of ``command``."""
+    # For agents, the sentence begins with the tool's name, which is the command's name, with or
+    # without a prefix.
     sentence = str(frame.get("message"))
     for tool in (f"aegis_{command}", command):
         sentence = sentence.removeprefix(f"{tool}: ")
@@ -126,7 +128,7 @@ def failure_in(frame: Mapping[str, Any], command: str) -> CommandFailed:
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """The frame in ``line``; None if it is none."""
+    """Parse a frame; return None if ``line`` is not one."""
     try:
         frame = json.loads(line)
     except (ValueError, RecursionError):
@@ -135,15 +137,15 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def connect(root: Path | str) -> LineClient:
-    """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
+    """Connect to the daemon of ``root``. Raises as ``open_connection``."""
     connected, endpoint = open_connection(root)
     return LineClient(connected, endpoint, root)
 
 
 def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
-    """A connection to the daemon of ``root`` on which nothing was said yet, and where it leads.
+    """Open a connection to the daemon of ``root``; return it with the endpoint.
 
-    Raises ``NoDaemon`` if there is none, ``ConnectionLost`` if it does not take the connection.
+    Raises ``NoDaemon`` if no daemon runs, ``ConnectionLost`` if it does not accept the connection.
     """
     try:
         endpoint = endpoint_of(str(root))
@@ -157,13 +159,13 @@ def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
     except (FileNotFoundError, ConnectionRefusedError):
         connected.close()
         raise NoDaemon(
-            f"the daemon of {text_of_path(root)} (pid {endpoint.pid}) is gone without a goodbye: "
+            f"the daemon of {text_of_path(root)} (pid {endpoint.pid}) has crashed: "
             f"{how_to_start(root)}"
         ) from None
     except OSError as error:
         connected.close()
         is_full = isinstance(error, BlockingIOError)
-        reason = "too many others wait for it" if is_full else error.strerror or str(error)
+        reason = "too many connections are waiting" if is_full else error.strerror or str(error)
         raise ConnectionLost(
             f"the daemon of {text_of_path(root)} cannot be reached: {reason}"
         ) from None
@@ -171,11 +173,9 @@ def open_connection(root: Path | str) -> tuple[socket.socket, Endpoint]:
 
 
 def _connect(connecting: socket.socket, path: bytes) -> None:
-    """Connect, and where many others do so wait for a place among them, ``CONNECT_TIMEOUT_S`` long.
-
-    That is what a blocking socket does. One with a time limit of Python's own is turned away at
-    once (connect(2), EAGAIN).
-    """
+    """Connect; wait up to ``CONNECT_TIMEOUT_S`` while the listener's backlog is full."""
+    # A blocking socket waits for the backlog. A socket with a timeout of Python's is non-blocking,
+    # and connect(2) fails at once with EAGAIN. So the kernel's timeout is used.
     limit, none = (struct.pack("ll", seconds, 0) for seconds in (int(CONNECT_TIMEOUT_S), 0))
     connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
     connecting.connect(path)

@@ -1,4 +1,4 @@
-"""One connection to a daemon, for as long as it lasts: calls in flight, and open streams."""
+"""One connection to a daemon, with its calls in progress and its open streams."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ HELLO_LIMIT_S = 10.0
 
 
 class LinkLost(Exception):
-    """The connection ended before the answer came; the text says why.
+    """The connection ended before the answer arrived; the text is the reason.
 
-    ``was_sent``: the request had left, or was about to.
+    ``was_sent``: the request was sent, or its sending had begun.
     """
 
     def __init__(self, reason: str, *, was_sent: bool) -> None:
@@ -44,34 +44,34 @@ class LinkLost(Exception):
 
 
 class Receiver(Protocol):
-    """What an open stream is to its connection."""
+    """The interface of an open stream to its connection."""
 
     def on_opened(self, opened: Opened) -> None:
-        """It is open."""
+        """Handle that the stream was opened."""
         ...
 
     def on_refused(self, failure: Failure) -> None:
-        """It was not opened."""
+        """Handle that the stream was refused."""
         ...
 
     def on_item(self, item: Item, cost: int) -> None:
-        """An item came, for so much credit."""
+        """Handle an item, which used ``cost`` bytes of credit."""
         ...
 
     def on_bytes(self, output: OutputBytes) -> None:
-        """Bytes came."""
+        """Handle output bytes."""
         ...
 
     def on_gap(self, gap: Gap, cost: int) -> None:
-        """Something was left out."""
+        """Handle a gap, which used ``cost`` bytes of credit."""
         ...
 
     def on_ended(self, ended: Ended) -> None:
-        """It is over."""
+        """Handle the end of the stream."""
         ...
 
     def on_lost(self) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
         ...
 
 
@@ -91,7 +91,7 @@ class _Outgoing:
 
 
 class Link:
-    """Speaks the frames over one ``wire``. ``numbers`` gives the ids of requests and streams."""
+    """The frame protocol over one ``wire``. ``numbers`` yields the ids of requests and streams."""
 
     def __init__(self, wire: Wire, numbers: Iterator[int] | None = None) -> None:
         self._wire = wire
@@ -104,7 +104,7 @@ class Link:
         self._over: str | None = None
 
     async def greet(self, *, token: str | None, session: str | None) -> Welcome:
-        """Say hello. Raises ``CommandFailed`` if the key is not valid, ``WireClosed``."""
+        """Exchange hello frames. Raises ``CommandFailed`` for an invalid key, ``WireClosed``."""
         with trio.move_on_after(HELLO_LIMIT_S):
             await self._wire.send(hello_frame(token=token, session=session))
             message = await self._wire.receive()
@@ -117,7 +117,7 @@ class Link:
         raise WireClosed(f"no answer to the hello within {HELLO_LIMIT_S:g} s")
 
     async def run(self) -> str:
-        """Serve the connection until it ends; gives the reason. Calls in flight are then lost."""
+        """Serve the connection until it ends; return the reason. Calls in progress are lost."""
         reason = "the daemon does not answer any more"
         try:
             async with trio.open_nursery() as nursery:
@@ -132,10 +132,10 @@ class Link:
     async def request(
         self, command: str, arguments: dict[str, object], on_settled: Callable[[], None]
     ) -> dict[str, Any]:
-        """Have a command carried out and give its result.
+        """Call a command and return its result. Raises ``CommandFailed``, ``LinkLost``.
 
-        ``on_settled`` is called once the daemon is done with it, which may be later if the caller
-        gives up. Raises ``CommandFailed``, ``LinkLost``.
+        ``on_settled`` is called when the daemon has finished the request; after a cancellation that
+        is later than the end of this call.
         """
         number = next(self._numbers)
         call = _Call(on_settled)
@@ -158,7 +158,7 @@ class Link:
     def open(
         self, receiver: Receiver, stream: str, arguments: dict[str, object], credit: int
     ) -> int:
-        """Open a stream; what comes of it goes to ``receiver``. Gives its id."""
+        """Open a stream that is handled by ``receiver``; return its id."""
         number = next(self._numbers)
         if self._over is None:
             self._streams[number] = receiver
@@ -166,17 +166,17 @@ class Link:
         return number
 
     def give_credit(self, number: int, amount: int) -> None:
-        """More of the stream may be sent."""
+        """Allow the daemon to send ``amount`` more bytes of the stream."""
         if number in self._streams:
             self._post(_Outgoing(credit_frame(number, amount)))
 
     def close(self, number: int) -> None:
-        """End a stream: nothing of it is handed on any more."""
+        """Close a stream; its receiver gets nothing more."""
         if self._forget(number) is not None:
             self._post(_Outgoing(close_frame(number)))
 
     async def type_keys(self, channel: int, keys: bytes) -> None:
-        """Send keys, and wait until they have left. Raises ``LinkLost``."""
+        """Send keys and wait until they are written. Raises ``LinkLost``."""
         outgoing = _Outgoing(pack_keys(channel, keys), written=trio.Event())
         if self._over is None:
             self._post(outgoing)
@@ -209,11 +209,11 @@ class Link:
                 if outgoing.written is not None:
                     outgoing.written.set()
         except WireClosed:
-            pass  # who reads is told as well, and what came before it is still read
+            pass  # the reader gets the same error, after the frames received before it
 
-    async def _watch(self, all_of_it: trio.CancelScope) -> None:
+    async def _watch(self, scope: trio.CancelScope) -> None:
         await self._wire.watch()
-        all_of_it.cancel()
+        scope.cancel()
 
     def _take(self, message: str) -> None:
         frame, cost = parse_incoming(message), len(message)
@@ -260,7 +260,7 @@ class Link:
 
     def _give_up(self, number: int, call: _Call) -> None:
         if number not in self._calls:
-            call.on_settled()  # it was never begun
+            call.on_settled()  # the request was not queued
         elif call.is_sent:
             self._post(_Outgoing(cancel_frame(number)))
         else:

@@ -1,7 +1,7 @@
-"""Several requests at once over one connection of the line protocol. Standard library only.
+"""A non-blocking client of the line protocol, for several requests at once. Standard library only.
 
-Nothing here waits: who uses it polls ``fileno()`` beside whatever else it waits for, and lets
-``exchange`` do what can be done then.
+The caller polls ``fileno()`` for ``events``, together with its other descriptors, and then calls
+``exchange``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CHUNK_BYTES = 262_144
 
 
 class Answer(namedtuple("Answer", ("number", "result", "error"))):
-    """The daemon's answer to the request ``number``: a result, or a ``CommandFailed``, or None."""
+    """The answer to the request ``number``: its ``result``, or its ``error`` (else None)."""
 
     __slots__ = ()
 
 
 class NonBlockingLineClient:
-    """One connection, and the requests that are in flight on it. A context manager."""
+    """One connection and the requests in progress on it. A context manager."""
 
     def __init__(self, connected: socket.socket, root: Path | str) -> None:
         connected.setblocking(False)
@@ -45,28 +45,28 @@ class NonBlockingLineClient:
         self._incoming = bytearray()
 
     def send(self, command: str, arguments: Mapping[str, object]) -> int:
-        """Put a request into the flow; gives its number."""
+        """Queue a request for sending; return its number."""
         self._last_number += 1
         self._commands[self._last_number] = command
         self._outgoing += request_line(self._last_number, command, arguments)
         return self._last_number
 
     def cancel(self, number: int) -> None:
-        """Give a request up. It is still answered: with its result, or the error ``cancelled``."""
+        """Cancel a request. It is answered by its result or by the error ``cancelled``."""
         if number in self._commands:
             self._outgoing += json.dumps({"type": "cancel", "id": number}).encode() + b"\n"
 
     def fileno(self) -> int:
-        """The socket's, to be polled for ``events``."""
+        """Return the socket's descriptor, to be polled for ``events``."""
         return self._socket.fileno()
 
     @property
     def events(self) -> int:
-        """What to poll for: it always reads, and writes while something is to be sent."""
+        """The events to poll for: reading, and writing while there is something to send."""
         return select.POLLIN | (select.POLLOUT if self._outgoing else 0)
 
     def exchange(self) -> list[Answer]:
-        """Send and read what can be without waiting; the answers that came.
+        """Send and receive without blocking; return the answers received.
 
         Raises ``ConnectionLost``.
         """
@@ -81,7 +81,7 @@ class NonBlockingLineClient:
         return [answer for answer in answers if answer is not None]
 
     def push(self) -> None:
-        """Send what can be sent without waiting. Raises ``OSError``."""
+        """Send without blocking. Raises ``OSError``."""
         try:
             while self._outgoing:
                 self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
@@ -89,7 +89,7 @@ class NonBlockingLineClient:
             pass
 
     def close(self) -> None:
-        """Close the connection; what is in flight is given up by the daemon."""
+        """Close the connection; the daemon cancels the requests in progress."""
         self._socket.close()
 
     def _read(self) -> bytes | None:
@@ -101,7 +101,7 @@ class NonBlockingLineClient:
     def _lines(self, data: bytes) -> list[bytes]:
         self._incoming += data
         if len(self._incoming) > MAX_LINE_BYTES:
-            raise self._lost("what came was no answer of the protocol")
+            raise self._lost("the answer does not fit the protocol")
         if b"\n" not in data:
             return []
         *lines, rest = bytes(self._incoming).split(b"\n")
@@ -111,7 +111,7 @@ class NonBlockingLineClient:
     def _answer(self, line: bytes) -> Answer | None:
         frame = parsed(line)
         if frame is None or frame["type"] not in ("reply", "error"):
-            raise self._lost("what came was no answer of the protocol")
+            raise self._lost("the answer does not fit the protocol")
         number = frame.get("id")
         command = self._commands.pop(number, None) if isinstance(number, int) else None
         if command is None or not isinstance(number, int):
@@ -143,6 +143,6 @@ class NonBlockingLineClient:
 
 
 def connect_nonblocking(root: Path | str) -> NonBlockingLineClient:
-    """Connect to the daemon of ``root``; raises as ``open_connection`` does."""
+    """Connect to the daemon of ``root``. Raises as ``open_connection``."""
     connected, _ = open_connection(root)
     return NonBlockingLineClient(connected, root)

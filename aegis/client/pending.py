@@ -1,7 +1,7 @@
-"""Which requests that went through are not answered yet, read off the bytes that pass by. Pure.
+"""The pending JSON-RPC requests of a forwarded connection, derived from its bytes. Pure.
 
-JSON-RPC messages, one a line. For whoever carries them on and must answer in the other's place
-when that is gone. What cannot be understood is passed over: it is not for the carrier to judge.
+Messages are one per line. The bridge answers the pending requests when the server is gone. Lines
+that cannot be parsed are ignored: the bridge does not validate messages.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import json
 RequestId = str | int
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is carried, but not looked into."""
+"""A longer line is forwarded without being parsed."""
 
 MAX_PENDING = 1024
-"""Of more requests than this only the newest are known."""
+"""Most requests that are recorded; older ones are dropped."""
 
 UNREACHABLE = -32000
-"""The code of an answer given in the server's place (JSON-RPC 2.0, "server error")."""
+"""The error code of an answer by the bridge (JSON-RPC 2.0, "server error")."""
 
 
 class Pending:
-    """What passes by in both directions, in pieces of any size."""
+    """The pending requests, fed with both directions in pieces of any size."""
 
     def __init__(self) -> None:
         self._asked = _Lines()
@@ -30,16 +30,16 @@ class Pending:
 
     @property
     def ids(self) -> list[RequestId]:
-        """The requests that are not answered, oldest first."""
+        """The ids of the pending requests, oldest first."""
         return list(self._ids)
 
     @property
     def is_inside_a_line(self) -> bool:
-        """Whether what went to the client ends in the middle of a line."""
+        """Whether the bytes sent to the client end inside a line."""
         return self._answered.is_inside
 
     def to_server(self, data: bytes) -> None:
-        """The client sent ``data``."""
+        """Record the requests in ``data``, sent by the client."""
         for line in self._asked.feed(data):
             message = _message(line)
             request = message.get("id")
@@ -53,7 +53,7 @@ class Pending:
                 self._forget(_params(message).get("requestId"))
 
     def to_client(self, data: bytes) -> None:
-        """The server sent ``data``."""
+        """Record the answers in ``data``, sent by the server."""
         for line in self._answered.feed(data):
             message = _message(line)
             if "method" not in message:
@@ -65,13 +65,13 @@ class Pending:
 
 
 def error_answer(request: RequestId, sentence: str) -> bytes:
-    """The line that answers ``request`` with an error."""
+    """Return the line that answers ``request`` with an error."""
     error = {"code": UNREACHABLE, "message": sentence}
     return json.dumps({"jsonrpc": "2.0", "id": request, "error": error}).encode() + b"\n"
 
 
 class _Lines:
-    """Whole lines out of pieces; those that are too long are left out."""
+    """A splitter of pieces into whole lines; lines that are too long are left out."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -79,7 +79,7 @@ class _Lines:
         self.is_inside = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes."""
+        """Return the lines that ``data`` completes."""
         first, *others = data.split(b"\n")
         found = []
         self._add(first)

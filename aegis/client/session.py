@@ -1,8 +1,8 @@
-"""A client's way to its daemon: one connection after the other, as if it were one.
+"""The session of an asynchronous client: successive connections, used as one.
 
-What is in flight when a connection is lost fails, unless it only reads: that is asked again. A call
-that comes while there is none waits for the next, a bounded time. Streams are opened again, each
-where it was.
+When a connection is lost, calls in progress fail, except those that only read: they are repeated. A
+call without a connection waits for the next one, for a limited time. Streams are opened again at
+the position they had.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])
 
 FAREWELL_S = 2.0
-"""How long a connection may last on which streams were ended because the daemon stops."""
+"""Seconds in which a daemon that ended its streams in order to stop closes the connection."""
 
 DEFAULT_PATIENCE_S = 30.0
 MAX_IN_FLIGHT = 64
-"""Calls of one connection that the daemon takes at once; a further one waits its turn here."""
+"""Most calls that the daemon accepts at once on a connection; further calls are queued here."""
 
 Dial = Callable[[trio.Nursery], Awaitable[Wire]]
 
 
 class Session:
-    """Has commands carried out, and keeps streams open, for as long as ``run`` runs.
+    """Calls and streams over successive connections, while ``run`` runs.
 
-    ``dial`` makes a connection, ``place`` is what a sentence calls its other end. ``patience_s``
-    is how long a call waits for a connection. ``chance`` gives numbers from 0 to 1.
+    ``dial`` opens a connection, ``place`` is the name of the daemon in error sentences.
+    ``patience_s``: seconds that a call waits for a connection. ``chance`` returns numbers from 0
+    to 1.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Session:
         self._why: ClientError | None = None
 
     async def run(self) -> None:
-        """Connect, and connect again, until cancelled or turned away."""
+        """Connect and reconnect until cancelled or refused by the daemon."""
         failures = 0
         try:
             while self._over is None:
@@ -114,9 +115,9 @@ class Session:
             await self._changes.park()
 
     async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
-        """Have ``command`` carried out and give its reply.
+        """Call ``command`` and return its reply. Raises ``ClientError``.
 
-        Cancelled, it is given up at the daemon too. Raises ``ClientError``.
+        A cancelled call is cancelled at the daemon too.
         """
         entry = entry_of(command)
         sent = arguments_of(command, arguments, self.handle)
@@ -132,7 +133,7 @@ class Session:
 
     @asynccontextmanager
     async def watch(self, stream: S) -> AsyncIterator[S]:
-        """Keep ``stream`` open, from one connection to the next. Raises ``ClientError``."""
+        """Keep ``stream`` open over successive connections. Raises ``ClientError``."""
         await self._connected()
         self._streams[stream] = None
         try:
@@ -140,21 +141,21 @@ class Session:
             with trio.move_on_after(self.patience_s):
                 await stream.wait_open()
             if not stream.is_open:
-                raise self._gave_up()
+                raise self._no_connection()
             yield stream
         finally:
             del self._streams[stream]
             stream.close()
 
     def reopen(self, stream: Stream[Any]) -> None:
-        """Open the stream on the present connection; without one, the next does that."""
+        """Open the stream on the present connection or, without one, on the next."""
         if self._link is not None and self._nursery is not None and stream in self._streams:
             self._nursery.start_soon(self._open, stream, self._link)
 
     def fail_unless_lost(self, stream: Stream[Any], error: ClientError) -> None:
-        """Have the stream fail, unless the present connection ends within ``FAREWELL_S``.
+        """Fail the stream unless the present connection ends within ``FAREWELL_S``.
 
-        So it goes on at the next daemon when the present one stops in order.
+        So the stream continues at the next daemon if the present one was stopped.
         """
         if self._nursery is not None:
             self._nursery.start_soon(self._fail_soon, stream, error)
@@ -167,7 +168,7 @@ class Session:
         try:
             await stream.prepare()
         except ConnectionLost:
-            return  # the next connection opens it
+            return  # the next connection opens the stream
         except ClientError as error:
             stream.fail(error)
             return
@@ -190,19 +191,19 @@ class Session:
                     raise self._over
                 await self._changes.park()
             return self._link
-        raise self._gave_up()
+        raise self._no_connection()
 
-    def _gave_up(self) -> ConnectionLost:
+    def _no_connection(self) -> ConnectionLost:
         because = f" ({self._why})" if self._why is not None else ""
         return ConnectionLost(
-            f"no connection to {self._place} came about within {self.patience_s:g} s{because}; "
+            f"could not connect to {self._place} within {self.patience_s:g} s{because}; "
             "the call was not made",
             maybe_done=False,
             may_repeat=True,
         )
 
     async def _one_connection(self) -> ClientError:
-        """Connect and serve until it ends; why it did."""
+        """Connect and serve until the connection ends; return the reason."""
         why: ClientError = ConnectionLost(f"the connection to {self._place} was lost")
         async with trio.open_nursery() as nursery:
             wire: Wire | None = None

@@ -1,6 +1,7 @@
-"""The streams that there are: what each asks for, what its frames become, where it goes on. Pure.
+"""The kinds of streams: the arguments that open one, and the values made of its frames. Pure.
 
-A kind remembers how far its stream came. After a lost connection the next one opens it from there.
+A kind records how far its stream was received. After a lost connection the stream is opened again
+from that position.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ class Chunk:
 
     @property
     def next_cursor(self) -> int:
-        """Where the next chunk begins, if nothing is missing."""
+        """The offset of the next chunk if nothing is missing."""
         return self.cursor + len(self.data)
 
 
 @attrs.frozen(kw_only=True)
 class Gap:
-    """Something is missing here.
+    """A gap in a stream.
 
-    ``dropped`` is how much: bytes of output, else items; null: nobody knows. ``cursor`` is where
-    output goes on, null for items. ``reason``: the reader was too ``slow``, or the connection was
-    lost meanwhile and came again (``reconnected``).
+    ``dropped`` is the number of missing bytes (output) or items; None if unknown. ``cursor`` is the
+    offset where output continues, None for items. ``reason``: the reader was too ``slow``, or the
+    connection was lost and replaced (``reconnected``).
     """
 
     dropped: int | None
@@ -66,7 +67,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 OutputValue = Chunk | Gap | Redraw | WindowSize | StateItem | Refused
-"""``Refused``: keys that were typed here were not taken."""
+"""``Refused``: the terminal did not accept keys typed through this stream."""
 
 TreeValue = TreeNode | TreeChange | Gap
 InboxValue = Message | Gap
@@ -76,7 +77,7 @@ RECONNECTED = Gap(dropped=None, cursor=None, reason="reconnected")
 
 
 class Kind(Generic[T]):
-    """What one stream is about. ``handle``: whose it is, where the daemon does not know that."""
+    """The base class of kinds. ``handle``: the handle to open it under, if the client has one."""
 
     stream: ClassVar[str]
 
@@ -85,25 +86,25 @@ class Kind(Generic[T]):
         self._was_open = False
 
     def arguments(self) -> dict[str, object]:
-        """What to open it with, now."""
+        """Return the arguments that open the stream at its present position."""
         return dict(self._who)
 
     def opened(self, start: dict[str, Any]) -> list[T]:
-        """It is open, or open again; gives what is to be told of that."""
+        """Handle that the stream was opened; return the values to report, such as a ``Gap``."""
         del start
         again, self._was_open = self._was_open, True
         return [cast("T", RECONNECTED)] if again else []
 
     def item(self, document: dict[str, Any]) -> T:
-        """What an item is. Raises ``ProtocolMismatch``."""
+        """Convert an item to a value. Raises ``ProtocolMismatch``."""
         raise NotImplementedError
 
     def gap(self, frame: streams.Gap) -> Gap:
-        """What a gap is."""
+        """Convert a gap frame to a value."""
         return Gap(dropped=frame.dropped, cursor=frame.cursor, reason="slow")
 
     def is_restarted(self, code: str) -> bool:
-        """Whether, refused with ``code``, it is opened once more from where it may begin."""
+        """Return whether a stream refused with ``code`` is opened again from the start."""
         del code
         return False
 
@@ -118,32 +119,32 @@ class OutputKind(Kind[OutputValue]):
         self._name = name
         self._cursor = cursor
         self._screen = screen
-        self._is_cut = False
+        self._was_restarted = False
         self.start: OutputStart | None = None
 
     def arguments(self) -> dict[str, object]:
-        """From the byte behind the last one that came."""
+        """Return the arguments; the cursor follows the last byte received."""
         asked: dict[str, object] = {"name": self._name, **super().arguments()}
         if self.start is None and self._screen:
             return {**asked, "screen": True}
         return asked if self._cursor is None else {**asked, "cursor": self._cursor}
 
     def opened(self, start: dict[str, Any]) -> list[OutputValue]:
-        """Bytes begin where the daemon says; a gap is told by itself."""
+        """Take the start cursor from the daemon; return a gap after a restart from the start."""
         begun = structured(OutputStart, start)
         self._cursor = begun.cursor if self._cursor is None else self._cursor
         self.start = self.start or begun
-        cut, self._is_cut = self._is_cut, False
-        return [Gap(dropped=None, cursor=begun.cursor, reason="reconnected")] if cut else []
+        restarted, self._was_restarted = self._was_restarted, False
+        return [Gap(dropped=None, cursor=begun.cursor, reason="reconnected")] if restarted else []
 
     def chunk(self, output: OutputBytes) -> Chunk:
-        """Bytes as they came."""
+        """Convert output bytes to a chunk."""
         chunk = Chunk(cursor=output.cursor, data=output.data)
         self._cursor = chunk.next_cursor
         return chunk
 
     def item(self, document: dict[str, Any]) -> OutputValue:
-        """The screen, the window's size, the state, or why keys were not typed."""
+        """Return a screen, a window size, a state, or a refusal of keys."""
         match document:
             case {"screen": _}:
                 return structured(ScreenItem, document).screen
@@ -155,33 +156,34 @@ class OutputKind(Kind[OutputValue]):
                 return structured(StateItem, document)
 
     def gap(self, frame: streams.Gap) -> Gap:
-        """Bytes that are kept no more."""
+        """Convert a gap of bytes that are no longer stored."""
         if frame.cursor is not None:
             self._cursor = frame.cursor
         return super().gap(frame)
 
     def is_restarted(self, code: str) -> bool:
-        """A daemon that was killed may have kept less than it had sent: then it begins anew."""
+        """Return True once if the cursor is refused."""
+        # A killed daemon may have stored less output than it had sent.
         if self.start is None or self._cursor is None or code != "invalid_request":
             return False
-        self._cursor, self._is_cut = None, True
+        self._cursor, self._was_restarted = None, True
         return True
 
 
 class TreeKind(Kind[TreeValue]):
-    """The live supervision tree: the whole of it, then changes."""
+    """The supervision tree: a snapshot, then changes."""
 
     stream = "tree"
 
     def item(self, document: dict[str, Any]) -> TreeValue:
-        """The whole tree, or one change."""
+        """Return the whole tree or one change."""
         if "snapshot" in document:
             return structured(SnapshotItem, document).snapshot
         return structured(DeltaItem, document).delta
 
 
 class InboxKind(Kind[InboxValue]):
-    """Messages of an inbox behind the one whose id is ``after``."""
+    """Messages of an inbox after the one with the id ``after``."""
 
     stream = "inbox"
 
@@ -190,36 +192,36 @@ class InboxKind(Kind[InboxValue]):
         self.after = after
 
     def arguments(self) -> dict[str, object]:
-        """Behind the last message that came."""
+        """Return the arguments; ``after`` is the last message received."""
         asked = super().arguments()
         return asked if self.after is None else {**asked, "after": self.after}
 
     def opened(self, start: dict[str, Any]) -> list[InboxValue]:
-        """Nothing is missing: it goes on behind the last message."""
+        """Report nothing: no message is missing."""
         del start
         return []
 
     def item(self, document: dict[str, Any]) -> Message:
-        """A message."""
+        """Return a message."""
         message = structured(Message, document)
         self.after = message.id
         return message
 
 
 class EventKind(Kind[EventValue]):
-    """What happens on terminals."""
+    """Events of terminals and commands."""
 
     stream = "events"
 
     def item(self, document: dict[str, Any]) -> EventValue:
-        """A terminal or a command, as it is now."""
+        """Return the present state of a terminal or a command."""
         if "terminal" in document:
             return structured(TerminalItem, document)
         return structured(CommandItem, document)
 
 
 def structured(form: type[C], document: dict[str, Any]) -> C:
-    """``document`` as an object of ``form``. Raises ``ProtocolMismatch``."""
+    """Convert ``document`` to the class ``form``. Raises ``ProtocolMismatch``."""
     try:
         return structure(form, document)
     except CodecError as error:

@@ -1,7 +1,7 @@
-"""Streams as async iterators: what came and was not read yet, and the credit that it cost.
+"""Streams as asynchronous iterators, with flow control by credit.
 
-The daemon may send ``WINDOW`` bytes that were not read yet, and no more. So a reader that falls
-behind holds that much memory, and is told what it missed.
+The daemon sends at most ``WINDOW`` bytes ahead of the reader. So a slow reader uses at most that
+much memory, and gets a ``Gap`` for the items that it missed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from aegis.protocol.streams import (
 T = TypeVar("T")
 
 WINDOW = 256 * 1024
-"""Credit of a stream, in bytes: what may have come and not been read."""
+"""Credit of a stream: the most bytes that are received and not yet read."""
 
 MAX_MESSAGES = 1000
 
 CREDIT_STEP = WINDOW // 4
-"""Credit is given back in steps of this size."""
+"""Credit is returned to the daemon in steps of this many bytes."""
 
 
 class Keeper(Protocol):
-    """Who keeps streams open over one connection and the next."""
+    """The session that keeps streams open over successive connections."""
 
     async def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
-        """Have a command carried out. Raises ``ClientError``."""
+        """Call a command. Raises ``ClientError``."""
         ...
 
     @property
@@ -51,20 +51,20 @@ class Keeper(Protocol):
         ...
 
     def reopen(self, stream: Stream[Any]) -> None:
-        """Open the stream on the present connection, or on the next."""
+        """Open the stream on the present connection or, without one, on the next."""
         ...
 
     def fail_unless_lost(self, stream: Stream[Any], error: ClientError) -> None:
-        """Have the stream fail, if the present connection does not end soon; else go on then."""
+        """Fail the stream unless the present connection ends soon."""
         ...
 
 
 class Stream(Generic[T]):
-    """What comes on one stream, in order: ``async for value in stream``.
+    """The values of one stream, in order: ``async for value in stream``.
 
-    It ends when what it tells of is over; ``CommandFailed`` is raised if it broke. One task reads
-    it; another that does so too gets what the first does not. ``unread`` is how much credit, in
-    bytes, what came and was not read has cost; ``is_open``: the daemon has opened it once.
+    The iteration ends when the subject of the stream ends, and raises ``CommandFailed`` if the
+    stream fails. If several tasks iterate, each value goes to one of them. ``unread``: the credit,
+    in bytes, used by values that are not read yet. ``is_open``: the daemon has opened the stream.
     """
 
     def __init__(self, keeper: Keeper, kind: Kind[T]) -> None:
@@ -75,7 +75,7 @@ class Stream(Generic[T]):
         self._values: deque[tuple[T, int]] = deque()
         self.unread = 0
         self._owed = 0
-        self._news = trio.lowlevel.ParkingLot()
+        self._changed = trio.lowlevel.ParkingLot()
         self.is_open = False
         self._end: ClientError | None = None
         self._is_over = False
@@ -89,85 +89,85 @@ class Stream(Generic[T]):
                 if self._end is not None:
                     raise self._end
                 raise StopAsyncIteration
-            await self._news.park()
+            await self._changed.park()
         await trio.lowlevel.checkpoint_if_cancelled()
         value, cost = self._values.popleft()
         self._give_back(cost)
         return value
 
     async def wait_open(self) -> None:
-        """Wait until the daemon has opened it. Raises ``ClientError`` if it does not."""
+        """Wait until the daemon has opened the stream. Raises ``ClientError`` if it refuses."""
         while not self.is_open:
             if self._end is not None:
                 raise self._end
-            await self._news.park()
+            await self._changed.park()
 
     async def prepare(self) -> None:
-        """Find out what must be known before it is opened. Raises ``ClientError``."""
+        """Prepare the first opening. Raises ``ClientError``."""
 
     def open_on(self, link: Link) -> None:
-        """Open it, or open it again, on this connection."""
+        """Open the stream, or open it again, on a connection."""
         self._link, self._owed = link, 0
         credit = max(0, WINDOW - self.unread)
         self._number = link.open(self, self._kind.stream, self._kind.arguments(), credit)
 
     def close(self) -> None:
-        """Ask for nothing more, and forget what was not read."""
+        """Close the stream and drop the unread values."""
         self._is_over = True
         self._values.clear()
         if self._link is not None:
             self._link.close(self._number)
 
     def fail(self, error: ClientError | None) -> None:
-        """Nothing more will come, because of ``error``; None: because it is over."""
+        """End the stream with ``error``; None: the stream ended normally."""
         self._is_over, self._end = True, error
-        self._news.unpark_all()
+        self._changed.unpark_all()
 
     def on_opened(self, opened: Opened) -> None:
-        """It is open, or open again."""
+        """Handle that the stream was opened, or opened again."""
         self._take(lambda: self._kind.opened(opened.start), 0)
         self.is_open = True
-        self._news.unpark_all()
+        self._changed.unpark_all()
 
     def on_refused(self, failure: Failure) -> None:
-        """The daemon does not open it."""
+        """Handle a refusal: open the stream from the start, or fail."""
         if self._kind.is_restarted(failure.code):
             self._keeper.reopen(self)
         else:
             self.fail(CommandFailed(failure.code, failure.message))
 
     def on_item(self, item: Item, cost: int) -> None:
-        """An item came, for so much credit."""
+        """Queue the value of an item, which used ``cost`` bytes of credit."""
         self._take(lambda: [self._kind.item(item.item)], cost)
 
     def on_bytes(self, output: OutputBytes) -> None:
-        """Only output has bytes."""
+        """Ignore bytes, which only streams of output have."""
         del output
 
     def on_gap(self, gap: Gap, cost: int) -> None:
-        """Something was left out."""
+        """Queue a gap, which used ``cost`` bytes of credit."""
         self._take(lambda: [cast("T", self._kind.gap(gap))], cost)
 
     def on_ended(self, ended: Ended) -> None:
-        """It is over: closed, or broken."""
+        """End the stream, normally or with an error."""
         if ended.code in (None, "closed"):
             self.fail(None)
             return
         error = CommandFailed(str(ended.code), ended.message or "the stream broke")
-        if ended.code == "unavailable":  # as a daemon says that stops: the connection is next
+        if ended.code == "unavailable":  # the daemon is stopping and closes the connection next
             self.on_lost()
             self._keeper.fail_unless_lost(self, error)
         else:
             self.fail(error)
 
     def on_lost(self) -> None:
-        """The connection is gone; it goes on with the next."""
+        """Handle the loss of the connection; the next one opens the stream again."""
         self._link = None
 
-    def tell(self, values: Iterable[T]) -> None:
-        """Hand on what did not come over the stream itself."""
+    def add(self, values: Iterable[T]) -> None:
+        """Queue values that did not arrive over the stream itself."""
         self._values.extend((value, 0) for value in values)
-        self._news.unpark_all()
+        self._changed.unpark_all()
 
     def _take(self, make: Callable[[], Iterable[T]], cost: int) -> None:
         if self._is_over:
@@ -180,7 +180,7 @@ class Stream(Generic[T]):
         for value in values:
             self._values.append((value, cost))
             self.unread += cost
-        self._news.unpark_all()
+        self._changed.unpark_all()
 
     def _give_back(self, cost: int) -> None:
         self.unread -= cost
@@ -191,7 +191,7 @@ class Stream(Generic[T]):
 
 
 class OutputStream(Stream[OutputValue]):
-    """What a terminal prints, as it prints it; keys can be typed there."""
+    """The output of a terminal; ``type`` sends keys to the terminal."""
 
     def __init__(self, keeper: Keeper, kind: OutputKind) -> None:
         super().__init__(keeper, kind)
@@ -200,15 +200,15 @@ class OutputStream(Stream[OutputValue]):
 
     @property
     def start(self) -> OutputStart:
-        """How the terminal was when the stream was first opened."""
+        """The state of the terminal when the stream was first opened."""
         assert self._output.start is not None
         return self._output.start
 
     async def type(self, keys: str | bytes) -> None:
-        """Type ``keys`` exactly as given, in order; returns once they have left.
+        """Type ``keys`` unchanged and in order; return when they are sent.
 
-        Raises ``ConnectionLost``: some may have been typed. That the program did not take them
-        comes as a ``Refused`` on the stream.
+        Raises ``ConnectionLost``; some of the keys may have been typed then. Keys that the terminal
+        does not accept are reported by a ``Refused`` value of the stream.
         """
         data = keys.encode() if isinstance(keys, str) else keys
         for begin in range(0, len(data), MAX_KEYS_BYTES):
@@ -229,30 +229,30 @@ class OutputStream(Stream[OutputValue]):
             while not self._is_over:
                 if self._link is not None and self._channel is not None:
                     return self._link, self._channel
-                await self._news.park()
+                await self._changed.park()
             raise self._end or CommandFailed("unavailable", "this stream is over")
         raise ConnectionLost("there is no connection to type keys over", maybe_done=False)
 
     def on_opened(self, opened: Opened) -> None:
-        """It is open, or open again."""
+        """Handle that the stream was opened, or opened again."""
         self._channel = opened.channel
         super().on_opened(opened)
 
     def on_bytes(self, output: OutputBytes) -> None:
-        """Bytes came."""
+        """Queue a chunk of output."""
         self._take(lambda: [self._output.chunk(output)], len(output.data))
 
     def on_lost(self) -> None:
-        """The connection is gone; it goes on with the next."""
+        """Handle the loss of the connection; the next one opens the stream again."""
         self._channel = None
         super().on_lost()
 
 
 class InboxStream(Stream[InboxValue]):
-    """Messages of an inbox as they come.
+    """The new messages of an inbox.
 
-    It begins behind the newest message that there is, and remembers which that was: what comes
-    while the connection is lost is not missed. An inbox without any is read whole after a loss.
+    The stream starts after the newest message and records its id, so no message is missed while
+    the connection is lost. An inbox that was empty at the start is read whole after a loss.
     """
 
     def __init__(self, keeper: Keeper, kind: InboxKind) -> None:
@@ -261,7 +261,7 @@ class InboxStream(Stream[InboxValue]):
         self._was_empty = False
 
     async def prepare(self) -> None:
-        """Find the newest message there is. Raises ``ClientError``."""
+        """Find the newest message. Raises ``ClientError``."""
         if self._inbox.after is not None:
             return
         limit = MAX_MESSAGES if self._was_empty else 1
@@ -269,5 +269,5 @@ class InboxStream(Stream[InboxValue]):
         if found.messages:
             self._inbox.after = found.messages[-1].id
         if self._was_empty:
-            self.tell(found.messages)
+            self.add(found.messages)
         self._was_empty = True

@@ -1,4 +1,4 @@
-"""A WebSocket to a daemon, as messages: over the Unix socket of a root, or over TCP or TLS."""
+"""WebSocket connections to a daemon over a Unix socket, TCP or TLS."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from aegis.state.root import how_to_start
 CONNECT_LIMIT_S = 10.0
 RECEIVE_BUFFER_BYTES = 65_536
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-"""Far above what any answer may be: a bound on what a confused peer can make us hold."""
+"""Limit of memory for a faulty peer, far above the size of any answer."""
 
 BEAT_S = 20.0
-"""Over TCP the daemon is asked so often whether it is there: a cut network says nothing."""
+"""Seconds between pings over TCP, where a broken network is not reported otherwise."""
 
 BEAT_LIMIT_S = 20.0
 
@@ -35,14 +35,14 @@ _REFUSALS = {401: "forbidden", 403: "forbidden"}
 
 
 class WireClosed(Exception):
-    """The connection is over; the text says why."""
+    """The connection has ended; the text is the reason."""
 
 
 class Wire(Protocol):
-    """A connection of messages. One task receives, one sends."""
+    """A message connection. One task receives, one task sends."""
 
     async def receive(self) -> str | bytes:
-        """The next message. Raises ``WireClosed``."""
+        """Return the next message. Raises ``WireClosed``."""
         ...
 
     async def send(self, message: str | bytes) -> None:
@@ -50,18 +50,18 @@ class Wire(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the connection at once, whatever else is going on."""
+        """End the connection at once."""
         ...
 
     async def watch(self) -> None:
-        """Return when the peer does not answer any more; for ever where the kernel tells that."""
+        """Return when the peer no longer answers; never for a Unix socket: the kernel does."""
         ...
 
 
 async def dial(address: Address, nursery: trio.Nursery) -> Wire:
-    """Connect; the connection lives in ``nursery``.
+    """Open a connection whose tasks run in ``nursery``.
 
-    Raises ``NoDaemon``, ``ConnectionLost``, or ``CommandFailed`` if the daemon turns us away.
+    Raises ``NoDaemon``, ``ConnectionLost``, or ``CommandFailed`` if the daemon refuses the client.
     """
     with trio.move_on_after(CONNECT_LIMIT_S):
         if isinstance(address, Local):
@@ -71,7 +71,7 @@ async def dial(address: Address, nursery: trio.Nursery) -> Wire:
 
 
 def place_of(address: Address) -> str:
-    """What a sentence calls the daemon at ``address``."""
+    """Return the name of the daemon at ``address`` in error sentences."""
     if isinstance(address, Local):
         return f"the daemon of {address.root}"
     return f"the daemon at {urlsplit(address.url).netloc}"
@@ -83,8 +83,7 @@ async def _dial_local(address: Local, nursery: trio.Nursery) -> Wire:
         stream = await trio.open_unix_socket(endpoint.socket_path)
     except (FileNotFoundError, ConnectionRefusedError):
         raise NoDaemon(
-            f"{place_of(address)} (pid {endpoint.pid}) is gone without a goodbye: "
-            f"{how_to_start(address.root)}"
+            f"{place_of(address)} (pid {endpoint.pid}) has crashed: {how_to_start(address.root)}"
         ) from None
     except (OSError, ValueError) as error:
         raise ConnectionLost(f"{place_of(address)} cannot be reached: {_reason(error)}") from None
@@ -99,7 +98,7 @@ async def _dial_remote(address: Remote, nursery: trio.Nursery) -> Wire:
     try:
         plain = await trio.open_tcp_stream(host, port)
     except OSError as error:
-        raise NoDaemon(f"nobody serves at {parts.netloc}: {_reason(error)}") from None
+        raise NoDaemon(f"no daemon answers at {parts.netloc}: {_reason(error)}") from None
     stream = _in_tls(plain, host) if parts.scheme == "wss" else plain
     connection = await _upgrade(nursery, stream, parts.netloc, address)
     return _WebSocketWire(connection, stream, beats=True)

@@ -1,7 +1,7 @@
 """The output of one command: raw bytes in, the bounded clean text of its record out.
 
-Of a text longer than the limit the first and the last half stay, with one line between them that
-tells how many bytes were left out. Counts are bytes of the clean text in UTF-8.
+A text longer than the limit is truncated to its first and last half, with a line between them that
+gives the number of omitted bytes. Counts are bytes of the clean text in UTF-8.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ MIN_LIMIT = 256
 
 _NOTICE = "… {} bytes left out …\n"
 _NOTICE_ROOM = 64
-"""Bytes kept free for the notice: its words, a number of 20 digits and two line feeds."""
+"""Bytes reserved for the notice: its words, a number of 20 digits and two line feeds."""
 
 _LINE_SEARCH = 512
-"""How far from a cut a line's end is looked for, in bytes."""
+"""The range, in bytes, in which a line's end is searched for near a cut."""
 
 
 @attrs.frozen
 class CapturedOutput:
-    """``text`` is at most the limit long; ``total_bytes`` is its length before it was cut.
+    """The text of a command's output, within the limit; ``total_bytes`` is its whole length.
 
-    ``errors`` is the text of standard error where that came apart, bounded in the same way;
-    ``truncated``: one of the two was cut.
+    ``errors`` is the text of standard error where it was split, bounded in the same way.
+    ``truncated``: one of the two was truncated.
     """
 
     text: str
@@ -36,7 +36,7 @@ class CapturedOutput:
 
 
 class BoundedText:
-    """The first and the last part of a text of any length; holds at most twice the limit.
+    """The first and the last part of a text of any length; stores at most twice the limit.
 
     ``limit`` is in bytes of UTF-8, 256 or more; ``ValueError`` otherwise.
     """
@@ -64,11 +64,11 @@ class BoundedText:
             del self._tail[: -self._tail_size]
 
     def count(self, size: int) -> None:
-        """So many bytes more belong to it, of a part that is left out anyway."""
+        """Count ``size`` bytes of a part that is omitted anyway."""
         self._total += size
 
     def result(self, pending: str = "") -> CapturedOutput:
-        """What was written, and ``pending`` after it as if it had been; nothing changes."""
+        """Return the text with ``pending`` at its end, which is not stored."""
         ending = pending.encode()
         total = self._total + len(ending)
         room = self._head_size - len(self._head)
@@ -86,7 +86,7 @@ class BoundedText:
         return CapturedOutput(first.decode() + notice + last.decode(), total, True)
 
     def last_line(self) -> str:
-        """The last line that is not blank, as far as its last ``_LINE_SEARCH`` bytes are kept."""
+        """Return the end of the last line that is not blank: at most ``_LINE_SEARCH`` bytes."""
         for part in (self._tail, self._head):
             lines = bytes(part[-_LINE_SEARCH:]).decode(errors="ignore").rstrip().splitlines()
             if lines:
@@ -95,7 +95,7 @@ class BoundedText:
 
 
 def truncate(output: CapturedOutput, limit: int) -> CapturedOutput:
-    """``output`` as it would be with a lower limit, 256 bytes or more."""
+    """Return ``output`` truncated to a lower limit, 256 bytes or more."""
     text = BoundedText(limit)
     text.write(output.text)
     text.count(max(0, output.total_bytes - len(output.text.encode())))
@@ -112,27 +112,27 @@ class OutputCapture:
         self._errors: OutputCapture | None = None
 
     def feed(self, raw: bytes) -> None:
-        """Add ``raw``, a chunk cut anywhere."""
+        """Add a chunk of raw bytes."""
         self._cleaner.feed(raw)
 
     def feed_errors(self, raw: bytes) -> None:
-        """Add ``raw`` to standard error, which comes apart."""
+        """Add raw bytes of a split standard error."""
         if self._errors is None:
             self._errors = OutputCapture(self._limit)
         self._errors.feed(raw)
 
     def snapshot(self) -> CapturedOutput:
-        """The output so far with the unfinished line as it looks now; the capture goes on."""
+        """Return the output so far, with the unfinished line as it looks now."""
         output = self._text.result(self._cleaner.pending)
         return output if self._errors is None else _with_errors(output, self._errors.snapshot())
 
     def newest_line(self) -> str:
-        """The unfinished line as it looks now or, if that is blank, the last one that is not."""
+        """Return the unfinished line, or the last line that is not blank."""
         pending = self._cleaner.pending.rstrip()
         return pending or self._text.last_line()
 
     def result(self) -> CapturedOutput:
-        """The whole output; nothing may be fed afterwards."""
+        """End the capture and return the whole output."""
         self._cleaner.finish()
         output = self._text.result()
         return output if self._errors is None else _with_errors(output, self._errors.result())
@@ -144,7 +144,7 @@ def _with_errors(output: CapturedOutput, errors: CapturedOutput) -> CapturedOutp
 
 
 def without_last_lines(output: CapturedOutput, count: int = 1) -> CapturedOutput:
-    """``output`` without the last ``count`` lines: what is behind a line feed counts as one."""
+    """Return ``output`` without its last ``count`` lines; text after the last LF counts as one."""
     if not count:
         return output
     kept = "".join(f"{line}\n" for line in output.text.split("\n")[:-count])
@@ -153,14 +153,14 @@ def without_last_lines(output: CapturedOutput, count: int = 1) -> CapturedOutput
 
 
 def without_first_line_feed(output: CapturedOutput) -> CapturedOutput:
-    """``output`` behind the line feed that zsh's line editor ends a line with when it let go."""
+    """Return ``output`` without the line feed that zsh's line editor prints after a line."""
     if not output.text.startswith("\n"):
         return output
     return attrs.evolve(output, text=output.text[1:], total_bytes=output.total_bytes - 1)
 
 
 def _end_at_line(data: bytes) -> bytes:
-    """``data`` up to its last line's end if that is near, else without a torn character."""
+    """Truncate ``data`` to its last line's end if that is near, else to a whole character."""
     line_end = data.rfind(b"\n", len(data) - _LINE_SEARCH) + 1
     if line_end:
         return data[:line_end]
@@ -168,7 +168,7 @@ def _end_at_line(data: bytes) -> bytes:
 
 
 def _begin_at_line(data: bytes) -> bytes:
-    """``data`` from its first line's beginning if that is near, else without a torn character."""
+    """Drop the beginning of ``data`` up to a line's begin if that is near, else to a character."""
     line_end = data.find(b"\n", 0, _LINE_SEARCH) + 1
     if line_end and line_end < len(data):
         return data[line_end:]

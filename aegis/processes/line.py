@@ -1,13 +1,13 @@
-"""One line of output as it is being written: what a reader would see of it in the end.
+"""One line of output while it is written and redrawn. Pure.
 
-A line that only grows is kept as pieces of text. The first time the cursor leaves its end, it
-becomes cells: one per column, a wide character followed by an empty one. Rules:
+A line that is only appended to is stored as pieces of text. When the cursor first leaves its end,
+it becomes cells: one per column, a wide character followed by an empty one. Rules:
 
-- A line has no right margin, but a jump goes no further than ``MAX_COLUMNS`` or the line's end.
-- A line that reaches ``MAX_LINE`` characters (or cells) gives up its first ``BLOCK``: they are
-  final, and the cursor gets no further back than to what follows them.
-- In a line that became cells TABs are blanks, as on a screen, and it ends without trailing
-  blanks: they are what a redraw wiped out.
+- A line has no right margin, but a jump ends at ``MAX_COLUMNS`` or at the line's end.
+- At ``MAX_LINE`` characters (or cells) the first ``BLOCK`` becomes final, and the cursor cannot
+  move back into it.
+- In a line of cells TABs are blanks, as on a screen, and trailing blanks are removed: they are what
+  a redraw erased.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK = 2_048
 MAX_LINE = 2 * BLOCK
 
 MAX_COLUMNS = 1_000
-"""The widest terminal there is: no program that knows its width moves beyond it."""
+"""Limit of cursor jumps: no program that knows the terminal's width moves further."""
 
 MAX_CELL_CHARS = 32
 """A character and its combining marks; more marks on one cell are dropped."""
@@ -29,10 +29,7 @@ _FILLER = ""
 
 
 class Line:
-    """The unfinished line, its cursor at the end until something moves it.
-
-    ``sink`` gets every text as soon as it is final.
-    """
+    """The unfinished line and its cursor; ``sink`` gets text as soon as it is final."""
 
     __slots__ = ("_cells", "_column", "_length", "_pieces", "_saved", "_sink")
 
@@ -46,17 +43,17 @@ class Line:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the line only grew so far: the cursor is at its end."""
+        """Whether the line was only appended to: the cursor is at its end."""
         return self._cells is None
 
     def shown(self) -> str:
-        """The line as it looks now, without what became final before."""
+        """Return the line as it looks now, without its final part."""
         if self._cells is None:
             return "".join(self._pieces)
         return "".join(self._cells).rstrip(" ")
 
     def end(self, ending: str) -> None:
-        """The line is final as it looks now, with ``ending`` after it; an empty one begins."""
+        """End the line as it looks now, with ``ending`` after it, and begin an empty one."""
         text = self.shown() + ending
         self._pieces.clear()
         self._length = 0
@@ -79,9 +76,9 @@ class Line:
     def move_to(self, column: int) -> None:
         """Put the cursor on ``column``, counted from 0."""
         if column <= 0 and self._cells is None and not self._length:
-            return  # it is there: a line that begins with CR still only grows
+            return  # already there: a line that begins with CR is still plain
         cells = self._as_cells()
-        # An erased line may leave the cursor further out: from there it goes back step by step.
+        # After an erasure the cursor may be beyond the end; it may stay there or move back.
         furthest = max(len(cells), MAX_COLUMNS - 1, self._column)
         self._column = max(0, min(column, furthest))
 
@@ -101,7 +98,7 @@ class Line:
         self._saved = self._column
 
     def restore(self) -> None:
-        """Put the cursor where it was saved on this line; else it stays."""
+        """Move the cursor to the position saved on this line, if any."""
         if self._saved is not None:
             self.move_to(self._saved)
 
@@ -121,14 +118,14 @@ class Line:
             self._blank(self._column, self._column + count, self._cells)
 
     def delete(self, count: int) -> None:
-        """Take ``count`` cells out at the cursor; the rest moves to the left."""
+        """Remove ``count`` cells at the cursor; the rest moves to the left."""
         if self._cells is not None:
             _split(self._cells, self._column)
             _split(self._cells, self._column + count)
             del self._cells[self._column : self._column + count]
 
     def insert(self, count: int) -> None:
-        """Put ``count`` blanks in at the cursor; what the longest line cannot hold is lost."""
+        """Insert ``count`` blanks at the cursor; cells beyond ``MAX_LINE`` are lost."""
         cells = self._cells
         if cells is not None and self._column < len(cells):
             _split(cells, self._column)
@@ -144,10 +141,9 @@ class Line:
         self._sink(text[:end])
 
     def _commit_cells(self, cells: list[str]) -> None:
-        """Give up what is too much. Only at the line's end does it grow: there the cursor is.
-
-        Of a wide character across the edge the empty cell stays, so that columns stay right.
-        """
+        """Make the first cells final if there are too many."""
+        # A line grows at its end only, and there the cursor is. Of a wide character across the edge
+        # the empty cell stays, so that columns stay right.
         if self._column != len(cells) or len(cells) < MAX_LINE:
             return
         end = (len(cells) // BLOCK - 1) * BLOCK
@@ -186,7 +182,7 @@ class Line:
             self._overwrite([character] + [_FILLER] * (width - 1), cells)
 
     def _put_tab(self, cells: list[str]) -> None:
-        """A TAB moves the cursor over what stands there; behind the line's end it adds blanks."""
+        """Move the cursor over existing cells; beyond the line's end a TAB adds blanks."""
         stop = (self._column // _TAB_STOP + 1) * _TAB_STOP
         if self._column < len(cells):
             self._column = stop
@@ -213,7 +209,7 @@ class Line:
 
 
 def _split(cells: list[str], column: int) -> None:
-    """Make two blanks of the wide character that lies across the left edge of ``column``."""
+    """Replace a wide character across the left edge of ``column`` by two blanks."""
     if 0 < column < len(cells) and cells[column] == _FILLER:
         cells[column - 1 : column + 1] = [" ", " "]
 
@@ -226,7 +222,7 @@ def _combine(cells: list[str], column: int, mark: str) -> None:
 
 
 def _width(character: str) -> int:
-    """How many cells ``character`` takes: 0 (it joins the one before), 1 or 2."""
+    """Return the cells of ``character``: 0 (it joins the one before), 1 or 2."""
     if character.isascii() or character == "\xad":
         return 1
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):

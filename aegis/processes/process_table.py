@@ -1,4 +1,4 @@
-"""What ``stat`` and ``environ`` in ``/proc/<pid>`` say (proc(5)). Pure: bytes in, facts out."""
+"""Parsing ``stat`` and ``environ`` of ``/proc/<pid>`` (proc(5)): bytes in, facts out. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from aegis.protocol.naming import name_key
 
 COOKIE_VARIABLE = "AEGIS_TERMINAL"
-"""The variable that every process of a terminal's shell has in its first environment."""
+"""The variable that marks every process of a terminal's shell, in its first environment."""
 
 _COOKIE_ENTRY = b"\0" + COOKIE_VARIABLE.encode() + b"="
 
@@ -20,7 +20,7 @@ _MEMORY, _ARGUMENTS, _ENVIRONMENT, _ENVIRONMENT_END = 20, 45, 47, 48
 
 @attrs.frozen(kw_only=True)
 class ProcessInfo:
-    """One process. ``start_time``, in clock ticks since boot, tells apart two with one pid."""
+    """One process. ``start_time``, in clock ticks since boot, makes a reused pid recognisable."""
 
     pid: int
     name: str
@@ -41,14 +41,14 @@ class ProcessInfo:
 
 @attrs.frozen
 class OwnedProcess:
-    """A process and the cookie in its first environment; None if it has none, or hides it."""
+    """A process and the cookie in its first environment; None: without one, or hidden."""
 
     process: ProcessInfo
     cookie: str | None
 
 
 def parse_stat(stat: bytes) -> ProcessInfo:
-    """The facts in one ``stat`` file. Raises ``ValueError`` if it is none."""
+    """Parse a ``stat`` file. Raises ``ValueError`` if it is none."""
     opening, closing = stat.find(b"("), stat.rfind(b")")
     if not 0 < opening < closing:
         raise ValueError("a process's stat file must hold its name in parentheses")
@@ -67,7 +67,7 @@ def parse_stat(stat: bytes) -> ProcessInfo:
 
 
 def group_of(stat: bytes) -> int:
-    """The process group in a ``stat`` file, quickly. Raises ``ValueError`` if it is none."""
+    """Return the process group in a ``stat`` file, quickly. Raises ``ValueError``."""
     fields = stat[stat.rfind(b")") + 1 :].split(None, _GROUP + 1)
     if len(fields) <= _GROUP:
         raise ValueError("a process's stat file must hold its process group")
@@ -75,9 +75,9 @@ def group_of(stat: bytes) -> int:
 
 
 def arguments_address(stat: bytes) -> int:
-    """Where a process's arguments lie in its memory: another place after each exec.
+    """Return the address of a process's arguments, which each exec changes; 0 if it is hidden.
 
-    0 if that is hidden. Raises ``ValueError`` if it is no ``stat`` file.
+    Raises ``ValueError`` if it is no ``stat`` file.
     """
     fields = stat[stat.rfind(b")") + 1 :].split()
     if len(fields) <= _ARGUMENTS:
@@ -86,12 +86,12 @@ def arguments_address(stat: bytes) -> int:
 
 
 def environment_range(stat: bytes) -> tuple[int, int] | None:
-    """Where a process's first environment begins and ends in its memory (proc(5), ``env_start``).
+    """Return begin and end of a process's first environment in its memory (proc(5), ``env_start``).
 
-    None for what has no memory: a thread of the kernel, a zombie. Within an exec both are 0 at
-    first, then the same for a moment, as they are for good where the environment is empty: what
-    is read of it then is empty too. Raises ``ValueError`` if it is no ``stat`` file.
+    None without memory: a kernel thread, a zombie. Raises ``ValueError`` if it is no ``stat`` file.
     """
+    # During an exec both are 0 at first, then equal for a moment, and the environment reads as
+    # empty. Of a process with an empty environment both stay equal.
     fields = stat[stat.rfind(b")") + 1 :].split()
     if len(fields) <= _ENVIRONMENT_END:
         raise ValueError("a process's stat file must hold the place of its environment")
@@ -101,16 +101,16 @@ def environment_range(stat: bytes) -> tuple[int, int] | None:
 
 
 def with_ancestors(pid: int, processes: Mapping[int, ProcessInfo]) -> set[int]:
-    """The pids of a process and of its ancestors, as far as they are known."""
-    line: set[int] = set()
-    while pid in processes and pid not in line:
-        line.add(pid)
+    """Return the pids of a process and of its known ancestors."""
+    found: set[int] = set()
+    while pid in processes and pid not in found:
+        found.add(pid)
         pid = processes[pid].parent
-    return line
+    return found
 
 
 def cookie_of(environ: bytes) -> str | None:
-    """The cookie in a process's first environment, if there is one."""
+    """Return the cookie in a process's first environment, None without one."""
     entries = b"\0" + environ
     begin = entries.find(_COOKIE_ENTRY)
     if begin < 0:
@@ -120,18 +120,19 @@ def cookie_of(environ: bytes) -> str | None:
 
 
 def has_cookie(environ: bytes, cookies: Collection[str]) -> bool:
-    """Whether this first environment holds one of the cookies, exactly."""
+    """Return whether this first environment holds exactly one of the cookies."""
     return cookie_of(environ) in cookies
 
 
 @attrs.frozen(kw_only=True)
 class CookiesOf:
-    """Every cookie of a root's terminals, or of the one called ``name``: ask with ``in``.
+    """A container of the cookies of a root's terminals, or of the terminal ``name``, in any life.
 
-    Of any life, an earlier daemon's too. The last two parts of a cookie are the terminal's name,
-    compared as names are, and its life: so a root below another root is not taken for a terminal.
     ``also`` are single cookies beside them.
     """
+
+    # The last two parts of a cookie are the terminal's name, compared as names are, and its life:
+    # so a root below another root is not taken for a terminal.
 
     root: str
     name: str | None = None

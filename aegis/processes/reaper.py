@@ -1,15 +1,15 @@
-"""Finds and ends the processes that a terminal's shell left behind.
+"""Finding and ending the processes that a terminal's shell left behind.
 
 A process belongs to a shell if it is in the shell's session or was started with the shell's
-cookie in its environment: ``nohup``, ``disown`` and ``setsid`` each escape one of these, none
-escapes both unless it means to. Rules:
+cookie in its environment. ``nohup``, ``disown`` and ``setsid`` each escape one of these; only
+intent escapes both. Rules:
 
 - One scan of /proc serves all terminals.
 - A process is signalled through a pidfd whose start time was checked: a reused pid is never hit.
   Where no descriptor is free for one, the start time is checked and the pid is signalled.
 - HUP, then TERM, then KILL, each with CONT, each with a bounded wait, each after a new scan.
 - This process and its ancestors are never ended: a daemon may run in a terminal.
-- Nothing here reaps a child: a zombie counts as gone and is left to who started it.
+- No child is reaped here: a zombie counts as gone and is left to its parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aegis.processes.process_table import ProcessInfo
 
 @attrs.frozen
 class Round:
-    """One try: send ``signum`` to all, then wait ``wait_s`` seconds at most for them to end."""
+    """One try: send ``signum`` to all, then wait at most ``wait_s`` seconds for their end."""
 
     signum: signal.Signals
     wait_s: float
@@ -40,7 +40,7 @@ ROUNDS = (
     Round(signal.SIGKILL, 0.5),
     Round(signal.SIGKILL, 0.5),
 )
-"""The last one is for what was forked while the one before was under way."""
+"""The last round is for processes that were forked during the one before."""
 
 
 SHORT_ROUNDS = (
@@ -49,24 +49,22 @@ SHORT_ROUNDS = (
     Round(signal.SIGKILL, 0.25),
     Round(signal.SIGKILL, 0.25),
 )
-"""The same within the second that an actor has to clean up in after a crash."""
+"""The same within one second: an actor's time for cleanup after a crash."""
 
 
 def find_processes(sids: Container[int], cookies: Container[str | None]) -> list[ProcessInfo]:
-    """The live processes of these sessions or with one of these cookies.
+    """Return the live processes of these sessions or with one of these cookies.
 
-    This process and its ancestors are left out.
-
-    What cannot be read (another user's environment, a process that just ended) is left out. A
-    scan of some hundred processes takes milliseconds: call it from a worker thread.
+    This process and its ancestors are left out, and processes that cannot be read (another user's
+    environment, a process that just ended). Takes milliseconds: call it in a worker thread.
     """
     return ProcessSnapshot(read_processes()).of(sids, cookies)
 
 
 def is_reused(host: ProcessHost, sid: int, start_time: int) -> bool:
-    """Whether ``sid`` now belongs to another session than the one whose leader began then.
+    """Return whether ``sid`` now is another session than the one whose leader began then.
 
-    True only if a leader with another start time is there: never end such a session.
+    Never end such a session.
     """
     leader = host.process_of(sid)
     return leader is not None and leader.start_time != start_time
@@ -78,10 +76,10 @@ async def end_processes(
     rounds: Sequence[Round] = ROUNDS,
     scan: ProcessScan | None = None,
 ) -> list[ProcessInfo]:
-    """End every process of these sessions or with these cookies; gives those that did not end.
+    """End every process of these sessions or with these cookies; return the remaining ones.
 
-    Left over are what sleeps in the kernel beyond signals and what this user may not signal.
-    ``scan`` is shared with others who end processes at the same time. ``cookies`` may be all of a
+    Remaining are processes in uninterruptible sleep and those that this user may not signal.
+    ``scan`` is shared by callers that end processes at the same time. ``cookies`` may be all of a
     terminal or of a root (``CookiesOf``).
     """
     scan = ProcessScan(OsProcessHost()) if scan is None else scan
@@ -101,7 +99,7 @@ async def _signal_and_wait(
         for target in targets:
             target.send(each.signum)
         with trio.move_on_after(each.wait_s):
-            # Where one cannot tell of its end, it comes last and the round lasts its time.
+            # A target whose end cannot be awaited is last: then the round takes its whole time.
             for target in sorted(targets, key=lambda target: not target.can_be_awaited):
                 await target.ended()
     finally:

@@ -1,17 +1,17 @@
-r"""From the raw bytes of a PTY to the text that a reader wants (``stdout`` of a record).
+r"""The raw bytes of a PTY as clean text (``stdout`` of a record). Pure.
 
-- Escape sequences go: CSI, OSC, the other strings (DCS, SOS, PM, APC), charsets, single ones.
-  A string that never ends is dropped as it comes, as a terminal does. Other control characters go
-  too, but for TAB and LF; any number of CR before LF goes with it.
-- A line redrawn with CR, BS, ``CSI C D G a` K X P @`` is kept as it looks in the end (``line.py``).
-  Movement between lines and the clearing of the screen are ignored: what was said stays said.
-- What is drawn on the alternate screen is dropped. So is what is drawn elsewhere between a saved
-  cursor and its return (``ESC 7``, ``CSI H``, a status line, ``ESC 8``: the bar of apt), at most up
-  to the end of that line.
-- Invalid UTF-8 is replaced by U+FFFD; a character cut between chunks is whole.
+- Escape sequences are removed: CSI, OSC, other strings (DCS, SOS, PM, APC), charsets, single ones.
+  A string without an end is dropped up to the end of the stream, as a terminal does. Other control
+  characters except TAB and LF are removed too, and any number of CR before LF.
+- A line redrawn with CR, BS, ``CSI C D G a` K X P @`` is kept as it looks in the end (``line``).
+  Movement between lines and clearing the screen are ignored: printed text is never lost.
+- Text on the alternate screen is dropped. So is text drawn on another row between a saved and a
+  restored cursor (``ESC 7``, ``CSI H``, a status line, ``ESC 8``: the bar of apt), at most up to
+  the end of that line.
+- Invalid UTF-8 is replaced by U+FFFD; a character split between chunks is whole.
 
-The result is the same however the stream is cut. Memory is bounded: the unfinished line (see
-``line.py``) and at most ``MAX_PARAMETERS`` characters of a sequence that a chunk cuts off.
+The result does not depend on the chunks. Memory is bounded: the unfinished line (see ``line``) and
+at most ``MAX_PARAMETERS`` characters of an incomplete sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from aegis.processes.line import Line
 
 MAX_PARAMETERS = 128
-"""Characters of a CSI before its last; what is longer is no sequence, and its rest is text."""
+"""Characters of a CSI before its final one. A longer one is no sequence, and its rest is text."""
 
 _STEP_BYTES = 65_536
 _PARAMETERS = rf"[ -?]{{0,{MAX_PARAMETERS}}}"
@@ -34,8 +34,8 @@ _LONE_RETURN_BYTE = re.compile(rb"\r[^\n\r]")
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# What never changes the text of a line that only grows: there the cursor is at the end, so that
-# "erase to the right" finds nothing. Whatever else begins with ESC goes the longer way.
+# Sequences that never change the text of a line that only grows: the cursor is at its end, so that
+# "erase to the right" erases nothing. Text with other sequences takes the slow path.
 _HARMLESS = re.compile(
     r"\x1b(?:"
     r"\[(?:[0-9;:]{0,64}m|0?K|\?(?:1|7|12|25|1004|2004|2026)[hl])"
@@ -44,8 +44,8 @@ _HARMLESS = re.compile(
     r")"
 )
 
-# What changes nothing wherever it stands, as much of it as comes in a row: a flood of it would take
-# a turn of the loop below for each byte or sequence otherwise.
+# Bytes and sequences that never change anything, any number in a row: otherwise a flood of them
+# would take one pass of the loop below for each.
 _IGNORED = (
     r"(?:[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
     r"|\x1b(?:"
@@ -73,7 +73,7 @@ _TOKEN = re.compile(
 )
 _CUT_OFF = re.compile(rf"\x1b(?:\[{_PARAMETERS}|[ -/]{{0,2}})\Z")
 
-# ESC ends a string and begins what follows: the ``ESC \`` of a proper end is dropped like any
+# ESC ends a string and begins the next sequence: the ``ESC \`` of a proper end is dropped like any
 # other escape sequence of two characters.
 _OSC_END = re.compile(r"[\x07\x18\x1a]|(?=\x1b)")
 _STRING_END = re.compile(r"[\x18\x1a]|(?=\x1b)")
@@ -81,7 +81,7 @@ _STRING_END = re.compile(r"[\x18\x1a]|(?=\x1b)")
 _ALTERNATE_SCREEN = frozenset({"47", "1047", "1049"})
 
 _JUMPS = frozenset("Hfd")
-"""Finals of the sequences that put the cursor on a row of their own choice."""
+"""Final characters of the sequences that move the cursor to a given row."""
 
 _EDITS: Mapping[str, Callable[[Line, int], None]] = {
     "C": lambda line, count: line.move_by(max(1, count)),
@@ -97,24 +97,24 @@ _EDITS: Mapping[str, Callable[[Line, int], None]] = {
 
 
 class TextCleaner:
-    """An incremental cleaner; ``sink`` gets the clean text, piece by piece, once it is final."""
+    """An incremental cleaner; ``sink`` gets the clean text in pieces as soon as they are final."""
 
     def __init__(self, sink: Callable[[str], None]) -> None:
         self._line = Line(sink)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""
+        self._incomplete = ""
         self._string_end: re.Pattern[str] | None = None
         self._returned = False
         self._alternate = False
-        self._elsewhere = False
+        self._on_other_row = False
 
     @property
     def pending(self) -> str:
-        """The unfinished line as it looks now, without what the sink has already."""
+        """The unfinished line as it looks now, without the text that the sink has."""
         return self._line.shown()
 
     def feed(self, data: bytes) -> None:
-        """Clean ``data``, a chunk of the stream cut anywhere."""
+        """Clean a chunk of the stream."""
         for start in range(0, len(data), _STEP_BYTES):
             piece = data[start : start + _STEP_BYTES]
             lines = self._bare_lines(piece)
@@ -124,16 +124,14 @@ class TextCleaner:
                 self._add_lines(lines)
 
     def finish(self) -> None:
-        """The stream has ended: the unfinished line is final as it looks now."""
+        """End the stream: the unfinished line is final as it looks now."""
         self._feed_text(self._decoder.decode(b"", True))
         self._line.end("")
 
     def _bare_lines(self, data: bytes) -> str | None:
-        """``data`` as lines that only grow and hold no sequence; None if it may be more than that.
-
-        Most of a flood is: the questions whether it is are asked of bytes, each at the speed of C.
-        """
-        if b"\x1b" in data or not self._only_grows() or self._holds_something():
+        """Return ``data`` as text if it is plain lines without sequences, else None."""
+        # The fast path for floods: each test is one call on bytes, at the speed of C.
+        if b"\x1b" in data or not self._only_grows() or self._has_incomplete():
             return None
         if self._returned and not data.startswith(b"\n"):
             return None
@@ -149,35 +147,33 @@ class TextCleaner:
         return self._decoder.decode(lines)
 
     def _only_grows(self) -> bool:
-        """Whether the text goes on at the end of a line that was never anything but longer."""
+        """Return whether the next text is appended to a line that was only appended to."""
         return not self._alternate and self._string_end is None and self._line.is_plain
 
-    def _holds_something(self) -> bool:
-        """Whether the last chunk ended in the middle of a sequence or a character."""
-        return self._held != "" or self._decoder.getstate()[0] != b""
+    def _has_incomplete(self) -> bool:
+        """Return whether the last chunk ended within a sequence or a character."""
+        return self._incomplete != "" or self._decoder.getstate()[0] != b""
 
     def _feed_text(self, text: str) -> None:
-        text = self._hold_back(self._held + text)
+        text = self._take_complete(self._incomplete + text)
         lines = self._plain_lines(text)
         if lines is None:
             self._feed_tokens(text)
         else:
             self._add_lines(lines)
 
-    def _hold_back(self, text: str) -> str:
-        """``text`` without the sequence that its end cuts off, which is kept for the next chunk."""
-        self._held = ""
+    def _take_complete(self, text: str) -> str:
+        """Return ``text`` without an incomplete sequence at its end, kept for the next chunk."""
+        self._incomplete = ""
         last = text.rfind("\x1b", -MAX_PARAMETERS - 2)
         if last >= 0 and _CUT_OFF.match(text, last):
-            self._held = text[last:]
+            self._incomplete = text[last:]
             return text[:last]
         return text
 
     def _plain_lines(self, text: str) -> str | None:
-        """``text`` as lines that only grow; None if it is more than that.
-
-        Most output is: then nothing needs to be looked at character by character.
-        """
+        """Return plain lines without their harmless sequences; None for other text."""
+        # Most output: no need to look at single characters.
         if not self._only_grows():
             return None
         if self._returned and not text.startswith("\n"):
@@ -215,7 +211,7 @@ class TextCleaner:
         return found.end()
 
     def _read_tokens(self, text: str, start: int) -> int:
-        """Carry out ``text`` from ``start`` up to a string or the end; gives where that is."""
+        """Apply ``text`` from ``start`` up to a string or the end; return that position."""
         for found in _TOKEN.finditer(text, start):
             match found.lastgroup:
                 case "osc":
@@ -227,7 +223,7 @@ class TextCleaner:
                 case "csi":
                     self._control_sequence(found.group())
                 case "reset":
-                    self._alternate = self._elsewhere = False
+                    self._alternate = self._on_other_row = False
                 case "ignored":
                     pass
                 case kind if not self._alternate:
@@ -236,11 +232,11 @@ class TextCleaner:
 
     def _draw(self, kind: str | None, token: str) -> None:
         if kind == "line_feed":
-            self._returned = self._elsewhere = False
+            self._returned = self._on_other_row = False
             self._line.end("\n")
         elif kind == "restore":
             self._restore()
-        elif self._elsewhere:
+        elif self._on_other_row:
             return
         elif kind == "carriage_return":
             self._returned = True
@@ -257,13 +253,13 @@ class TextCleaner:
             self._line.move_by(-len(token))
 
     def _restore(self) -> None:
-        """The cursor is back where it was saved, if that was on this line."""
+        """Move the cursor to its saved position, if that is on this line."""
         if self._line.is_saved:
-            self._returned = self._elsewhere = False
+            self._returned = self._on_other_row = False
             self._line.restore()
 
     def _return_if_due(self) -> None:
-        """Carry out a CR only now that it turned out to be more than a part of a line's end."""
+        """Apply a CR, now that it is known not to belong to a line's end."""
         if self._returned:
             self._returned = False
             self._line.move_to(0)
@@ -274,7 +270,7 @@ class TextCleaner:
             if not _ALTERNATE_SCREEN.isdisjoint(parameters[1:].split(";")):
                 self._alternate = final == "h"
             return
-        if not self._alternate and not self._elsewhere:
+        if not self._alternate and not self._on_other_row:
             self._edit(final, parameters)
 
     def _edit(self, final: str, parameters: str) -> None:
@@ -282,14 +278,14 @@ class TextCleaner:
         if not first.isdigit() and parameters:
             return
         if final in _JUMPS:
-            self._elsewhere = self._line.is_saved
+            self._on_other_row = self._line.is_saved
         elif final in _EDITS:
             self._return_if_due()
             _EDITS[final](self._line, int(first or "0"))
 
 
 def _has_control(text: str) -> bool:
-    """Whether ``text`` holds a control character other than TAB and LF."""
+    """Return whether ``text`` holds a control character other than TAB and LF."""
     if not text.isascii():
         return _CONTROL.search(text) is not None
     encoded = text.encode("ascii")

@@ -21,9 +21,9 @@ MAX_BROADCAST = 64
 
 @attrs.frozen(kw_only=True)
 class BroadcastOutcome:
-    """What became of a broadcast on the terminal ``name``: its ``record``, or one sentence why not.
+    """The outcome of a broadcast on the terminal ``name``: a ``record``, or an ``error`` sentence.
 
-    One of ``record`` and ``error`` is null.
+    The other one of the two is null.
     """
 
     name: str
@@ -33,10 +33,10 @@ class BroadcastOutcome:
 
 @attrs.frozen(kw_only=True)
 class BroadcastOutcomes:
-    """``result`` has one outcome for each terminal, in the order in which they were named.
+    """``result`` has one outcome per terminal, in the order of the request's ``names``.
 
-    ``more``: together they were too long for a reply, so the longest records have less of ``cmd``,
-    ``stdout`` and ``stderr`` here than in ``aegis_term_read``.
+    ``more``: together they were too long for a reply, so ``cmd``, ``stdout`` and ``stderr`` of the
+    longest records are shorter here than in ``aegis_term_read``.
     """
 
     result: list[BroadcastOutcome]
@@ -57,11 +57,11 @@ def _check_names(_: Any, attribute: attrs.Attribute[Any], names: list[str]) -> N
 
 @attrs.frozen(kw_only=True)
 class Broadcast(Command[BroadcastOutcomes]):
-    """Run one command on several terminals at once and gather their records.
+    """Run one command on several terminals at once and collect their records.
 
-    On each terminal it is a call of aegis_term_run: it waits for its turn there, and has the whole
-    ``timeout``. One that fails (busy, closed, no such terminal) has its sentence in ``error``; the
-    others are not concerned.
+    On each terminal it is a call of aegis_term_run: it is queued there, and has the whole
+    ``timeout``. A terminal on which it fails (busy, closed, unknown) has a sentence in ``error``;
+    the others are not affected.
     """
 
     names: list[str] = attrs.field(
@@ -84,5 +84,5 @@ class Broadcast(Command[BroadcastOutcomes]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds for each terminal, waiting for it included."),
+        metadata=limit_of_time("Seconds for each terminal, time in its queue included."),
     )

@@ -1,4 +1,4 @@
-"""Signals to the program in front of a terminal, and the size of its window."""
+"""Signals to the foreground program of a terminal, and the size of its window."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ SIGNAL_RULE = f"one of {', '.join(SIGNALS)}, with or without SIG before it"
 
 @attrs.frozen(kw_only=True)
 class SignalTerminal(OnTerminal[Done]):
-    """Send a signal to the process group in front of the terminal: the command that runs.
+    """Send a signal to the foreground process group of a terminal: the running command.
 
-    It works whatever the program made of its keyboard, where Ctrl-C is only a character. At an
-    idle prompt the shell itself is in front: INT drops its line, TERM, QUIT and TSTP do nothing to
-    it, HUP and KILL end it, and a fresh shell comes. What STOP or TSTP stopped goes on with CONT.
-    With ``seq`` only that command is signalled: one that does not run (any more) is an error.
+    It also reaches a program that reads Ctrl-C as a plain character. At an idle prompt the shell
+    itself is the target: INT discards its line, TERM, QUIT and TSTP have no effect, HUP and KILL
+    end it, and a new shell starts. CONT resumes what STOP or TSTP stopped. With ``seq`` only that
+    command is signalled; if it is not running, the call fails.
     """
 
     signal: str = attrs.field(
@@ -51,15 +51,17 @@ class SignalTerminal(OnTerminal[Done]):
     seq: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a seq)"),
-        metadata=described("Only if this command runs; default: whatever is in front.", minimum=0),
+        metadata=described(
+            "Only if this command runs; default: the foreground program.", minimum=0
+        ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class ResizeTerminal(OnTerminal[TerminalInfo]):
-    """Give the terminal's window another size, for everybody, now and after a restart.
+    """Resize the terminal's window, for all its users, now and after a restart.
 
-    The program in front is told by SIGWINCH.
+    The foreground program receives SIGWINCH.
     """
 
     cols: int = attrs.field(validator=between(2, 1000, "columns"), metadata=COLS)

@@ -1,4 +1,4 @@
-"""The daemon itself: its status, its live tree, keys and sessions, and its end."""
+"""The daemon itself: status, supervision tree, keys and sessions, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from aegis.protocol.nodes import NodeStatus
 
 @attrs.frozen(kw_only=True)
 class DaemonStatus:
-    """The daemon in figures: ``uptime_s`` in seconds, ``rss_bytes`` resident memory.
+    """The daemon's address and figures. ``uptime_s`` is in seconds, ``rss_bytes`` resident memory.
 
-    ``late_replies`` counts answers that came after their asker's time and were dropped. ``nodes``
-    are worker processes and hosts that have joined.
+    ``late_replies`` counts replies that were dropped because their caller's time was up. ``nodes``
+    are worker processes and joined hosts.
     """
 
     version: str
@@ -37,10 +37,10 @@ class DaemonStatus:
 
 @attrs.frozen(kw_only=True)
 class TreeNode:
-    """One actor of the live tree.
+    """One actor of the supervision tree.
 
-    ``mailbox`` is how many messages wait, ``restarts`` how many lives came before this one,
-    ``uptime_s`` the age of this life in seconds.
+    ``mailbox`` is the number of queued messages, ``restarts`` the number of earlier incarnations,
+    ``uptime_s`` the age of the current one in seconds.
     """
 
     path: str
@@ -54,15 +54,15 @@ class TreeNode:
 
 
 class Place(Protocol):
-    """A place of the tree as the runtime shows it: an attrs object with the fields of a node."""
+    """A node of the runtime's tree: an attrs object with the fields of a ``TreeNode``."""
 
     @property
     def children(self) -> Sequence[Place]:
-        """What is below it."""
+        """The nodes directly below."""
 
 
 def tree_node(place: Place) -> TreeNode:
-    """The runtime's tree as it travels."""
+    """Return the runtime's tree as the reply class."""
     shown: Any = place
     fields: dict[str, Any] = attrs.asdict(shown, recurse=False)
     fields["children"] = [tree_node(child) for child in place.children]
@@ -71,7 +71,7 @@ def tree_node(place: Place) -> TreeNode:
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """How to connect as ``handle``: ``url`` is an MCP URL that is its own key. Keep it secret."""
+    """A session of ``handle``. ``url`` is an MCP URL that contains its key: keep it secret."""
 
     handle: str
     url: str
@@ -86,10 +86,10 @@ class SessionList:
 
 @attrs.frozen(kw_only=True)
 class Voided:
-    """What is void now and cannot be used any more.
+    """The keys that were revoked.
 
-    ``token``: whether the operator's token is. ``sessions``: the handles whose secrets are.
-    ``connections``: how many clients had shown one of these keys; they have been sent away.
+    ``token``: the operator's token was. ``sessions``: the handles whose secrets were.
+    ``connections`` is the number of clients that used one of these keys and were disconnected.
     """
 
     token: bool
@@ -99,19 +99,19 @@ class Voided:
 
 @attrs.frozen(kw_only=True)
 class Stopping:
-    """The daemon with this ``pid`` stops; its endpoint file disappears when it is gone."""
+    """The daemon with this ``pid`` is stopping; it removes its endpoint file at its end."""
 
     pid: int
 
 
 @attrs.frozen(kw_only=True)
 class GetStatus(Command[DaemonStatus]):
-    """Show the daemon's state: address, age, memory, how much it holds."""
+    """Show the daemon's state: address, age, memory, numbers of terminals and connections."""
 
 
 @attrs.frozen(kw_only=True)
 class GetTree(Command[TreeNode]):
-    """Show the live supervision tree: every actor, its state, mailbox, restarts and age."""
+    """Show the supervision tree: every actor with its state, mailbox, restarts and age."""
 
 
 def _a_handle(whose: str) -> Any:
@@ -120,52 +120,52 @@ def _a_handle(whose: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class NewSession(Command[Session]):
-    """Make the MCP URL of a handle, or give the one it has."""
+    """Create the MCP URL of a handle, or return the existing one."""
 
     handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=_a_handle("Whose session."),
+        metadata=_a_handle("The handle of the session."),
     )
 
 
 @attrs.frozen(kw_only=True)
 class ListSessions(Command[SessionList]):
-    """Name the handles that have a session. Their secrets are not told."""
+    """List the handles that have a session, without their secrets."""
 
 
 @attrs.frozen(kw_only=True)
 class RevokeSession(Command[Voided]):
-    """Void a handle's MCP URL for good, and send away whoever uses it.
+    """Revoke a handle's MCP URL for good and disconnect the clients that use it.
 
-    The handle keeps its inbox. It can be given a new URL.
+    The handle keeps its inbox, and a new URL can be made for it.
     """
 
     handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=_a_handle("Whose session."),
+        metadata=_a_handle("The handle of the session."),
     )
 
 
 @attrs.frozen(kw_only=True)
 class RotateToken(Command[Voided]):
-    """Void keys, put new ones in their place, and send away whoever uses the old ones.
+    """Replace keys, and disconnect the clients that use the old ones.
 
     Without arguments the operator's token, with `session` a handle's secret, with `all_keys` the
-    token and every session's secret. The new token is in endpoint.json; `session_new` gives the new
-    URL of a handle. What was asked for with an old key has half a second to be answered.
+    token and every session's secret. The new token is in endpoint.json; aegis_session_new returns
+    the new URL of a handle. A request made with an old key before has half a second to be answered.
     """
 
     session: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
-        metadata=_a_handle("Whose secret, instead of the token."),
+        metadata=_a_handle("The handle whose secret is replaced, instead of the token."),
     )
     all_keys: bool = attrs.field(
         default=False,
-        metadata=described("The token and the secrets of all sessions."),
+        metadata=described("Replace the token and the secrets of all sessions."),
     )
 
 
 @attrs.frozen(kw_only=True)
 class StopDaemon(Command[Stopping]):
-    """Stop the daemon in order: no new work, ledgers closed, every process of it ended."""
+    """Stop the daemon: it takes no new work, closes its ledgers and ends all its processes."""

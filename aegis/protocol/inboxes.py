@@ -1,4 +1,4 @@
-"""Inboxes: the message that wakes, and the commands to read, wait for and send one."""
+"""Inboxes: messages, and the commands to read, await and send them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MAX_BODY_CHARS = 262_144
 class Message:
     """One message of an inbox.
 
-    ``id`` is unique and stable: the same wake delivered twice has the same id. ``sender`` is a tag
-    such as ``agent:alice`` or ``term:build``; ``timestamp`` is UTC, ISO 8601 with ``Z``; ``text``
-    is the rendered form, a header line and the body.
+    ``id`` is unique and stable: a message that is delivered twice has the same id. ``sender`` is a
+    tag such as ``agent:alice`` or ``term:build``; ``timestamp`` is UTC, ISO 8601 with ``Z``;
+    ``text`` is the rendered form, a header line and the body.
 
-    Of more than 1,000 unread messages of terminals the older ones fold: one message per terminal
-    has the id of the newest of them and names the ``since_seq`` to read its records from.
+    Of more than 1,000 unread messages of terminals the older ones are folded: one message per
+    terminal has the id of the newest of them and names the ``since_seq`` to read its records from.
     """
 
     id: str
@@ -50,7 +50,7 @@ class MessageList:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """What became of a message: ``landed`` with its reader, or ``queued`` at ``position``."""
+    """The fate of a message: ``landed`` with its reader, or ``queued`` at ``position``."""
 
     id: str
     status: Literal["landed", "queued"]
@@ -59,14 +59,14 @@ class Receipt:
 
 @attrs.frozen(kw_only=True)
 class Deliver(Request[Receipt]):
-    """Put a message into an inbox: durable once answered, dropped if its id is known there.
+    """Put a message into an inbox: durable once answered, dropped if the inbox has its id.
 
-    The door through which the other primitives wake somebody; not a command of clients. ``after``
-    is the id of a message of the same sender that was sent just before and is not confirmed yet: if
-    the disk refused that one, this one is refused too (``Unavailable``), and their order stays.
+    Sent by the other primitives to wake a handle; not a command of clients. ``after`` is the id of
+    the sender's previous message, if that is not confirmed yet: if the disk refused it, this one is
+    refused too (``Unavailable``), so that their order is kept.
 
     ``defer_sync``: the message is written at once, and answered when the inbox is next synced for
-    any other reason. For senders that can send it again, and that can ask with ``SyncInbox``.
+    another reason. For senders that can send it again, and that can ask with ``SyncInbox``.
     """
 
     handle: str
@@ -82,11 +82,11 @@ class Deliver(Request[Receipt]):
 
 @attrs.frozen
 class SyncInbox:
-    """Sync what an inbox was sent with ``defer_sync``, so that its senders are answered."""
+    """Sync the messages that were sent with ``defer_sync``, so that their senders are answered."""
 
 
 _AFTER = described(
-    "Acknowledge: the `next` of an earlier reply. What came up to it is not shown again."
+    "Acknowledge: the `next` of an earlier reply. Messages up to it are not shown again."
 )
 
 
@@ -97,20 +97,23 @@ class ReadInbox(Command[MessageList]):
     after: str | None = attrs.field(default=None, validator=at_most_chars(512), metadata=_AFTER)
     unread: bool = attrs.field(
         default=True,
-        metadata=described("False shows acknowledged messages too, the newest `limit` of all."),
+        metadata=described("False: return acknowledged messages too, the newest `limit` of all."),
     )
     limit: int = attrs.field(
         default=50,
         validator=between(1, 1000, "messages"),
         metadata=described(
-            "At most so many, 1 to 1000.", "At most so many.", minimum=1, maximum=1000
+            "Maximum number of messages, 1 to 1000.",
+            "Maximum number of messages.",
+            minimum=1,
+            maximum=1000,
         ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class WaitInbox(Command[MessageList]):
-    """Wait until your inbox holds an unacknowledged message; an empty list when time runs out.
+    """Wait until your inbox has an unacknowledged message; return an empty list at the timeout.
 
     A newer wait for the same handle ends the older one with an empty list.
     """
@@ -119,26 +122,26 @@ class WaitInbox(Command[MessageList]):
     timeout: float = attrs.field(
         default=50.0,
         validator=between(0, 86_400, "seconds"),
-        metadata=described("Seconds to wait at most.", minimum=0, maximum=86_400),
+        metadata=described("Maximum seconds to wait.", minimum=0, maximum=86_400),
     )
 
 
 @attrs.frozen(kw_only=True)
 class Handoff(Command[Receipt]):
-    """Hand work or news to another agent: it is woken with your text.
+    """Send work or news to another agent, which is woken with your text.
 
-    The target must have been here before: called a tool, been given a session, or been launched.
+    The target must be known: it has called a tool, has a session, or was launched.
     """
 
     target_handle: str = attrs.field(
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
-            f"Whom to wake. A handle: {NAME_RULE}.",
-            "Whom to wake: a handle.",
+            f"The handle to wake: {NAME_RULE}.",
+            "The handle to wake.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
     context: str = attrs.field(
         validator=at_most_chars(MAX_BODY_CHARS),
-        metadata=described("What the other should know or do."),
+        metadata=described("What the target should know or do."),
     )

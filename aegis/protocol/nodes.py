@@ -1,4 +1,4 @@
-"""Nodes: the places beside the daemon's own process where terminals run, and how each stands."""
+"""Nodes: worker processes and joined hosts that run terminals, beside the daemon's process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NodeState = Literal["up", "starting", "unreachable"]
 class NodeStatus:
     """A worker process of the daemon, or a host that has joined it.
 
-    ``pid`` is that of a worker, ``address`` where a joined host came from. It is in this ``state``
-    ``since`` then (UTC, ISO 8601), as far as that is known. ``terminals`` counts the open ones.
+    ``pid`` is that of a worker, ``address`` that of a joined host. ``since`` is when it entered
+    this ``state`` (UTC, ISO 8601), if that is known. ``terminals`` counts the open ones.
     """
 
     name: str
@@ -41,14 +41,14 @@ class NodeList:
 
 @attrs.frozen(kw_only=True)
 class ListNodes(Request[NodeList]):
-    """Say which nodes there are. Inside the daemon only."""
+    """List the nodes. Used inside the daemon only."""
 
 
 @attrs.frozen(kw_only=True)
 class NodeReachable:
-    """The host ``name`` has joined, or is back; ``directory`` is the path of its terminals' owner.
+    """The host ``name`` has joined or reconnected; ``directory`` is the path of its actor.
 
-    Inside the daemon only, as the next two are.
+    Used inside the daemon only.
     """
 
     name: str
@@ -57,7 +57,7 @@ class NodeReachable:
 
 @attrs.frozen(kw_only=True)
 class NodeUnreachable:
-    """The connection to the host ``name`` is cut; ``why`` is for the log."""
+    """The connection to the host ``name`` was lost; ``why`` is for the log."""
 
     name: str
     why: str
@@ -65,7 +65,7 @@ class NodeUnreachable:
 
 @attrs.frozen(kw_only=True)
 class TerminalNames:
-    """The terminals of one place: those that are ``open``, and the names of those ``closed``."""
+    """The terminals of one node: the ``open`` ones, and the names of the ``closed`` ones."""
 
     open: list[TerminalInfo]
     closed: list[str]
@@ -73,22 +73,22 @@ class TerminalNames:
 
 @attrs.frozen(kw_only=True)
 class KnownTerminals(Request[TerminalNames]):
-    """Say which terminals this place has, not those of hosts that have joined it."""
+    """List the terminals of this node, without those of hosts that have joined it."""
 
 
 @attrs.frozen(kw_only=True)
 class Forgotten:
-    """The node is forgotten; ``terminals`` are the names that are free again."""
+    """The node was forgotten; ``terminals`` are the names that are free again."""
 
     terminals: list[str]
 
 
 @attrs.frozen(kw_only=True)
 class ForgetNode(Command[Forgotten]):
-    """Forget a host that will not join again, and what terminals it had; their names become free.
+    """Forget a host that will not join again; the names of its terminals become free.
 
-    Nothing on the host changes: should it join again after all, its terminals are back. Refused
-    while it is joined.
+    Nothing on the host changes: if it joins again, its terminals are available again. Refused while
+    it is joined.
     """
 
     node: str = attrs.field(
@@ -103,17 +103,17 @@ class ForgetNode(Command[Forgotten]):
 
 @attrs.frozen(kw_only=True)
 class NodeForgotten:
-    """The host ``name`` has been forgotten. To who keeps the links, inside the daemon only."""
+    """The host ``name`` was forgotten. For the keeper of the links, inside the daemon only."""
 
     name: str
 
 
 NodeMessage = ListNodes | ForgetNode | NodeReachable | NodeUnreachable
-"""What the owner of terminals is told and asked of hosts."""
+"""Messages about hosts to the directory of terminals."""
 
 
 def unreachable(name: str, node: str, since: str | None = None) -> str:
-    """The sentence for terminal ``name`` on a host whose connection is cut. ``since`` is UTC."""
+    """Return the sentence for terminal ``name`` on an unreachable host. ``since`` is UTC."""
     when = "" if since is None else f" since {since[:19]}Z"
     return (
         f"terminal {name!r} is on node {node!r}, which is unreachable{when}; it goes on there and "
@@ -122,9 +122,9 @@ def unreachable(name: str, node: str, since: str | None = None) -> str:
 
 
 def merged_nodes(running: list[NodeStatus], remembered: list[NodeStatus]) -> list[NodeStatus]:
-    """One list of nodes by name, of those that run and those whose terminals are remembered.
+    """Merge the running nodes and the remembered ones into one list by name.
 
-    A node in both is as it runs, with the terminals that are remembered of it.
+    A node in both has the running one's fields and the remembered number of terminals.
     """
     nodes = {each.name: each for each in remembered}
     for each in running:

@@ -1,4 +1,4 @@
-"""Output of terminals by cursor, and waiting for what happens on one."""
+"""Output of terminals by cursor, and waiting for events on a terminal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ WaitReason = Literal["ended", "matched", "idle", "needs_input", "timeout", "clos
 
 @attrs.frozen(kw_only=True)
 class OutputChunk:
-    """A stretch of output. ``cursor`` is where ``text`` begins, ``next_cursor`` where it ends.
+    """A piece of output. ``text`` begins at ``cursor`` and ends at ``next_cursor``.
 
-    Read on from ``next_cursor``. ``dropped`` is how many bytes behind the cursor that was asked for
-    are no longer kept. ``running``: a command runs now; of a call with ``seq``: that one.
+    Pass ``next_cursor`` as the next call's ``cursor``. ``dropped`` is the number of bytes after the
+    requested cursor that are no longer kept. ``running``: a command is running (with ``seq``: that
+    command).
     """
 
     text: str
@@ -36,29 +37,29 @@ class OutputChunk:
 
 @attrs.frozen(kw_only=True)
 class ReadOutput(OnTerminal[OutputChunk]):
-    """Read what a terminal printed, also while a command runs, from a cursor on.
+    """Read a terminal's output from a cursor on, also while a command runs.
 
-    A cursor is a byte offset since the terminal's first spawn; pass ``next_cursor`` to read on.
-    With ``wait_s`` the call waits until there is something new. Texts of calls in a row can be put
-    together. A line that is redrawn appears once for each of its states; a finished command's
-    ``stdout`` has the final one, and ``aegis_term_screen`` shows full-screen programs. With ``seq``
-    you get what that command printed and nothing behind it; at its end the text is empty, and
-    ``running`` false. Works for a closed terminal too, as long as it was not purged.
+    A cursor is a byte offset since the terminal's first spawn; pass ``next_cursor`` to continue.
+    With ``wait_s`` the call waits for new output. The texts of consecutive calls can be joined. A
+    line that is redrawn appears once for each of its states; a finished command's ``stdout`` has
+    the final one, and ``aegis_term_screen`` shows full-screen programs. With ``seq`` you get the
+    output of that command only; at its end the text is empty and ``running`` is false. Works for a
+    closed terminal too, unless it was purged.
     """
 
     seq: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a seq)"),
         metadata=described(
-            "Only what this command printed; a cursor must lie within that.", minimum=0
+            "Only the output of this command; a cursor must be within it.", minimum=0
         ),
     )
     cursor: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a cursor)"),
         metadata=described(
-            "Where to begin; default: where the command seq, or that which runs, or else the last "
-            "one, began.",
+            "Where to begin; default: the start of the command seq, else of the running command, "
+            "else of the last one.",
             minimum=0,
         ),
     )
@@ -66,8 +67,8 @@ class ReadOutput(OnTerminal[OutputChunk]):
         default=DEFAULT_OUTPUT_BYTES,
         validator=between(MIN_OUTPUT_BYTES, MAX_OUTPUT_BYTES, "bytes"),
         metadata=described(
-            "How many bytes of output to read at most, 256 to 1048576; for plain text an escape "
-            "sequence that begins within them is read to its end.",
+            "Maximum bytes of output to read, 256 to 1048576; for plain text an escape sequence "
+            "that begins within them is read to its end.",
             minimum=MIN_OUTPUT_BYTES,
             maximum=MAX_OUTPUT_BYTES,
         ),
@@ -76,24 +77,24 @@ class ReadOutput(OnTerminal[OutputChunk]):
         default=0.0,
         validator=between(0, MAX_TIMEOUT_S, "seconds"),
         metadata=described(
-            "Seconds to wait for output if there is none yet; then the text is empty.",
+            "Seconds to wait for output if there is none yet; after that the text is empty.",
             minimum=0,
             maximum=MAX_TIMEOUT_S,
         ),
     )
     plain: bool = attrs.field(
         default=True,
-        metadata=described("Without escape sequences; false: the bytes as they are, as text."),
+        metadata=described("Remove escape sequences; false: return the bytes unchanged, as text."),
     )
 
 
 @attrs.frozen(kw_only=True)
 class WaitOutcome:
-    """Why a wait ended. ``match`` is the text that matched.
+    """The reason why a wait ended. ``match`` is the text that matched.
 
-    ``cursor`` is where to read on: behind the match, or up to where the output was looked at.
-    ``record`` is that of the command waited for once it has ended; with ``needs_input`` it is the
-    record so far; else null.
+    Continue at ``cursor``: the end of the match, or of the output that was searched. ``record`` is
+    the record of the awaited command if it has ended, its record so far with ``needs_input``, else
+    null.
     """
 
     reason: WaitReason
@@ -104,33 +105,35 @@ class WaitOutcome:
 
 @attrs.frozen(kw_only=True)
 class WaitTerminal(OnTerminal[WaitOutcome]):
-    """Wait until something happens on a terminal: a command ends, text appears, output is quiet.
+    """Wait for an event on a terminal: a command ends, a text appears, the output is quiet.
 
-    Waits for the command ``seq``, else for the one that runs; if none runs and neither ``pattern``
-    nor ``idle_s`` is given, the last record is the answer, else the next command that begins is
-    waited for. Whatever happens first ends the wait: the command's end, ``pattern`` in the output,
-    ``idle_s`` without output, a command that waits for input, the end of the terminal, the timeout.
+    Waits for the command ``seq``, else for the running one. If none is running: without ``pattern``
+    and ``idle_s`` the last record is returned, otherwise the next command to begin is awaited. The
+    first of these events ends the wait: the command's end, ``pattern`` in the output, ``idle_s``
+    without output, a command that waits for input, the end of the terminal, the timeout.
     """
 
     seq: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a seq)"),
-        metadata=described("The command to wait for; one that has ended answers.", minimum=0),
+        metadata=described(
+            "The command to wait for; if it has ended, its record is returned.", minimum=0
+        ),
     )
     pattern: str | None = attrs.field(
         default=None,
         validator=at_most_chars(1_000),
         metadata=described(
-            "Regular expression (RE2) looked for in the plain text from cursor on; ^ and $ are the "
-            "bounds of a line."
+            "Regular expression (RE2) searched for in the plain text from cursor on; ^ and $ match "
+            "at the ends of a line."
         ),
     )
     idle_s: float | None = attrs.field(
         default=None,
         validator=between(0.05, MAX_IDLE_S, "seconds"),
         metadata=described(
-            "Also end when nothing was printed for so many seconds, 0.05 to 3600.",
-            "Also end when nothing was printed for so many seconds.",
+            "Also end after this many seconds without output, 0.05 to 3600.",
+            "Also end after this many seconds without output.",
             minimum=0.05,
             maximum=MAX_IDLE_S,
         ),
@@ -139,7 +142,7 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
         default=None,
         validator=between(0, MAX_CURSOR, "(a cursor)"),
         metadata=described(
-            "Where to begin to look for pattern; default: where the command waited for began, or "
+            "Where to begin the search for pattern; default: the start of the awaited command, or "
             "now if there is none.",
             minimum=0,
         ),
@@ -147,15 +150,15 @@ class WaitTerminal(OnTerminal[WaitOutcome]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds after which to answer in any case."),
+        metadata=limit_of_time("Seconds until the call returns in any case."),
     )
 
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """How a command gets on: its newest line of output, or why it was not typed yet.
+    """The progress of a command: its newest line of output, or the reason why it is still queued.
 
-    ``line`` is None while there is nothing to say. ``cursor``: where output stood.
+    ``line`` is None while there is neither. ``cursor`` is the end of the output at that moment.
     """
 
     line: str | None
@@ -164,10 +167,10 @@ class Progress:
 
 @attrs.frozen(kw_only=True)
 class FollowCommand(Request[Progress]):
-    """Say how the command of a caller gets on, once there is more to say than ``seen``.
+    """Return the progress of a caller's command, once it differs from ``seen``.
 
-    ``cmd`` and ``writer`` (a handle; None: ``human``) tell its command from others'; without a
-    ``cmd`` it is any that runs. Inside the daemon only: for whoever shows progress to the caller.
+    ``cmd`` and ``writer`` (a handle; None: ``human``) identify the command; without a ``cmd`` it is
+    any that is running. Used inside the daemon only.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The screen of a terminal: what a person would see now."""
+"""The screen of a terminal, as a person would see it now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.protocol.terminals import OnTerminal
 
 @attrs.frozen(kw_only=True)
 class ScreenCursor:
-    """Where the cursor stands, row and column from 0, and whether it shows."""
+    """The cursor: row and column, counted from 0, and whether it is visible."""
 
     row: int
     col: int
@@ -20,11 +20,11 @@ class ScreenCursor:
 class Screen:
     """A terminal's screen at one moment.
 
-    ``lines`` are its ``rows`` lines from the top, as plain text without blanks at their ends.
-    ``title`` is what the program gave the window, or empty. ``alternate``: a full-screen program
-    (an editor, a pager) shows its own screen, and the shell's comes back when it ends.
-    ``partial``: after a flood of output only the newest was looked at, so lines from before it may
-    be missing; once the screen is cleared it is whole again.
+    ``lines`` are its ``rows`` lines from the top, as plain text without trailing blanks. ``title``
+    is the window title that the program set, or empty. ``alternate``: a full-screen program (an
+    editor, a pager) shows its own screen; the shell's screen returns when the program ends.
+    ``partial``: after a flood of output only the newest part was drawn, so earlier lines may be
+    missing until the screen is cleared.
     """
 
     rows: int
@@ -38,8 +38,8 @@ class Screen:
 
 @attrs.frozen(kw_only=True)
 class GetScreen(OnTerminal[Screen]):
-    """Look at a terminal's screen: what a person in front of it would see now.
+    """Return a terminal's screen as a person would see it now.
 
-    For programs that draw, such as editors, pagers and monitors: send keys, then look. For what a
-    command printed, read its record.
+    For programs that draw, such as editors, pagers and monitors: send keys, then look at the
+    screen. For the output of a command read its record.
     """

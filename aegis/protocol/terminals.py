@@ -1,4 +1,4 @@
-"""Terminals: their commands, replies, and the record of a command."""
+"""Terminals: their commands and replies, and the record of a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PATTERN_CHARS = 1_000
 MAX_VARIABLE_BYTES = 131_070
 """Name, ``=`` and value of one variable: the longest string that execve(2) takes on Linux."""
 MAX_ENV_BYTES = 1024 * 1024
-"""All variables of one terminal; with the daemon's own they must fit what Linux takes in all."""
+"""All variables of one terminal. With the daemon's own they must fit Linux's total limit."""
 DEFAULT_RUN_TIMEOUT_S = 50.0
 DEFAULT_COLS = 80
 DEFAULT_ROWS = 24
@@ -47,15 +47,15 @@ class NeedsInput:
 
 @attrs.frozen(kw_only=True)
 class CommandRecord:
-    """One command on a terminal, as the ledger keeps it.
+    """One command on a terminal, as stored in the ledger.
 
     Times are UTC, ISO 8601 with milliseconds and ``Z``; ``duration_s`` comes from the monotonic
     clock. ``exit`` is null when it is not known; a shell reports death by a signal as 128+n.
-    ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is how long that text was (UTF-8)
-    before it was cut, and ``truncated`` whether it was. ``raw_start`` and ``raw_end`` are byte
-    offsets since the terminal's first spawn. ``needs_input`` is there only while the command waits.
-    ``end`` says why the record ended; null: not yet. ``cmd`` is null for a typed command whose text
-    is not known as a whole; then ``cmd_reason`` says why.
+    ``stdout`` is plain text of at most 64 KiB; ``output_bytes`` is the length of the whole text in
+    UTF-8, and ``truncated`` is true if ``stdout`` has only a part of it. ``raw_start`` and
+    ``raw_end`` are byte offsets since the terminal's first spawn. ``needs_input`` is null unless
+    the command waits for input. ``end`` is the reason why the record ended; null: not yet. ``cmd``
+    is null for a typed command whose text is not fully known; ``cmd_reason`` says why.
     """
 
     seq: int
@@ -81,7 +81,7 @@ class CommandRecord:
 
 @attrs.frozen(kw_only=True)
 class Typing:
-    """An unfinished line at the prompt, typed by ``writer`` ``since`` then. It keeps runs away."""
+    """An unfinished line at the prompt, typed by ``writer`` since ``since``. It delays runs."""
 
     writer: str
     since: str
@@ -89,11 +89,11 @@ class Typing:
 
 @attrs.frozen(kw_only=True)
 class TerminalInfo:
-    """A terminal as it is now. ``restarts`` counts fresh shells after the first.
+    """A terminal as it is now. ``restarts`` counts the shells after the first one.
 
     ``typing`` is null when no line at the prompt is unfinished. ``stderr`` says whether standard
-    error of commands is told apart. ``node`` is the place where it runs; ``unreachable``: the
-    connection to that is cut, and the rest is what was known last.
+    error of commands is recorded separately. ``node`` is the name of the node it runs on;
+    ``unreachable``: the connection to the node is lost, and the fields are the last known ones.
     """
 
     name: str
@@ -123,9 +123,9 @@ class TerminalList:
 
 @attrs.frozen(kw_only=True)
 class RecordList:
-    """``result`` holds records, oldest first; ``more`` that there were too many for a reply.
+    """``result`` has records, oldest first; ``more``: there were too many for one reply.
 
-    ``damaged``: how many lines of the ledger were skipped on the way, because they cannot be read.
+    ``damaged`` is the number of unreadable lines of the ledger that were skipped.
     """
 
     result: list[CommandRecord]
@@ -142,9 +142,9 @@ class Done:
 
 @attrs.frozen(kw_only=True)
 class Closed:
-    """The terminal is closed. ``leftover`` names processes of it that could not be ended.
+    """The terminal was closed. ``leftover`` lists its processes that could not be ended.
 
-    Each as ``name (pid 1234)``; usually there is none.
+    Each as ``name (pid 1234)``; usually the list is empty.
     """
 
     leftover: list[str]
@@ -153,7 +153,7 @@ class Closed:
 
 @attrs.frozen(kw_only=True)
 class Subscribed:
-    """The request was carried out; these handles are woken now."""
+    """The subscription was made; ``subscribers`` are all handles that this terminal wakes."""
 
     subscribers: list[str]
     ok: Literal[True] = True
@@ -188,7 +188,7 @@ NEW_ROWS = configurable(
 
 
 def limit_of_time(doc: str) -> dict[str, Any]:
-    """Field metadata of a ``timeout`` that the daemon's owner may set."""
+    """Return the metadata of a ``timeout`` field, whose default the configuration may set."""
     return configurable(
         doc,
         "terminals.timeout_s",
@@ -209,18 +209,18 @@ class OnTerminal(Command[T]):
 class SpawnTerminal(OnTerminal[TerminalInfo]):
     """Start a shared terminal: a real shell on a real PTY that keeps its state between commands.
 
-    Anybody may run commands on it, type into it, read its history and subscribe to it. A name
-    that was closed before continues its history. Fails if the name is in use.
+    All agents and people may run commands on it, type into it, read its history and subscribe to
+    it. The name of a closed terminal continues its history. Fails if the name is in use.
     """
 
     shell: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_PATH_CHARS),
         metadata=configurable(
-            "Path or name of a shell. bash, zsh and fish have exact boundaries; any other "
-            "program is run as well as can be (integration: fallback).",
+            "Path or name of a shell. bash, zsh and fish have exact command boundaries; for any "
+            "other program they are a best effort (integration: fallback).",
             "terminals.shell",
-            "$SHELL of the daemon if it has exact boundaries, else bash",
+            "the daemon's $SHELL if it has exact boundaries, else bash",
         ),
     )
     cwd: str | None = attrs.field(
@@ -242,17 +242,17 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
     stderr: StandardError = attrs.field(
         default="merged",
         metadata=described(
-            "merged: stdout of a record holds both, as they came; separate: standard error of "
-            "commands given to term_run is in stderr. Only bash and zsh can separate them."
+            "merged: stdout of a record has both streams, interleaved; separate: standard error of "
+            "commands of aegis_term_run is in stderr. Only bash and zsh can separate them."
         ),
     )
     node: str | None = attrs.field(
         default=None,
         validator=matching(NAME_PATTERN, NAME_RULE),
         metadata=described(
-            f"Where it is to run: {LOCAL_NODE!r}, a worker (w1, w2, …) or a host that has joined, "
-            "by its name. Default: on this machine, wherever there is room; a closed terminal of a "
-            "host goes on there.",
+            f"Node to run on: {LOCAL_NODE!r}, a worker (w1, w2, …) or the name of a joined host. "
+            "Default: a node of this machine that has room; a closed terminal of a host reopens "
+            "on that host.",
             pattern=f"^{NAME_PATTERN}$",
         ),
     )
@@ -260,21 +260,21 @@ class SpawnTerminal(OnTerminal[TerminalInfo]):
 
 @attrs.frozen(kw_only=True)
 class ListTerminals(Command[TerminalList]):
-    """List the open terminals: state, who types, who subscribes."""
+    """List the open terminals with their state, unfinished typing and subscribers."""
 
 
 @attrs.frozen(kw_only=True)
 class RunCommand(OnTerminal[CommandRecord]):
-    """Run a command on a terminal and wait until it ends; get its exit code and output.
+    """Run a command on a terminal and wait until it ends; return its exit code and output.
 
-    The shell gets exactly the text given; several lines are one command. Commands on one terminal
-    run one at a time, first come first served. If the command waits for input you get the record so
+    The shell gets exactly this text; several lines are one command. Commands on one terminal run
+    one at a time, in the order of the calls. If the command waits for input, you get its record so
     far at once, with ``needs_input``; answer with aegis_term_keys. If ``timeout`` passes while it
-    runs you get it with ``timed_out``. Either way it keeps running, and its record is completed
-    when it ends. If the timeout passes while somebody else's command holds the terminal, the call
-    fails and nothing was typed. For what does not end by itself, a server or a watcher, say
-    ``until: "started"``, then go on with aegis_term_output and aegis_term_wait. ``stdout`` is plain
-    text of at most 64 KiB; if it is ``truncated``, read the rest with aegis_term_output.
+    runs, you get the record so far with ``timed_out``. In both cases it keeps running, and its
+    record is completed when it ends. If the timeout passes while another command runs there, the
+    call fails and nothing was typed. For a command that does not end by itself, such as a server or
+    a watcher, pass ``until: "started"``, then use aegis_term_output and aegis_term_wait. ``stdout``
+    is plain text of at most 64 KiB; if it is ``truncated``, read the rest with aegis_term_output.
     """
 
     cmd: str = attrs.field(
@@ -287,21 +287,21 @@ class RunCommand(OnTerminal[CommandRecord]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds for the whole call, waiting for the terminal included."),
+        metadata=limit_of_time("Seconds for the whole call, time in the queue included."),
     )
     until: Until = attrs.field(
         default="ended",
         metadata=described(
-            "ended: wait for the end. started: get the record so far as soon as the command runs "
-            "(end null; its seq is for aegis_term_wait, aegis_term_output and aegis_term_signal); "
-            "one that is over by then has its final record."
+            "ended: wait for the end. started: return the record so far once the command runs (end "
+            "null; its seq is for aegis_term_wait, aegis_term_output and aegis_term_signal), or "
+            "the final record if it has already ended."
         ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class SendKeys(OnTerminal[Done]):
-    """Send keys to the terminal exactly as given, as if typed.
+    """Type keys on the terminal exactly as given.
 
     Enter is a carriage return (JSON "\\r"), Ctrl-C is the character U+0003. A command entered
     this way is recorded and wakes subscribers like any other.
@@ -315,17 +315,17 @@ class SendKeys(OnTerminal[Done]):
 
 @attrs.frozen(kw_only=True)
 class ReadRecords(OnTerminal[RecordList]):
-    """Read finished commands of a terminal, oldest first: the newest ones, or all since a seq.
+    """Read the records of finished commands, oldest first: the newest ones, or all after a seq.
 
-    Works for a closed terminal too, as long as it was not purged.
+    Works for a closed terminal too, unless it was purged.
     """
 
     last_n: int | None = attrs.field(
         default=None,
         validator=between(1, 1000, "records"),
         metadata=described(
-            "How many of the newest records, 1 to 1000; default 5.",
-            "How many of the newest records; default 5.",
+            "Number of newest records, 1 to 1000; default 5.",
+            "Number of newest records; default 5.",
             minimum=1,
             maximum=1000,
         ),
@@ -345,11 +345,11 @@ class ReadRecords(OnTerminal[RecordList]):
 
 @attrs.frozen(kw_only=True)
 class Subscribe(OnTerminal[Subscribed]):
-    """Be woken through your inbox whenever a command of somebody else finishes on this terminal.
+    """Get a message in your inbox whenever another handle's command ends on this terminal.
 
-    It lasts until you unsubscribe, also when the terminal is closed and spawned again. To be woken
-    by some commands only, say which; where both are given, both must hold. Subscribing again
-    replaces what you said before, for commands that finish from then on.
+    The subscription lasts until you unsubscribe, also when the terminal is closed and spawned
+    again. ``pattern`` and ``only_failures`` select commands; if both are given, both must match.
+    Subscribing again replaces them for commands that end from then on.
     """
 
     pattern: str | None = attrs.field(
@@ -358,28 +358,30 @@ class Subscribe(OnTerminal[Subscribed]):
         metadata=described(
             "A regular expression (RE2: Python's without look-around and back-references) that is "
             f"searched for in `cmd`; at most {MAX_PATTERN_CHARS} characters. A command whose `cmd` "
-            "is null, or longer than 65,536 characters, passes. Default: all commands."
+            "is null, or longer than 65,536 characters, matches. Default: all commands."
         ),
     )
     only_failures: bool = attrs.field(
         default=False,
-        metadata=described("Only commands whose exit is not 0; an unknown exit counts as failure."),
+        metadata=described(
+            "Only commands whose exit is not 0; an unknown exit counts as a failure."
+        ),
     )
 
 
 @attrs.frozen(kw_only=True)
 class Unsubscribe(OnTerminal[Done]):
-    """Stop being woken by this terminal."""
+    """End your subscription to this terminal."""
 
 
 @attrs.frozen(kw_only=True)
 class CloseTerminal(OnTerminal[Closed]):
-    """Close a terminal: its processes are ended, its history stays readable unless purged.
+    """Close a terminal and end its processes; its history stays readable unless purged.
 
-    Processes that could not be ended are named in ``leftover``.
+    ``leftover`` lists processes that could not be ended.
     """
 
     purge: bool = attrs.field(
         default=False,
-        metadata=described("Also delete its history; a new terminal of that name begins anew."),
+        metadata=described("Also delete its history; a new terminal of that name starts empty."),
     )

@@ -1,7 +1,7 @@
 """Workspaces and their shells: a second vocabulary for terminals, and commands without one.
 
-A shell is a terminal: its ``shell_id`` is that terminal's name, and everything that is said of
-terminals is true of it. ``workspace_exec`` is the other way: no terminal, no state, two streams.
+A shell is a terminal, and its ``shell_id`` is that terminal's name. ``workspace_exec`` runs a
+command without a terminal and without state, with two separate streams.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ShellState = Literal["running", "stopped"]
 
 @attrs.frozen(kw_only=True)
 class ShellInfo:
-    """A shell of a workspace. ``stopped``: its terminal was closed, or has failed."""
+    """A shell of a workspace. ``stopped``: its terminal was closed or has failed."""
 
     workspace_id: str
     shell_id: str
@@ -81,9 +81,9 @@ class WorkspaceList:
 
 @attrs.frozen(kw_only=True)
 class WorkspaceDeleted:
-    """The workspace is gone, and its shells are ``closed``; its directory was not touched.
+    """The workspace was deleted, and its shells were ``closed``; its directory is unchanged.
 
-    ``leftover`` names processes of them that could not be ended, each as ``name (pid 1234)``.
+    ``leftover`` lists processes that could not be ended, each as ``name (pid 1234)``.
     """
 
     closed: list[str]
@@ -93,10 +93,10 @@ class WorkspaceDeleted:
 
 @attrs.frozen(kw_only=True)
 class ExecResult:
-    """What a command without a terminal did.
+    """The result of a command without a terminal.
 
-    ``exit`` is 128+n for death by signal n, null if its time ran out (``timed_out``). ``stdout``
-    and ``stderr`` are plain text of at most 64 KiB each; ``truncated``: at least one was cut.
+    ``exit`` is 128+n for death by signal n, null after the timeout (``timed_out``). ``stdout`` and
+    ``stderr`` are plain text of at most 64 KiB each; ``truncated``: at least one was truncated.
     """
 
     exit: int | None
@@ -113,7 +113,7 @@ _WORKSPACE = described(
     pattern=f"^{WORKSPACE_PATTERN}$",
 )
 _SHELL_ID = described(
-    "The shell_id that shell_open gave: the name of its terminal.", pattern=f"^{NAME_PATTERN}$"
+    "The shell_id that shell_open returned: the name of its terminal.", pattern=f"^{NAME_PATTERN}$"
 )
 
 
@@ -135,9 +135,9 @@ class OnShell(Command[T]):
 
 @attrs.frozen(kw_only=True)
 class CreateWorkspace(OnWorkspace[WorkspaceInfo]):
-    """Name a directory as a workspace, to open shells and run commands in it.
+    """Make a directory a workspace, to open shells and run commands in it.
 
-    Fails if there is a workspace of that name, or no such directory.
+    Fails if a workspace has that name already, or if the directory does not exist.
     """
 
     directory: str | None = attrs.field(
@@ -154,22 +154,22 @@ class ListWorkspaces(Command[WorkspaceList]):
 
 @attrs.frozen(kw_only=True)
 class DeleteWorkspace(OnWorkspace[WorkspaceDeleted]):
-    """Delete a workspace: its shells are closed and their processes ended.
+    """Delete a workspace: close its shells and end their processes.
 
-    Its directory is left alone. What ran in the shells stays readable unless purged.
+    Its directory is not changed. The history of the shells stays readable unless purged.
     """
 
     purge: bool = attrs.field(
-        default=False, metadata=described("Also delete what its shells have printed and run.")
+        default=False, metadata=described("Also delete the history and output of its shells.")
     )
 
 
 @attrs.frozen(kw_only=True)
 class ExecCommand(OnWorkspace[ExecResult]):
-    """Run a command in a workspace without a terminal; get exit code, stdout and stderr.
+    """Run a command in a workspace without a terminal; return exit code, stdout and stderr.
 
-    Each call is a process of its own with no input: no state stays, and what it leaves running is
-    ended with it. For a shell that keeps its state, use shell_open.
+    Each call is a process of its own without input: no state is kept, and processes that it leaves
+    running are ended with it. For a shell that keeps its state, use shell_open.
     """
 
     command: str = attrs.field(
@@ -179,7 +179,7 @@ class ExecCommand(OnWorkspace[ExecResult]):
     timeout: float = attrs.field(
         default=DEFAULT_RUN_TIMEOUT_S,
         validator=between(0.01, MAX_TIMEOUT_S, "seconds"),
-        metadata=limit_of_time("Seconds until the command is ended."),
+        metadata=limit_of_time("Seconds after which the command is ended."),
     )
 
 
@@ -187,7 +187,7 @@ class ExecCommand(OnWorkspace[ExecResult]):
 class OpenShell(OnWorkspace[ShellInfo]):
     """Open a shell in a workspace: a terminal that keeps its state between calls.
 
-    Write to it with shell_write, read what it prints with shell_read. It is the terminal named
+    Write to it with shell_write and read its output with shell_read. It is the terminal named
     `shell_id`: all terminal tools work on it too.
     """
 
@@ -195,8 +195,8 @@ class OpenShell(OnWorkspace[ShellInfo]):
         default=None,
         validator=matching(SHELL_PATTERN, SHELL_RULE),
         metadata=described(
-            "Its name in the workspace; default: a new number. The name of a closed one goes on "
-            "with its history.",
+            "Its name in the workspace; default: a new number. The name of a closed shell "
+            "continues its history.",
             pattern=f"^{SHELL_PATTERN}$",
         ),
     )
@@ -209,7 +209,7 @@ class OpenShell(OnWorkspace[ShellInfo]):
     cwd: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_PATH_CHARS),
-        metadata=described("Where to start, relative to the workspace; default: its directory."),
+        metadata=described("Start directory, relative to the workspace; default: its directory."),
     )
     shell: str | None = attrs.field(
         default=None,
@@ -222,18 +222,17 @@ class OpenShell(OnWorkspace[ShellInfo]):
 
 @attrs.frozen(kw_only=True)
 class ReadShell(OnShell[OutputChunk]):
-    """Read what a shell printed, from a cursor on; `next_cursor` is where the next read begins.
+    """Read a shell's output from a cursor on; the next read begins at `next_cursor`.
 
-    Nothing is taken away by reading: others may read the same. With `wait_s` the call waits until
-    there is something.
+    Reading removes nothing: others may read the same. With `wait_s` the call waits for output.
     """
 
     cursor: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a cursor)"),
         metadata=described(
-            "A byte offset since the shell was first opened: 0, or a `next_cursor`. Default: where "
-            "the current or last command began.",
+            "A byte offset since the shell was first opened: 0, or a `next_cursor`. Default: the "
+            "start of the current or last command.",
             minimum=0,
         ),
     )
@@ -241,12 +240,12 @@ class ReadShell(OnShell[OutputChunk]):
         default=DEFAULT_OUTPUT_BYTES,
         validator=between(MIN_OUTPUT_BYTES, MAX_OUTPUT_BYTES, "bytes"),
         metadata=described(
-            "How many bytes at most.", minimum=MIN_OUTPUT_BYTES, maximum=MAX_OUTPUT_BYTES
+            "Maximum bytes to return.", minimum=MIN_OUTPUT_BYTES, maximum=MAX_OUTPUT_BYTES
         ),
     )
     plain: bool = attrs.field(
         default=False,
-        metadata=described("Leave out escape sequences, for reading instead of showing."),
+        metadata=described("Remove escape sequences, for reading instead of showing."),
     )
     wait_s: float = attrs.field(
         default=0.0,
@@ -259,7 +258,7 @@ class ReadShell(OnShell[OutputChunk]):
 
 @attrs.frozen(kw_only=True)
 class SignalShell(OnShell[Done]):
-    """Send a signal to the program that is in front in a shell."""
+    """Send a signal to the foreground program of a shell."""
 
     signal: str = attrs.field(
         validator=matching(SIGNAL_PATTERN, SIGNAL_RULE),
@@ -271,23 +270,25 @@ class SignalShell(OnShell[Done]):
 
 @attrs.frozen(kw_only=True)
 class WriteShell(OnShell[Done]):
-    """Type text into a shell, as if at its keyboard."""
+    """Type text into a shell."""
 
     input: str = attrs.field(
         validator=at_most_chars(MAX_KEYS_CHARS - 1),
         metadata=described("The text; control characters are sent as they are."),
     )
-    append_newline: bool = attrs.field(default=True, metadata=described("Press Enter after it."))
+    append_newline: bool = attrs.field(
+        default=True, metadata=described("Press Enter after the text.")
+    )
 
 
 @attrs.frozen(kw_only=True)
 class CloseShell(OnShell[Closed]):
-    """Close a shell and end its processes; what it printed stays readable.
+    """Close a shell and end its processes; its output stays readable.
 
-    Processes that could not be ended are named in ``leftover``.
+    ``leftover`` lists processes that could not be ended.
     """
 
 
 def shell_id(workspace: str, name: str) -> str:
-    """The name of the terminal that is the shell ``name`` of a workspace."""
+    """Return the name of the terminal of the shell ``name`` of a workspace."""
     return f"{workspace}.{name}"

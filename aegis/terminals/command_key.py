@@ -1,4 +1,4 @@
-"""By what a front and its shell tell a command that has not ended from all others."""
+"""Identify a command that has not ended, across the front and its shell."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class CommandKey:
-    """The command that was given to the shell named ``shell``.
+    """The identity of a command of the shell named ``shell``.
 
-    ``began_at`` is the cursor at which that said that it runs; until then it is only submitted, for
-    the call of number ``call``. ``raw_start`` is where its output begins for readers.
+    ``began_at`` is the cursor at which the shell reported its start; until then it is only
+    submitted, for the call of number ``call``. Its output begins at ``raw_start`` for readers.
     """
 
     shell: str

@@ -1,4 +1,4 @@
-"""The fault points of the terminals; those of a shell's life have its name as their subject."""
+"""The fault points of the terminals; the terminal's name is the subject of those of its shells."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ TERMINALS = FaultTable()
 TYPE_BEFORE = TERMINALS.point("command.type.before")
 """The note of a command is written; its text is about to go to the shell."""
 START_MARK_AFTER = TERMINALS.point("mark.start.after")
-"""The shell said that a command began; nobody was told."""
+"""The shell has reported the start of a command; the front is not notified yet."""
 END_MARK_AFTER = TERMINALS.point("mark.end.after")
-"""The shell said that it ended; nobody was told."""
+"""The shell has reported the end of a command; the front is not notified yet."""
 REPLY_BEFORE = TERMINALS.point("reply.send.before")
-"""The record is synced; its caller is about to get it."""
+"""The record is synced; it is about to be sent to its caller."""
 WORKSPACE_BEFORE = TERMINALS.point("workspace.write.before")
 """The names of the open terminals are about to be written."""
 WORKSPACE_AFTER = TERMINALS.point("workspace.write.after")
-"""They are written and synced; nobody was told."""
+"""The names are written and synced; the change is not acknowledged yet."""
 PURGE_AFTER = TERMINALS.point("purge.rename.after")
-"""What is to be purged has lost its name; it is about to be deleted."""
+"""The directory to purge is renamed; it is about to be deleted."""
 SHELL_START_BEFORE = TERMINALS.point("shell.start.before", may_wait=True)
 SHELL_START_AFTER = TERMINALS.point("shell.start.after", may_wait=True)
-"""The process runs; nothing of it is written down but its cookie."""
+"""The process runs; its note has the cookie only."""
 SHELL_END_BEFORE = TERMINALS.point("shell.end.before", may_wait=True)
-"""The shell has ended; what it left running is about to be ended."""
+"""The shell has ended; its remaining processes are about to be ended."""
 SHELL_END_AFTER = TERMINALS.point("shell.end.after", may_wait=True)

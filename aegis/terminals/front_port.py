@@ -1,4 +1,4 @@
-"""What the front of a terminal accepts; its neighbours know it by this class."""
+"""The messages that the front of a terminal accepts, and its class for other actors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.protocol.table import TerminalCommand
 from aegis.terminals import messages as msg
 
 ClientRequest = TerminalCommand | FollowCommand | FollowOutput | DrawScreen | TypeBytes
-"""What the servers ask of a terminal: its commands, and what streams need."""
+"""The requests of the servers to a terminal: commands, and those of streams."""
 
 FrontMessage = (
     ClientRequest
@@ -41,4 +41,4 @@ FrontMessage = (
 
 
 class Front(Actor[FrontMessage]):
-    """The actor that clients of a terminal talk to, and that its shell and writer report to."""
+    """The actor that serves the clients of a terminal, and is notified by its shell and writer."""

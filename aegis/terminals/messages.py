@@ -1,4 +1,4 @@
-"""What the actors of one terminal say to each other.
+"""The messages between the actors of one terminal.
 
 The front (``Terminal``) owns the queue and the records, the ``Shell`` owns the PTY, the
 ``LedgerWriter`` the ledger. Cursors are byte offsets since the terminal's first spawn;
@@ -34,12 +34,12 @@ NO_OUTPUT = CapturedOutput(text="", total_bytes=0, truncated=False)
 
 @attrs.frozen(kw_only=True)
 class Introduce:
-    """Tell the front (a fresh one) how the shell stands."""
+    """Send ``Introduction`` to the front, which has just started."""
 
 
 @attrs.frozen(kw_only=True)
 class Submit:
-    """Type ``cmd`` for call number ``call`` of ``writer``, if nothing runs and nobody is typing."""
+    """Type ``cmd`` for call number ``call`` of ``writer``, if the shell is at an empty prompt."""
 
     call: int
     cmd: str
@@ -56,7 +56,7 @@ class TypeKeys(Request[Done]):
 
 @attrs.frozen(kw_only=True)
 class SendSignal(Request[Done]):
-    """Send the signal of this name (``INT``) to the process group in front, for ``writer``.
+    """Send the signal of this name (``INT``) to the foreground process group, for ``writer``.
 
     ``command``: only while this one runs; else ``NotFound``.
     """
@@ -68,7 +68,7 @@ class SendSignal(Request[Done]):
 
 @attrs.frozen(kw_only=True)
 class SetSize:
-    """The window has this size from now on, for fresh shells too."""
+    """Set the size of the window, for fresh shells too."""
 
     rows: int
     cols: int
@@ -76,18 +76,18 @@ class SetSize:
 
 @attrs.frozen(kw_only=True)
 class ReportOutput:
-    """Say what the command in flight printed so far (``OutputSoFar``), for ``call``."""
+    """Send the output of the current command so far (``OutputSoFar``), for ``call``."""
 
     call: int
 
 
 @attrs.frozen(kw_only=True)
 class FetchOutput(Request[OutputChunk]):
-    """Read output from ``cursor`` (None: from where it stands now) on.
+    """Read output from ``cursor`` on (None: from the current end).
 
-    Answered when there is some, after ``wait_s`` in any case. ``max_chars``: no more characters of
-    plain text than that. ``end``: no byte from this cursor on, and nothing to wait for there.
-    ``command``: nothing behind the end of this one, which has not ended as far as is known.
+    Answered when there is output, at the latest after ``wait_s``. ``max_chars`` limits the
+    characters of plain text. ``end``: read up to this cursor, and do not wait there. ``command``:
+    read up to the end of this command, which has not ended as far as is known.
     """
 
     cursor: int | None
@@ -101,7 +101,7 @@ class FetchOutput(Request[OutputChunk]):
 
 @attrs.frozen(kw_only=True)
 class PrintedSoFar:
-    """What the command in flight has printed, up to ``raw_end``."""
+    """The output of the current command, up to ``raw_end``."""
 
     output: CapturedOutput
     raw_end: int
@@ -109,12 +109,12 @@ class PrintedSoFar:
 
 @attrs.frozen(kw_only=True)
 class FetchPrinted(Request[PrintedSoFar]):
-    """Say what the command in flight printed so far, as its record would."""
+    """Return the output of the current command so far, as in its record."""
 
 
 @attrs.frozen(kw_only=True)
 class FetchLine(Request[Progress]):
-    """Say which line the command in flight printed last, once output stands beyond ``after``."""
+    """Return the newest line of the current command, once there is output after ``after``."""
 
     after: int
 
@@ -123,7 +123,7 @@ class FetchLine(Request[Progress]):
 class CommandRecorded:
     """The record of the command whose output ended at ``raw_end`` is in the ledger.
 
-    News of it, and of what was before it, need not be told again.
+    Notifications about it and about earlier commands need not be sent again.
     """
 
     raw_end: int
@@ -151,7 +151,7 @@ class ShellStarted:
 
 @attrs.frozen(kw_only=True)
 class Prompted:
-    """The shell waits at its prompt, in directory ``cwd``."""
+    """The shell is at its prompt, in directory ``cwd``."""
 
     cwd: str | None
 
@@ -166,16 +166,16 @@ class DirectoryChanged:
 
 @attrs.frozen(kw_only=True)
 class TypingChanged:
-    """``typing`` says who has an unfinished line at the prompt; None: nobody."""
+    """``typing`` names the writer of an unfinished line at the prompt; None: there is none."""
 
     typing: Typing | None
 
 
 @attrs.frozen(kw_only=True)
 class NeedsInputChanged:
-    """The command that runs waits for input; None: for none (any more), as far as is known.
+    """The current command waits for input; None: it does not, as far as is known.
 
-    Output or keys end it until the command is quiet again.
+    Output or keys end the wait until the command is quiet again.
     """
 
     needs_input: NeedsInput | None
@@ -183,7 +183,7 @@ class NeedsInputChanged:
 
 @attrs.frozen(kw_only=True)
 class IntegrationChanged:
-    """How commands are followed on the running shell is different from now on."""
+    """The integration of the running shell has changed."""
 
     integration: Integration
 
@@ -192,7 +192,7 @@ class IntegrationChanged:
 class SubmissionRefused:
     """The command of ``call`` was not typed.
 
-    ``at_prompt``: somebody is typing there; else something runs.
+    ``at_prompt``: a line is being typed at the prompt; else a command runs.
     """
 
     call: int
@@ -207,8 +207,8 @@ class SubmissionFailed:
     """The command of ``call`` was typed and did not run.
 
     ``incomplete``: the shell could not finish reading it and was interrupted. ``swallowed``: a
-    program that somebody had started by typing ahead read the text as its input. ``unwritten``:
-    it was not typed, the disk refused the file that the shell would have read it from.
+    program that was typed ahead read the text as its input. ``unwritten``: it was not typed, as
+    the disk refused the file from which the shell reads it.
     """
 
     call: int
@@ -219,7 +219,7 @@ class SubmissionFailed:
 class CommandStarted:
     """A command began: that of ``call``, or (None) one that ``writer`` typed.
 
-    ``cmd`` is None where the text is not known yet. ``raw_start`` belongs to no other command.
+    ``cmd`` is None if the text is not known yet. ``raw_start`` is unique to this command.
     """
 
     shell: str
@@ -237,9 +237,8 @@ class CommandEnded:
     """The command that began at ``raw_start`` has ended.
 
     ``typed`` is the text of a typed command; None if it is not known, for the reason in
-    ``untyped``. ``end`` is ``lost`` when the
-    shell showed a prompt without saying how the command ended. ``incomplete``: the rest of the
-    submitted text could not be read to its end and was interrupted.
+    ``untyped``. ``end`` is ``lost`` if the shell showed a prompt without reporting the end.
+    ``incomplete``: the rest of the submitted text was incomplete and was interrupted.
     """
 
     raw_start: int
@@ -277,11 +276,11 @@ class OutputSoFar:
 
 @attrs.frozen(kw_only=True)
 class ShellEnded:
-    """The shell's process is gone, and all that it left behind.
+    """The shell's process has ended, and all processes that it had started.
 
-    ``exit`` is its exit code, -n for a signal, None if there was none; ``output`` what the command
-    in flight printed. ``leftover`` names processes that could not be ended. ``end``: it was ended
-    for good, no fresh shell follows.
+    ``exit`` is its exit code, -n for a signal, None without a shell; ``output`` is that of the
+    current command. ``leftover`` names processes that could not be ended. ``end``: it was ended on
+    purpose, and no fresh shell follows.
     """
 
     shell: str
@@ -294,13 +293,13 @@ class ShellEnded:
     end: WhyEnded | None = None
 
     def without_output(self) -> ShellEnded:
-        """What it is to a command that stood behind the one that ran."""
+        """Return the notification for a command that was queued behind the current one."""
         return attrs.evolve(self, output=NO_OUTPUT)
 
 
 @attrs.frozen(kw_only=True)
 class ShellFailed:
-    """No shell could be kept running; ``why`` says what to do, too. One may still be started."""
+    """No shell could be kept running; ``why`` includes the remedy. A retry may still start one."""
 
     why: str
 
@@ -308,19 +307,20 @@ class ShellFailed:
 CommandNotification = (
     CommandStarted | CommandEnded | NothingRan | SubmissionRefused | SubmissionFailed | ShellEnded
 )
-"""What decides about commands and their records: told again to a front that has just begun."""
+"""Notifications that decide about commands and their records; sent again to a restarted front."""
 
 
 @attrs.frozen(kw_only=True)
 class Introduction:
-    """How the shell's actor stands, to a front that knows nothing of this life of it.
+    """The state of the shell's actor, for a front that does not know this incarnation of it.
 
-    ``life`` counts from 1, and began when output stood at ``first_cursor``; it stands at
-    ``cursor`` now. ``shells`` are the names of its shells and ``shell`` the newest of them, ``pid``
-    is None while none runs. ``was_prompted``: the running one has shown a prompt,
-    ``at_prompt``: it stands there now. ``submitted`` is the call whose text is with the shell and
-    did not begin yet. ``needs_input`` is what the running command waits for. ``ending``: no further
-    shell is to come. ``news`` is what may not be in the ledger yet, oldest first.
+    ``life`` is the incarnation, from 1; it began with the output at ``first_cursor``, and the
+    output ends at ``cursor`` now. ``shells`` are the names of its shells and ``shell`` the newest
+    of them; ``pid`` is None while none runs. ``was_prompted``: the running shell has shown a
+    prompt; ``at_prompt``: it is at the prompt now. ``submitted`` is the call whose text is with the
+    shell and did not begin yet. ``needs_input`` is the input for which the current command waits.
+    ``ending``: no further shell follows. ``notifications`` are those that may not be in the ledger
+    yet, oldest first.
     """
 
     life: int
@@ -338,7 +338,7 @@ class Introduction:
     needs_input: NeedsInput | None
     failure: str
     ending: WhyEnded | None
-    news: tuple[CommandNotification, ...]
+    notifications: tuple[CommandNotification, ...]
 
 
 # To and from the ledger writer.
@@ -346,10 +346,10 @@ class Introduction:
 
 @attrs.frozen(kw_only=True)
 class AppendRecord:
-    """Put this record into the ledger; ``RecordAppended`` or ``AppendFailed`` follows.
+    """Append this record to the ledger; ``RecordAppended`` or ``AppendFailed`` follows.
 
-    ``after`` is the record that must be there before it, -1 if none is on its way: numbers between
-    it and this one were lost, with a ledger that was damaged or removed.
+    ``after`` is the record that must be in the ledger before it, -1 if none is pending. Numbers
+    between the two were lost with a ledger that was damaged or removed.
     """
 
     record: CommandRecord
@@ -365,7 +365,7 @@ class SyncedLedger:
 
 @attrs.frozen(kw_only=True)
 class ReportSynced(Request[SyncedLedger]):
-    """Say how much of the ledger is synced."""
+    """Return how much of the ledger is synced."""
 
 
 @attrs.frozen(kw_only=True)
@@ -389,7 +389,7 @@ class AppendFailed:
 
 @attrs.frozen(kw_only=True)
 class Describe(Request[TerminalInfo]):
-    """Say how the terminal stands."""
+    """Return the description of the terminal."""
 
 
 @attrs.frozen(kw_only=True)
@@ -408,7 +408,7 @@ class Ended:
 
 @attrs.frozen(kw_only=True)
 class EndTerminal(Request[Ended]):
-    """End the shell and write the record of what is in flight, with this ``end``."""
+    """End the shell and write the record of the current command, with this ``end``."""
 
     end: WhyEnded
 
@@ -422,7 +422,7 @@ class RunDeadline:
 
 @attrs.frozen(kw_only=True)
 class PromptDeadline:
-    """Whoever waits for the first prompt since ``call`` has waited long enough."""
+    """The time of the call number ``call``, which waits for the first prompt, is up."""
 
     call: int
 

@@ -1,4 +1,4 @@
-"""``meta.json``: how a terminal was spawned, read and written."""
+"""Reading and writing of ``meta.json``, the settings with which a terminal was spawned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.errors import AegisError, Unavailable
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, shown
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
-from aegis.terminals.quarantine import set_aside
+from aegis.terminals.quarantine import quarantine
 from aegis.terminals.settings import (
     META_VERSION,
     TerminalFiles,
@@ -22,9 +22,9 @@ MAX_META_BYTES = 4 * 1024 * 1024
 
 
 def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSettings | None:
-    """The settings of the terminal that is or was here; None if there are none that can be read.
+    """Return the settings of the terminal; None if the file is missing or damaged.
 
-    A damaged file is set aside. Raises ``Unavailable`` for one of a newer version, ``OSError``.
+    A damaged file is quarantined. Raises ``Unavailable`` for a newer version, and ``OSError``.
     """
     data = read_file(disk, files.meta, max_bytes=MAX_META_BYTES)
     if data is None:
@@ -32,7 +32,7 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
     try:
         fields = decode_line(data, disk.seal(files.meta))
     except DamagedLine as damage:
-        set_aside(disk, files.meta, data, str(damage))
+        quarantine(disk, files.meta, data, str(damage))
         return None
     version = fields.get("version")
     if type(version) is int and version > META_VERSION:
@@ -42,12 +42,12 @@ def load_settings(disk: Disk, files: TerminalFiles, root: Path) -> TerminalSetti
         )
     settings = settings_from_meta(fields, text_of_path(root))
     if settings is None:
-        set_aside(disk, files.meta, data, "it does not hold the settings of a terminal")
+        quarantine(disk, files.meta, data, "it does not hold the settings of a terminal")
     return settings
 
 
 def saved_settings(disk: Disk, files: TerminalFiles, given: TerminalSettings) -> TerminalSettings:
-    """``given`` with the size that was set since; as it is where the file cannot be read."""
+    """Return ``given`` with the stored size, or unchanged if the file cannot be read."""
     try:
         saved = load_settings(disk, files, Path(path_of_text(given.root)))
     except (AegisError, OSError):

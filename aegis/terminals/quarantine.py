@@ -1,4 +1,4 @@
-"""Setting a damaged file aside: it gets another name beside it, and nothing of it is lost."""
+"""Quarantine of damaged files: each is renamed, and its content is kept."""
 
 from __future__ import annotations
 
@@ -15,23 +15,18 @@ from aegis.journal.note import Note
 log = structlog.get_logger("aegis.terminals")
 
 
-def set_aside(disk: Disk, path: Path, data: bytes, why: str) -> Path:
-    """Rename the file to ``<name>.damaged-<crc of data>`` and say so in the log.
-
-    The name says what the file held, so doing it again after a crash makes no second copy. Raises
-    ``OSError``.
-    """
-    aside = path.with_name(f"{path.name}.damaged-{zlib.crc32(data):08x}")
-    disk.rename(path, aside)
-    log.warning("damaged file set aside", file=shown(path), kept_as=aside.name, why=why)
-    return aside
+def quarantine(disk: Disk, path: Path, data: bytes, why: str) -> Path:
+    """Rename the file to ``<name>.damaged-<crc of data>`` and log it. Raises ``OSError``."""
+    # The name depends on the content only, so a repetition after a crash makes no second copy.
+    kept = path.with_name(f"{path.name}.damaged-{zlib.crc32(data):08x}")
+    disk.rename(path, kept)
+    log.warning("damaged file set aside", file=shown(path), kept_as=kept.name, why=why)
+    return kept
 
 
 def open_note(path: Path, flusher: Flusher) -> Note:
-    """Open a note; a file of which nothing can be read is set aside. Raises ``StorageError``.
-
-    One slot that was cut short by a kill is no damage: the other one holds the note before it.
-    """
+    """Open a note; quarantine a file without a valid slot. Raises ``StorageError``."""
+    # One slot that a kill cut short is no damage: the other slot has the previous note.
     note = Note.open(path, flusher)
     if not note.damaged or not note.is_blank:
         return note
@@ -39,7 +34,7 @@ def open_note(path: Path, flusher: Flusher) -> Note:
     try:
         data = read_file(flusher.disk, path, max_bytes=MAX_LINE_BYTES)
         if data is not None:
-            set_aside(flusher.disk, path, data, "none of its slots checks")
+            quarantine(flusher.disk, path, data, "none of its slots checks")
     except OSError as error:
         raise storage_error("open", path, error) from error
     fresh = Note.open(path, flusher)

@@ -1,4 +1,4 @@
-"""Asking an actor that may crash with the question: its next life is asked then."""
+"""Requests that are repeated when the actor crashes while it handles them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from actors import ActorCrashed, Ref, Request
 T = TypeVar("T")
 
 
-async def ask_again(ref: Ref[Any], request: Request[T], *, timeout: float) -> T:
-    """The answer of this life or of one that follows, within ``timeout`` seconds.
+async def ask_across_restarts(ref: Ref[Any], request: Request[T], *, timeout: float) -> T:
+    """Return the answer of this incarnation or of a later one, within ``timeout`` seconds.
 
-    For requests that do no harm when they are carried out twice. Raises what ``Ref.ask`` raises,
-    but never ``ActorCrashed``: where no life follows it is ``ActorStopped``.
+    For idempotent requests only. Raises what ``Ref.ask`` raises, but never ``ActorCrashed``: an
+    actor that is not restarted raises ``ActorStopped``.
     """
     deadline = trio.current_time() + timeout
     while True:

@@ -1,4 +1,4 @@
-"""What a caller is told when its command could not be run. Pure."""
+"""The errors for callers whose command cannot be run, or whose terminal is unknown. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aegis.protocol.terminals import NeedsInput, Typing
 from aegis.terminals.record import InFlight
 
 SPAWN_ANEW = "close it and spawn it anew"
-"""What to do about a terminal that has failed."""
+"""The remedy for a terminal that has failed."""
 
 _WAITS = {"input": "input", "secret": "a secret"}
 
@@ -24,10 +24,10 @@ def not_typed(
     typing_s: float = 0.0,
     needs: NeedsInput | None = None,
 ) -> AegisError:
-    """Why a command was not typed within its time: who has the terminal, or nobody answers.
+    """Return the error for a command that was not typed in time: the terminal was busy or silent.
 
-    ``typing_s`` is how long ``typing`` has lasted, in seconds. ``needs`` is what the running
-    command waits for.
+    ``typing_s`` is how long ``typing`` has lasted, in seconds. ``needs`` is the input for which the
+    running command waits.
     """
     within = f"within {timeout_s:g} s"
     if running is not None:
@@ -53,7 +53,7 @@ def not_typed(
 
 
 def not_read(terminal: str, waiting: int) -> str:
-    """Why keys were refused while ``waiting`` bytes of earlier ones are not read."""
+    """Return the error for keys that are refused while ``waiting`` bytes of input are unread."""
     return (
         f"the program on terminal {terminal!r} does not read its input: {waiting} bytes wait "
         "already; nothing of yours was sent"
@@ -61,7 +61,7 @@ def not_read(terminal: str, waiting: int) -> str:
 
 
 def line_too_long(terminal: str, length: int) -> str:
-    """Why keys were refused that hold a line of ``length`` bytes."""
+    """Return the error for keys that contain a line of ``length`` bytes."""
     return (
         f"the program in front of terminal {terminal!r} reads whole lines, and the system cuts a "
         f"line after {MAX_LINE_BYTES} bytes: one of yours would have {length}; nothing was sent. "
@@ -69,8 +69,8 @@ def line_too_long(terminal: str, length: int) -> str:
     )
 
 
-def held_by(running: InFlight | None, typing: Typing | None) -> str | None:
-    """Who has the terminal while somebody's command waits for it; None if nobody has."""
+def occupied_by(running: InFlight | None, typing: Typing | None) -> str | None:
+    """Describe the writer that occupies the terminal; None if it is free."""
     if running is not None:
         return f"waiting: {running.writer} runs {shown(running.cmd)}{_number(running)}"
     if typing is None:
@@ -79,13 +79,13 @@ def held_by(running: InFlight | None, typing: Typing | None) -> str | None:
 
 
 def _number(command: InFlight) -> str:
-    """The number of a command, if it is certain that no other command gets it."""
+    """Describe the number of a command, if no other command can get the same number."""
     is_certain = command.began_at is not None or command.timed_out
     return f" (seq {command.seq})" if is_certain else ""
 
 
 def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:
-    """``cmd`` was typed, but what somebody had typed ahead of it runs first."""
+    """Return the error for a command that is queued behind lines which were typed ahead."""
     return Busy(
         f"terminal {terminal!r} was busy: what was typed ahead still ran after {timeout_s:g} s; "
         f"your command was typed and runs next, read its record later: {shown(cmd)}"
@@ -93,7 +93,7 @@ def typed_behind(terminal: str, timeout_s: float, cmd: str) -> Busy:
 
 
 def incomplete(cmd: str, became: str) -> IncompleteInput:
-    """The shell could not finish reading ``cmd``; ``became`` says what happened to it."""
+    """Return the error for incomplete input; ``became`` is what happened to the command."""
     return IncompleteInput(
         "the shell waits for more input: a quote, a bracket, an if or a here-document of this "
         f"command is not closed; it was interrupted and {became}: {shown(cmd)}"
@@ -101,7 +101,7 @@ def incomplete(cmd: str, became: str) -> IncompleteInput:
 
 
 def swallowed(terminal: str, cmd: str) -> Unavailable:
-    """A program that somebody had typed ahead read ``cmd`` as its input."""
+    """Return the error for a command that was read as input by a program typed ahead of it."""
     return Unavailable(
         f"a program that was typed ahead on terminal {terminal!r} read your command as its "
         f"input; the shell did not run {shown(cmd)}"
@@ -109,7 +109,7 @@ def swallowed(terminal: str, cmd: str) -> Unavailable:
 
 
 def unread(terminal: str, cmd: str) -> Unavailable:
-    """The shell ended with what somebody had typed ahead of ``cmd``."""
+    """Return the error for a command whose shell ended while a line typed ahead of it ran."""
     return Unavailable(
         f"the shell of terminal {terminal!r} ended with a command that was typed ahead of yours, "
         f"which did not run: {shown(cmd)}; a fresh shell follows, run it again"
@@ -117,7 +117,7 @@ def unread(terminal: str, cmd: str) -> Unavailable:
 
 
 def unwritten(terminal: str, cmd: str) -> StorageError:
-    """The disk refused the file from which the shell would have read ``cmd``."""
+    """Return the error for a command whose file, from which the shell reads it, was refused."""
     return StorageError(
         f"{shown(cmd)} was not typed: the file from which the shell of terminal {terminal!r} reads "
         "commands cannot be written; check the disk, then try again"
@@ -125,7 +125,7 @@ def unwritten(terminal: str, cmd: str) -> StorageError:
 
 
 def shown(cmd: str | None) -> str:
-    """A command inside a sentence: its first line, not too long."""
+    """Return a command for a sentence: its first line, shortened."""
     if cmd is None:
         return "a command"
     first, _, rest = cmd.strip().partition("\n")
@@ -133,18 +133,18 @@ def shown(cmd: str | None) -> str:
 
 
 def no_such_node(tool: str, name: str, known: Iterable[str]) -> NotFound:
-    """Nothing of this name is there, only what is ``known``."""
-    there = sorted(known)
-    close = nearest(name, there, most=1)
+    """Return the error for an unknown node; ``known`` are the names of all nodes."""
+    nodes = sorted(known)
+    close = nearest(name, nodes, most=1)
     if close:
         hint = f"did you mean {close[0]!r}?"
     else:
-        hint = f"there {'is' if len(there) == 1 else 'are'} {', '.join(there) or 'none'}"
+        hint = f"there {'is' if len(nodes) == 1 else 'are'} {', '.join(nodes) or 'none'}"
     return NotFound(f"{tool}: there is no node {shorten(name)!r}; {hint}")
 
 
 def no_such_terminal(name: str, open_now: Sequence[str]) -> NotFound:
-    """Nothing of this name is or was there; these are open."""
+    """Return the error for an unknown terminal; ``open_now`` are the open ones."""
     close = nearest(name, open_now)
     if close:
         hint = f"did you mean {' or '.join(map(repr, close))}?"

@@ -1,4 +1,4 @@
-"""What a terminal is made with: kept in its ``meta.json``, and where its files are. Pure."""
+"""The settings of a terminal, stored in ``meta.json``, and the paths of its files. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ META_VERSION = 1
 
 @attrs.frozen(kw_only=True)
 class TerminalSettings:
-    """A terminal as it was spawned.
+    """The settings with which a terminal was spawned.
 
-    ``life`` is new for every first spawn of a name, so that ids made from it never repeat after a
-    purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root directory.
-    ``shell``, ``cwd`` and ``root`` are paths as text that UTF-8 can carry (``aegis.path_text``).
-    ``stderr`` tells whether standard error of a submitted command comes apart.
+    ``life`` is a new id for every first spawn of a name, so ids derived from it never repeat after
+    a purge. ``env`` is merged over the daemon's environment. ``root`` is the daemon's root
+    directory. ``shell``, ``cwd`` and ``root`` are paths as valid UTF-8 text (``aegis.path_text``).
+    ``stderr``: whether the standard error of a submitted command is captured separately.
     """
 
     name: str
@@ -36,22 +36,22 @@ class TerminalSettings:
     stderr: StandardError = "merged"
 
     def meta(self) -> dict[str, object]:
-        """What ``meta.json`` holds."""
+        """Return the content of ``meta.json``."""
         fields = attrs.asdict(self)
         fields["env"] = dict(self.env)
         del fields["root"]
         return {"version": META_VERSION, **fields}
 
     def cookie(self, shell: str) -> str:
-        """The mark in the environment of every process of one shell: not a secret.
+        """Return the mark in the environment of every process of one shell; it is not a secret.
 
-        ``shell`` is the name of that shell, never used again for another.
+        ``shell`` is the unique name of the shell.
         """
         return f"{self.root}/{self.name}/{self.life}.{shell}"
 
 
 def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings | None:
-    """The settings that ``meta.json`` holds; None if it is no such file."""
+    """Return the settings from the content of ``meta.json``; None if it is invalid."""
     match fields:
         case {
             "name": str(name),
@@ -81,11 +81,11 @@ def settings_from_meta(fields: Mapping[str, Any], root: str) -> TerminalSettings
 
 @attrs.frozen
 class TerminalFiles:
-    """Where one terminal keeps what it keeps (``.aegis/state/terminals/<name>/``)."""
+    """The paths of one terminal's files (in ``.aegis/state/terminals/<name>/``)."""
 
     directory: Path
     ledger: Path = attrs.field(init=False, eq=False, repr=False)
-    """One line per finished command. One path, which its readers and its writer keep."""
+    """The ledger, one line per finished command. Computed once, for its readers and its writer."""
 
     @ledger.default
     def _ledger(self) -> Path:
@@ -93,20 +93,20 @@ class TerminalFiles:
 
     @property
     def meta(self) -> Path:
-        """Its settings."""
+        """The settings."""
         return self.directory / "meta.json"
 
     @property
     def note(self) -> Path:
-        """The command in flight."""
+        """The note of the current command."""
         return self.directory / "in_flight.json"
 
     @property
     def subscribers(self) -> Path:
-        """Who subscribes, and what each was told."""
+        """The subscribers, and the newest record of which each was notified."""
         return self.directory / "subscribers.json"
 
     @property
     def shell(self) -> Path:
-        """The running shell, for whoever must end what is left of it."""
+        """The note of the running shell, by which its processes can be ended."""
         return self.directory / "shell.json"

@@ -32,11 +32,11 @@ TypedText: TypeAlias = str | Unknown
 
 @attrs.frozen(kw_only=True)
 class TypedLine:
-    """What the daemon knows about a typed line before it asks the shell for its text.
+    """The facts about a typed line before the shell is asked for its text.
 
     ``commands`` counts the starts that the shell reported, ``continuations`` the secondary prompts
     before the first of them. ``keyed`` is the text that was sent, if the line was empty before and
-    characters and pastes were all that was sent.
+    only characters and pastes were sent.
     """
 
     commands: int = 1
@@ -45,9 +45,9 @@ class TypedLine:
 
 
 ONE_LINE = TypedLine()
-"""A line that nothing in particular is known about."""
+"""A line without any known facts."""
 
 
 def decoded(data: bytes | None) -> TypedText:
-    """Return the text in a file of a hook that wrote it as it is; ``data`` is None without one."""
+    """Return the text of a file that a hook wrote; ``data`` is None if the file is missing."""
     return Unknown(NOT_SAID) if data is None else data.decode(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import struct
@@ -129,9 +130,12 @@ def test_two_requests_in_one_smuggle_nothing(daemon: DaemonProcess) -> None:
         b"Content-Length: 5\rTransfer-Encoding: chunked\r\n\r\n",
         b"Content-Length: 5\nTransfer-Encoding: chunked\r\n\r\n",
     ]
-    for shape in shapes:
-        with tcp(daemon) as raw:
+    with contextlib.ExitStack() as open_until_here:
+        # A refused connection is read for a second before it is closed: all at the same time.
+        connections = [open_until_here.enter_context(tcp(daemon)) for _ in shapes]
+        for raw, shape in zip(connections, shapes, strict=True):
             raw.send(start + shape + hidden)
+        for raw, shape in zip(connections, shapes, strict=True):
             told = raw.rest()
             assert told.count(b"HTTP/1.1 ") <= 1, (shape, told)
             assert not told or told.split(b" ")[1] in (b"400", b"421", b"501"), (shape, told)

@@ -21,6 +21,7 @@ import pytest
 
 from aegis.client.line import ClientError
 from aegis.daemon_process import hold_root
+from aegis.doctor.finding import Level
 from aegis.errors import StartupError
 from aegis.journal.ledger import decode_line, encode_line
 from aegis.state.registry import ID_FILE
@@ -769,10 +770,10 @@ def test_the_doctor_says_what_is_foreign_and_repairs_nothing_of_it(
 
 def test_the_doctor_names_a_file_that_was_overwritten(own_daemon: DaemonProcess) -> None:
     state = made(own_daemon)
-    assert "ok       trust: " in own_daemon.cli("doctor").stdout
+    assert own_daemon.examine()["trust"].level is Level.OK
     plant(state, {"terminals/build/meta.json": encode_line(LINE)})
-    done = own_daemon.cli("doctor", "--repair")
-    assert "terminals/build/meta.json" in done.stdout
+    found = own_daemon.examine(repair=True)
+    assert "terminals/build/meta.json" in found["trust"].sentence
     assert "terminals/build/meta.json" in refusal(own_daemon)
 
 

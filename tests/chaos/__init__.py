@@ -1,10 +1,11 @@
-"""The fault-injection harness: simulated machines, random histories, real kills, the checker.
+"""The fault-injection harness: a simulated machine, random histories, real kills, the checker.
 
-``checking``   the promises as rules over a history of events
-``histories``  random histories on a simulated machine and a mock clock
+``machine``    a disk, processes, a PTY and a shell in memory
+``histories``  random histories of a daemon on a simulated machine and a mock clock
 ``real``       daemons killed at fault points, at system calls and at random
-``running``    the face of both: ``just chaos``
+``checking``   the promises as rules over the evidence of a load
+``running``    runs of many seeds or kills: progress, figures, the shortest failing script
 
-The modules beside them are the simulated machine: disk, processes, PTY, shell. Each part's own
-tests are beside it. Nothing here is part of the installed package.
+``python -m tests.chaos`` (``just chaos``) runs them. ``exhaustive`` and ``strikes`` try each fault
+at each place of one scenario. The tests of each part are beside it.
 """

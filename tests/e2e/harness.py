@@ -13,8 +13,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from aegis.client.line import CommandFailed
+from aegis.doctor import examination
+from aegis.doctor.finding import Finding
 from aegis.path_text import text_of_path
 from aegis.state.root import open_seals
 from aegis.state.sealing import sealed_document
@@ -33,9 +36,14 @@ STARTUP_FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
 
 
 class DaemonProcess(ScratchDaemon):
-    """``aegis-actors up`` as it was installed, by default on a free port."""
+    """``aegis-actors up``, by default on a free port.
+
+    Forked from a process that has imported it; with ``is_installed`` the installed program is
+    started, which takes a second of CPU.
+    """
 
     startup_files = tuple(STARTUP_FILES.values())
+    is_installed = False
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
         super().__init__(directory, bashrc)
@@ -46,6 +54,12 @@ class DaemonProcess(ScratchDaemon):
         """What the daemon and its clients are started with."""
         path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
         return {**super().environment, "PATH": path, **self.variables}
+
+    @property
+    def may_be_forked(self) -> bool:
+        # Variables may be for the interpreter itself, or are looked for in /proc.
+        is_plain = self.program == [str(PROGRAM)] and not self.variables
+        return is_plain and not self.is_installed
 
     @property
     def program(self) -> list[str]:
@@ -118,6 +132,15 @@ class DaemonProcess(ScratchDaemon):
         done = self.cli(*words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def examine(self, *, repair: bool = False) -> dict[str, Finding]:
+        """What ``doctor`` finds in the root, by subject; the last of each.
+
+        It leaves out the shells of the machine: they need a daemon of their own.
+        """
+        with mock.patch.object(examination, "examine_shells", tuple):
+            repaired = [*examination.repair(self.state)] if repair else []
+            return {each.subject: each for each in (*repaired, *examination.examine(self.state))}
 
 
 def processes_with(variable: str) -> list[str]:

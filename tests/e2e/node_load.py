@@ -14,10 +14,10 @@ import trio
 
 from aegis.client.line import CommandFailed, LineClient
 from tests.chaos.checking.evidence import Evidence, Life, Told
-from tests.chaos.checking.happenings import Change, Death, Disturbance, Remains, Span, Subscribing
-from tests.chaos.real.commands import KINDS, RUN, Kind
+from tests.chaos.checking.observations import Change, Death, Disturbance, Remains, Span, Subscribing
+from tests.chaos.commands import REAL, Kind
+from tests.chaos.notebook import Notebook, Refusal
 from tests.chaos.real.load import McpReader, Reader, Sender, Typist, Worker, pause
-from tests.chaos.real.notebook import Notebook, Refusal
 from tests.chaos.real.opener import Opener
 from tests.chaos.real.processes import processes_of
 from tests.chaos.real.reading import life_id, read_all
@@ -37,13 +37,13 @@ SLOW = Kind(text="echo %; sleep 1; echo % late", stdout="%\n% late\n", weight=3)
 class SlowWorker(Worker):
     """Some of its commands take a while."""
 
-    _kinds = (*RUN, SLOW)
+    _kinds = (*REAL.kinds.values(), SLOW)
 
 
 class SlowTypist(Typist):
     """The same of one that types."""
 
-    _kinds = (*KINDS.values(), SLOW)
+    _kinds = (*Typist._kinds, SLOW)
 
 
 @attrs.frozen(kw_only=True)
@@ -177,7 +177,7 @@ class NodeLoad:
             self._run(client, name)
 
     def _run(self, client: LineClient, name: str) -> Told:
-        token = self._last.run(client, name, KINDS["quick"])
+        token = self._last.run(client, name, REAL.kinds["quick"])
         told = [each for each in self.book.told if token in str(each.record["cmd"])]
         assert told, list(map(str, self.book.refusals[-1:]))
         return told[0]
@@ -293,27 +293,16 @@ class NodeLoad:
         ledgers: Mapping[str, tuple[Mapping[str, object], ...]],
         inboxes: Mapping[str, tuple[Mapping[str, object], ...]],
     ) -> Evidence:
-        book = self.book
-        begun, ended = self._witnesses()
-        return Evidence(
-            commands=tuple(book.commands),
-            begun=begun,
-            ended=ended,
-            told=tuple(book.told),
-            refused=tuple(book.refused),
+        return attrs.evolve(
+            self.book.evidence(self._witnessed()),
             ledgers=ledgers,
             ids=ids,
             answers={each.handle: tuple(each.answers) for each in self._readers},
             kept=inboxes,
-            handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
             errors=tuple(self._unexplained()),
-            subscriptions=tuple(book.subscriptions),
             changes=tuple(self._changes),
-            reads=tuple(book.reads),
-            outputs=tuple(book.outputs),
-            waits=tuple(book.waits),
-            disturbances=(*book.disturbances, *self._crashes()),
+            disturbances=(*self.book.disturbances, *self._crashes()),
             deaths=tuple(self._deaths),
             remains=tuple(self._remains),
         )
@@ -335,7 +324,5 @@ class NodeLoad:
                 if '"level": "error"' in line or not line.startswith("{"):
                     yield line
 
-    def _witnesses(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        words = [line.split() for line in self._witness.read_text().splitlines()]
-        begun = tuple(token for what, token in words if what == "begun")
-        return begun, tuple(token for what, token in words if what == "ended")
+    def _witnessed(self) -> list[tuple[str, ...]]:
+        return [tuple(line.split()) for line in self._witness.read_text().splitlines()]

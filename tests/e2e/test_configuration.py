@@ -172,6 +172,4 @@ def test_the_check_reads_what_the_daemon_of_here_would_read(own_daemon: DaemonPr
     path = configure(own_daemon, "terminals: {rows: 31}")
     document = own_daemon.json("config", "check", "--json")
     assert (document["file"], document["given"]) == (str(path), ["terminals.rows"])
-    done = own_daemon.cli("doctor", "--json")
-    found = {each["subject"]: each for each in json.loads(done.stdout)["findings"]}
-    assert found["configuration"]["sentence"] == ".aegis.yaml sets terminals.rows"
+    assert own_daemon.examine()["configuration"].sentence == ".aegis.yaml sets terminals.rows"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aegis.doctor.finding import Level
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 
 pytestmark = pytest.mark.real
@@ -19,8 +20,8 @@ def spawn(daemon: DaemonProcess) -> LiveTerminal:
 
 def problems(daemon: DaemonProcess) -> dict[str, str]:
     """The sentences of ``doctor``, by subject, of all that is not well."""
-    findings = json.loads(daemon.cli("doctor", "--json").stdout)["findings"]
-    return {each["subject"]: each["sentence"] for each in findings if each["level"] != "ok"}
+    found = daemon.examine()
+    return {name: each.sentence for name, each in found.items() if each.level is not Level.OK}
 
 
 def logged(daemon: DaemonProcess, event: str) -> list[dict[str, Any]]:

@@ -149,7 +149,7 @@ async def test_a_call_in_hand_is_answered_when_the_daemon_goes(
             await trio.to_thread.run_sync(daemon.kill if kill else daemon.stop)
     [outcome] = outcomes
     if kill:
-        assert "went away: start it with: aegis-actors up" in outcome
+        assert "ended: start it with: aegis-actors up" in outcome
     else:
         assert "closed" in outcome or "stopp" in outcome or "went away" in outcome
 

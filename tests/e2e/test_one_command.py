@@ -158,7 +158,7 @@ def test_a_cursor_outside_the_command_and_an_unknown_seq_are_refused(
     first, second = terminal.records()
     for cursor in (second["raw_start"] - 1, second["raw_end"] + 1):
         error = terminal.daemon.refusal("term_output", name=terminal.name, seq=1, cursor=cursor)
-        assert (error.code, "lies outside" in str(error)) == ("invalid_request", True)
+        assert (error.code, "is outside" in str(error)) == ("invalid_request", True)
     assert output(terminal, seq=1, cursor=second["raw_end"])["text"] == ""
     assert output(terminal, seq=0)["cursor"] == first["raw_start"]
     error = terminal.daemon.refusal("term_output", name=terminal.name, seq=2)

@@ -118,7 +118,7 @@ async def test_without_a_daemon_connecting_fails_at_once(own_daemon: DaemonProce
     own_daemon.start()
     endpoint = own_daemon.endpoint
     assert own_daemon.stop() == 0
-    with pytest.raises(NoDaemon, match="nobody serves at"):
+    with pytest.raises(NoDaemon, match="no daemon answers at"):
         async with aegis.connect(endpoint.url, token=endpoint.token):
             raise AssertionError("nobody is there")
 

@@ -298,7 +298,7 @@ async def test_a_cursor_beyond_the_output_is_refused(
 ) -> None:
     terminal = new_terminal()
     async with stream_client(daemon) as client:
-        with pytest.raises(Refused, match="lies beyond the output"):
+        with pytest.raises(Refused, match="is beyond the output"):
             await client.open("terminal_output", name=terminal.name, cursor=10**9)
 
 

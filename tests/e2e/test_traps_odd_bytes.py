@@ -15,6 +15,7 @@ import trio
 from actors.codec import resolved_fields
 from aegis.client.client import connect
 from aegis.client.line import CommandFailed
+from aegis.doctor.finding import has_problem
 from aegis.protocol.streams import BY_STREAM
 from aegis.protocol.table import COMMANDS
 from tests.aegis.servers.test_odd_text import TEXTS, bent
@@ -275,7 +276,7 @@ def test_commands_messages_and_wakes_with_odd_text_are_kept_exactly_through_a_ki
     messages = own_daemon.call("inbox_read", from_handle="eve")["messages"]
     assert all(any(f"{cmd}\0\r" in each["text"] for each in messages) for cmd in cmds)
     assert own_daemon.call("inbox_wait", from_handle="bob", timeout=5)["messages"]
-    assert own_daemon.cli("doctor").returncode == 0
+    assert not has_problem(own_daemon.examine().values())
     assert not own_daemon.failures()
 
 
@@ -301,7 +302,7 @@ def test_term_read_and_doctor_tell_of_lines_that_cannot_be_read(own_daemon: Daem
     done = own_daemon.cli("term", "read", "a")
     assert done.returncode == 0
     assert "1 lines of the ledger of a cannot be read" in done.stderr
-    assert "1 lines do not check" in own_daemon.cli("doctor").stdout
+    assert "1 lines do not check" in own_daemon.examine()["terminal a"].sentence
     assert "damaged lines skipped" in own_daemon.log
 
 

@@ -30,11 +30,11 @@ from tests.chaos.checking.case import Case
 from tests.chaos.checking.checker import RULES
 from tests.chaos.checking.evidence import Answer, Command, Life, Told
 from tests.chaos.checking.evidence import Evidence as Load
-from tests.chaos.checking.happenings import UNKNOWN, Disturbance, Record
 from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.observations import UNKNOWN, Disturbance, Record
+from tests.chaos.commands import SIMULATED, Kind
 from tests.chaos.exhaustive import Evidence, World
 from tests.chaos.histories.asking import NEVER_TYPED
-from tests.chaos.histories.commands import KINDS, Kind, make_command
 from tests.chaos.machine.disk_model import Image, cached_image
 from tests.chaos.machine.simulated_disk import ProcessDied, SimulatedDisk
 from tests.faults.daemons import (
@@ -54,13 +54,13 @@ WRITER = "builder"
 
 BEFORE = 2_000_003
 """The seed of what happened before a scenario: none of its names is drawn again."""
-QUICK, FAILING = KINDS["quick"], KINDS["failing"]
-LATE = KINDS["too long for its caller"]
+QUICK, FAILING = SIMULATED.kinds["quick"], SIMULATED.kinds["failing"]
+LATE = SIMULATED.kinds["too long for its caller"]
 HOLDING = Kind(text="echo %; sleep 0.1; echo % late", stdout="%\n% late\n")
 """Long enough to type ahead of what waits behind it."""
 
 ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
-DEAF = KINDS["leaving a deaf child"]
+DEAF = SIMULATED.kinds["leaving a deaf child"]
 
 WHERE_ONE_DIES = {"killed too early"}
 """Not a rule where a single actor may crash: that ends a command, too."""
@@ -111,7 +111,9 @@ class Client:
     def command(self, name: str, kind: Kind, *, typed: bool) -> Command:
         """A new command, which is about to be sent."""
         token = f"@{name}.{len(self.commands)}@"
-        command = make_command(kind, token=token, terminal=name, writer=WRITER, life=1, typed=typed)
+        command = SIMULATED.command(
+            kind, token=token, terminal=name, writer=WRITER, life=1, typed=typed
+        )
         self.commands.append(command)
         return command
 
@@ -507,7 +509,9 @@ def two_with_history() -> Image:
 
 def old_command(name: str) -> Command:
     """What ran on a terminal before."""
-    return make_command(QUICK, token=f"@{name}{OF_BEFORE}", terminal=name, writer=WRITER, life=1)
+    return SIMULATED.command(
+        QUICK, token=f"@{name}{OF_BEFORE}", terminal=name, writer=WRITER, life=1
+    )
 
 
 @cache

@@ -204,7 +204,7 @@ def _cleaned(chunks: Iterable[bytes]) -> str:
     for chunk in chunks:
         cleaner.feed(chunk)
         assert len(cleaner.pending) <= MAX_LINE + BLOCK
-        assert len(cleaner._held) <= MAX_PARAMETERS + 2
+        assert len(cleaner._incomplete) <= MAX_PARAMETERS + 2
     cleaner.finish()
     return "".join(texts)
 

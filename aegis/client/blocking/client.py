@@ -17,9 +17,9 @@ DEFAULT_PATIENCE_S = 30.0
 
 
 class BlockingClient:
-    """A connected client whose methods wait for their answers. A context manager.
+    """A connected client whose methods block until the answer. A context manager.
 
-    For one thread at a time: several threads take one client each. Methods raise ``ClientError``.
+    Not thread-safe: use one client per thread. Every method raises ``ClientError``.
     """
 
     def __init__(self, session: BlockingSession) -> None:
@@ -54,14 +54,14 @@ def connect_sync(
     handle: str | None = None,
     patience_s: float = DEFAULT_PATIENCE_S,
 ) -> BlockingClient:
-    """Connect to the daemon of the nearest root at ``root``; default: the current directory.
+    """Connect to the daemon of the nearest root from ``root`` upwards (default: current directory).
 
-    ``handle`` is under whom the operator acts. ``patience_s``: seconds that a call waits for a
-    connection when that was lost. Raises ``NoDaemon``, ``ConnectionLost``, and ``BadAddress`` for
-    an address, which only ``connect`` takes.
+    ``handle``: the handle that the operator acts under (default: ``human``). ``patience_s``:
+    seconds that a call waits for a new connection. Raises ``NoDaemon``, ``ConnectionLost``, and
+    ``BadAddress`` for a URL, which only ``connect`` accepts.
     """
     if is_url(root):
-        raise BadAddress("connect_sync takes a directory; for an address use connect")
+        raise BadAddress("connect_sync takes a directory; for a URL use connect")
     session = BlockingSession(find_root(Path(root or ".")), handle=handle, patience_s=patience_s)
     session.connect()
     return BlockingClient(session)

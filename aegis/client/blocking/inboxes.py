@@ -1,4 +1,4 @@
-"""The inbox of this client's handle, and messages to others, one call after the other."""
+"""The inbox of the client's handle and messages to other handles, for the blocking client."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ POLL_S = 25.0
 
 
 class Inboxes(BlockingNoun):
-    """The inbox of this client's handle, and messages to others."""
+    """The inbox of the client's handle, and messages to other handles."""
 
     def read(
         self, *, after: str | None = None, unread: bool = True, limit: int = 50
     ) -> MessageList:
-        """Read messages; ``after`` acknowledges, up to the ``next`` of an earlier reply."""
+        """Read messages; ``after``, the ``next`` of an earlier reply, acknowledges up to there."""
         return self._call(ReadInbox, after=after, unread=unread, limit=limit)
 
     def wait(self, *, after: str | None = None, timeout: float = 50.0) -> MessageList:
-        """Wait for an unacknowledged message, at most ``timeout`` seconds; then an empty list."""
+        """Wait at most ``timeout`` seconds for an unacknowledged message; the list may be empty."""
         return self._call(WaitInbox, after=after, timeout=timeout)
 
     def handoff(self, target_handle: str, context: str) -> Receipt:
-        """Wake another handle with a text."""
+        """Send a text to the inbox of another handle and wake its agent."""
         return self._call(Handoff, target_handle=target_handle, context=context)
 
     def watch(self) -> Iterator[Message]:
-        """Unacknowledged messages, and then each as it comes; made of calls of ``wait``.
+        """Yield the unacknowledged messages, then new ones, by repeated calls of ``wait``.
 
-        What one call gave is acknowledged once all of it was taken and more is asked for. So each
-        message comes at least once, whatever is killed between.
+        The messages of one call are acknowledged when the next message after them is requested. So
+        each message is delivered at least once, even if the client or the daemon is killed.
         """
         after: str | None = None
         losses = 0
@@ -45,7 +45,7 @@ class Inboxes(BlockingNoun):
                 losses += 1
                 if losses >= MAX_TRIES or not error.maybe_done:
                     raise
-                continue  # to acknowledge the same again does no harm
+                continue  # the same acknowledgement is safe to repeat
             losses = 0
             yield from found.messages
             after = found.next or after

@@ -1,4 +1,4 @@
-"""What the nouns of a blocking client have in common: the way of a call."""
+"""The base class of the nouns of the blocking client."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 class BlockingCaller(Protocol):
-    """Who has commands carried out, one after the other."""
+    """A caller of commands, one after another."""
 
     def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
-        """Have ``command`` carried out. Raises ``ClientError``."""
+        """Call ``command``. Raises ``ClientError``."""
         ...
 
 
 class BlockingNoun:
-    """Some commands of one caller, as methods. Each raises ``ClientError``."""
+    """A group of commands of one caller. Each method raises ``ClientError``."""
 
     def __init__(self, caller: BlockingCaller) -> None:
         self._caller = caller

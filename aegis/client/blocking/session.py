@@ -1,4 +1,4 @@
-"""A blocking client's way to its daemon: one call after the other over the Unix socket."""
+"""The session of a blocking client: one call after another over the Unix socket."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 
 class BlockingSession:
-    """Has commands of ``handle`` carried out by the daemon of ``root``. For one thread at a time.
+    """Calls to the daemon of ``root`` under ``handle``. Not thread-safe.
 
-    ``patience_s`` is how long a call waits for a connection when that was lost.
+    ``patience_s``: seconds that a call waits for a new connection.
     """
 
     def __init__(self, root: Path, *, handle: str | None, patience_s: float) -> None:
@@ -41,11 +41,11 @@ class BlockingSession:
         self._is_closed = False
 
     def connect(self) -> None:
-        """Connect, with one try. Raises ``NoDaemon``, ``ConnectionLost``."""
+        """Connect, without repetition. Raises ``NoDaemon``, ``ConnectionLost``."""
         self._line = connect(self._root)
 
     def call(self, command: type[Command[T]], arguments: dict[str, object]) -> T:
-        """Have ``command`` carried out and give its reply. Raises ``ClientError``."""
+        """Call ``command`` and return its reply. Raises ``ClientError``."""
         entry = entry_of(command)
         sent = arguments_of(command, arguments, self._handle)
         for tries in itertools.count(1):
@@ -68,7 +68,7 @@ class BlockingSession:
         except CommandFailed as error:
             raise refusal(entry, error.code, str(error)) from None
         except BaseException:
-            # Interrupted, an answer would be left over: the daemon is told by the end of it all.
+            # After an interrupt an unread answer would be left over; closing also cancels the call.
             self._drop()
             raise
 
@@ -76,7 +76,7 @@ class BlockingSession:
         if self._is_closed:
             raise ConnectionLost("this client is closed", maybe_done=False)
         if self._line is not None and self._line.is_over():
-            self._drop()  # before anything is sent: so nothing can be lost on it
+            self._drop()  # before a request is sent, so none is lost
         if self._line is None:
             self._reconnect()
         assert self._line is not None
@@ -90,14 +90,14 @@ class BlockingSession:
             except ClientError as error:
                 wait_s = delay_s(failures, random.random())  # noqa: S311 -- no secret
                 if time.monotonic() + wait_s > until:
-                    raise self._gave_up(error) from None
+                    raise self._no_connection(error) from None
                 time.sleep(wait_s)
             else:
                 return
 
-    def _gave_up(self, error: ClientError) -> ConnectionLost:
+    def _no_connection(self, error: ClientError) -> ConnectionLost:
         return ConnectionLost(
-            f"no connection to the daemon of {self._root} came about within "
+            f"could not connect to the daemon of {self._root} within "
             f"{self._patience_s:g} s ({error}); the call was not made",
             maybe_done=False,
             may_repeat=True,

@@ -1,4 +1,4 @@
-"""Terminals of the daemon, one call after the other."""
+"""The terminals of the daemon, for the blocking client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POLL_S = 25.0
 
 
 class Terminals(BlockingNoun):
-    """Terminals of the daemon."""
+    """The terminals of the daemon."""
 
     def spawn(
         self,
@@ -57,7 +57,7 @@ class Terminals(BlockingNoun):
         stderr: StandardError = "merged",
         node: str | None = None,
     ) -> TerminalInfo:
-        """Start a shared terminal: a real shell on a real PTY, on ``node`` where that is given."""
+        """Start a terminal: a shell on a PTY, on the node ``node`` or the daemon's choice."""
         return self._call(
             SpawnTerminal,
             name=name,
@@ -82,30 +82,31 @@ class Terminals(BlockingNoun):
         timeout: float | None = None,
         until: Until = "ended",
     ) -> CommandRecord:
-        """Run a command and wait until it has ``ended``, or ``started``; gives its record.
+        """Run a command and return its record.
 
-        Waits at most ``timeout`` seconds.
+        Waits until the command has ended or, with ``until="started"``, has started, and at most
+        ``timeout`` seconds.
         """
         return self._call(RunCommand, name=name, cmd=cmd, timeout=timeout, until=until)
 
     def broadcast(
         self, names: Names, cmd: str, *, timeout: float | None = None
     ) -> BroadcastOutcomes:
-        """Run one command on several terminals at once, each within ``timeout`` seconds."""
+        """Run a command on several terminals at once, each for at most ``timeout`` seconds."""
         return self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
 
     def keys(self, name: str, keys: str) -> Done:
-        """Type ``keys`` exactly as given: Enter is a carriage return, Ctrl-C is U+0003."""
+        """Type ``keys`` unchanged: Enter is a carriage return, Ctrl-C is U+0003."""
         return self._call(SendKeys, name=name, keys=keys)
 
     def read(
         self, name: str, *, last_n: int | None = None, since_seq: int | None = None
     ) -> RecordList:
-        """Read finished commands: the newest ``last_n``, or all behind ``since_seq``."""
+        """Return finished commands: the newest ``last_n``, or all after ``since_seq``."""
         return self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
 
     def screen(self, name: str) -> Screen:
-        """Look at the screen: what a person in front of it would see now."""
+        """Return the screen as a person would see it now."""
         return self._call(GetScreen, name=name)
 
     def output(
@@ -118,9 +119,9 @@ class Terminals(BlockingNoun):
         wait_s: float = 0.0,
         plain: bool = True,
     ) -> OutputChunk:
-        """Read output from the byte ``cursor`` on, or that of the command ``seq``.
+        """Return output from the byte offset ``cursor``, or the output of the command ``seq``.
 
-        Waits ``wait_s`` seconds for it.
+        Waits at most ``wait_s`` seconds for new output.
         """
         return self._call(
             ReadOutput,
@@ -142,7 +143,7 @@ class Terminals(BlockingNoun):
         cursor: int | None = None,
         timeout: float | None = None,
     ) -> WaitOutcome:
-        """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
+        """Wait for the end of a command, a match of ``pattern``, or ``idle_s`` quiet seconds."""
         return self._call(
             WaitTerminal,
             name=name,
@@ -156,32 +157,32 @@ class Terminals(BlockingNoun):
     def subscribe(
         self, name: str, *, pattern: str | None = None, only_failures: bool = False
     ) -> Subscribed:
-        """Be woken through the inbox when commands of others finish here."""
+        """Get a message in the inbox when a command of another handle finishes."""
         return self._call(Subscribe, name=name, pattern=pattern, only_failures=only_failures)
 
     def unsubscribe(self, name: str) -> Done:
-        """Be woken by this terminal no more."""
+        """End the subscription."""
         return self._call(Unsubscribe, name=name)
 
     def signal(self, name: str, signal: str, *, seq: int | None = None) -> Done:
-        """Send a signal to the program in front, such as ``INT``; to the command ``seq`` alone."""
+        """Send a signal such as ``INT`` to the foreground program or the command ``seq``."""
         return self._call(SignalTerminal, name=name, signal=signal, seq=seq)
 
     def resize(self, name: str, cols: int, rows: int) -> TerminalInfo:
-        """Give the window another size, in characters."""
+        """Resize the terminal to ``cols`` columns and ``rows`` rows."""
         return self._call(ResizeTerminal, name=name, cols=cols, rows=rows)
 
     def close(self, name: str, *, purge: bool = False) -> Closed:
-        """Close a terminal; its history stays readable unless ``purge``."""
+        """Close a terminal and end its processes; delete its history if ``purge``."""
         return self._call(CloseTerminal, name=name, purge=purge)
 
     def watch(
         self, name: str, *, cursor: int | None = None, plain: bool = True
     ) -> Iterator[OutputChunk]:
-        """What the terminal prints, from the byte ``cursor`` on, as it comes; ends at its close.
+        """Yield output from the byte offset ``cursor`` until the terminal is closed.
 
-        Without a cursor it begins where the command that runs, or else the last one, began. Made
-        of calls of ``output`` that wait. ``dropped`` of a chunk is a gap.
+        Without a cursor it starts at the start of the current command or, if none is running, of
+        the last one. It repeats calls of ``output``. ``dropped`` of a chunk is a gap, in bytes.
         """
         is_open, has_failed = True, False
         while True:
@@ -191,7 +192,7 @@ class Terminals(BlockingNoun):
             except CommandFailed as error:
                 if error.code != "unavailable" or has_failed:
                     raise
-                # It may have been closed while we waited: what it printed last is still there.
+                # It may have been closed during the wait; its last output can still be read.
                 is_open, has_failed = False, True
                 continue
             cursor, has_failed = chunk.next_cursor, False
@@ -205,7 +206,7 @@ class Terminals(BlockingNoun):
                 return
 
     def _prints(self, name: str) -> bool:
-        """Whether it is open and may print something yet."""
+        """Return whether the terminal is open and may print more."""
         found = self.list().result
         return any(
             each.name.lower() == name.lower() and each.state not in ("failed", "closed")

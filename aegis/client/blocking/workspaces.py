@@ -1,4 +1,4 @@
-"""Workspaces: named directories, and commands without a terminal, one call after the other."""
+"""Workspaces and their shells, for the blocking client."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from aegis.protocol.workspaces import (
 
 
 class Workspaces(BlockingNoun):
-    """Workspaces: named directories, and commands without a terminal."""
+    """The workspaces: named directories, and commands without a terminal."""
 
     def create(self, workspace: str, *, directory: str | None = None) -> WorkspaceInfo:
-        """Name a directory, the root if none is given, as a workspace."""
+        """Make a directory (default: the root) a workspace."""
         return self._call(CreateWorkspace, workspace=workspace, directory=directory)
 
     def list(self) -> WorkspaceList:
@@ -35,16 +35,16 @@ class Workspaces(BlockingNoun):
         return self._call(ListWorkspaces)
 
     def delete(self, workspace: str, *, purge: bool = False) -> WorkspaceDeleted:
-        """Delete a workspace and close its shells; its directory is left alone."""
+        """Delete a workspace and close its shells; its directory is not changed."""
         return self._call(DeleteWorkspace, workspace=workspace, purge=purge)
 
     def exec(self, workspace: str, command: str, *, timeout: float | None = None) -> ExecResult:
-        """Run a command without a terminal, at most ``timeout`` seconds."""
+        """Run a command without a terminal, for at most ``timeout`` seconds."""
         return self._call(ExecCommand, workspace=workspace, command=command, timeout=timeout)
 
 
 class Shells(BlockingNoun):
-    """Shells of workspaces."""
+    """The shells of workspaces."""
 
     def open(
         self,
@@ -56,7 +56,7 @@ class Shells(BlockingNoun):
         cwd: str | None = None,
         shell: str | None = None,
     ) -> ShellInfo:
-        """Open a shell in a workspace: a terminal that keeps its state between calls."""
+        """Open a shell in a workspace; it keeps its state between calls."""
         return self._call(
             OpenShell, workspace=workspace, name=name, cols=cols, rows=rows, cwd=cwd, shell=shell
         )
@@ -70,7 +70,7 @@ class Shells(BlockingNoun):
         plain: bool = False,
         wait_s: float = 0.0,
     ) -> OutputChunk:
-        """Read what a shell printed from the byte ``cursor`` on; waits ``wait_s`` seconds."""
+        """Return output from the byte offset ``cursor``; wait at most ``wait_s`` seconds for it."""
         return self._call(
             ReadShell, shell=shell, cursor=cursor, max_bytes=max_bytes, plain=plain, wait_s=wait_s
         )
@@ -82,13 +82,13 @@ class Shells(BlockingNoun):
         *,
         append_newline: bool = True,
     ) -> Done:
-        """Type text into a shell, and Enter after it."""
+        """Type text into a shell and, unless disabled, press Enter."""
         return self._call(WriteShell, shell=shell, input=input, append_newline=append_newline)
 
     def signal(self, shell: str, signal: str) -> Done:
-        """Send a signal to the program in front, such as ``INT`` or ``TERM``."""
+        """Send a signal such as ``INT`` or ``TERM`` to the foreground program."""
         return self._call(SignalShell, shell=shell, signal=signal)
 
     def close(self, shell: str) -> Closed:
-        """Close a shell and end its processes; what it printed stays readable."""
+        """Close a shell and end its processes; its output stays readable."""
         return self._call(CloseShell, shell=shell)

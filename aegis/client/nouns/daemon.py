@@ -1,4 +1,4 @@
-"""The daemon itself."""
+"""The daemon itself, its sessions, and the stream of its supervision tree."""
 
 from __future__ import annotations
 
@@ -29,49 +29,50 @@ class Daemon(Noun):
     """The daemon itself."""
 
     async def status(self) -> DaemonStatus:
-        """Show the daemon's address, age, memory and how much it holds; for the operator."""
+        """Return the daemon's address, uptime, memory and counts. Operator only."""
         return await self._call(GetStatus)
 
     async def tree(self) -> TreeNode:
-        """Show the live supervision tree; for the operator."""
+        """Return the supervision tree. Operator only."""
         return await self._call(GetTree)
 
     async def rotate_token(self, *, session: str | None = None, all_keys: bool = False) -> Voided:
-        """Void keys and put new ones in their place; whoever uses the old ones is sent away.
+        """Replace keys and disconnect the clients that use the old ones. Operator only.
 
-        The operator's token, the secret of the handle ``session``, or all keys; for the operator.
+        Replaces the operator's token, the secret of the handle ``session``, or, with ``all_keys``,
+        all of them.
         """
         return await self._call(RotateToken, session=session, all_keys=all_keys)
 
     async def forget_node(self, node: str) -> Forgotten:
-        """Forget a host that will not join again; for the operator."""
+        """Forget a host that will not join again. Operator only."""
         return await self._call(ForgetNode, node=node)
 
     async def down(self) -> Stopping:
-        """Stop the daemon in order; for the operator."""
+        """Stop the daemon. Operator only."""
         return await self._call(StopDaemon)
 
 
 class Sessions(Noun):
-    """Sessions: addresses that are bound to one handle."""
+    """The sessions: MCP URLs, each bound to one handle."""
 
     async def new(self, handle: str) -> Session:
-        """Make the MCP URL of a handle, or give the one it has; for the operator."""
+        """Return the MCP URL of a handle, made if there is none. Operator only."""
         return await self._call(NewSession, handle=handle)
 
     async def list(self) -> SessionList:
-        """Name the handles that have a session; for the operator."""
+        """List the handles that have a session. Operator only."""
         return await self._call(ListSessions)
 
     async def revoke(self, handle: str) -> Voided:
-        """Void a handle's MCP URL for good, and send away whoever uses it; for the operator."""
+        """Revoke the MCP URL of a handle and disconnect its clients. Operator only."""
         return await self._call(RevokeSession, handle=handle)
 
 
 class Tree(Noun):
-    """The live supervision tree; for the operator."""
+    """The stream of the supervision tree. Operator only."""
 
     def watch(self) -> AbstractAsyncContextManager[Stream[TreeValue]]:
-        """``async with`` it: the whole tree, then each change; behind a ``Gap`` the whole again."""
+        """Open the stream, with ``async with``: the tree, then changes; the tree after a gap."""
         session = self._session
         return session.watch(Stream(session, TreeKind(session.handle)))

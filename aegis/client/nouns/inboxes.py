@@ -1,4 +1,4 @@
-"""The inbox of this client's handle, and messages to others."""
+"""The inbox of the client's handle, and messages to other handles."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from aegis.protocol.inboxes import Handoff, MessageList, ReadInbox, Receipt, Wai
 
 
 class Inboxes(Noun):
-    """The inbox of this client's handle, and messages to others."""
+    """The inbox of the client's handle, and messages to other handles."""
 
     async def read(
         self, *, after: str | None = None, unread: bool = True, limit: int = 50
     ) -> MessageList:
-        """Read messages; ``after`` acknowledges, up to the ``next`` of an earlier reply."""
+        """Read messages; ``after``, the ``next`` of an earlier reply, acknowledges up to there."""
         return await self._call(ReadInbox, after=after, unread=unread, limit=limit)
 
     async def wait(self, *, after: str | None = None, timeout: float = 50.0) -> MessageList:
-        """Wait for an unacknowledged message, at most ``timeout`` seconds; then an empty list."""
+        """Wait at most ``timeout`` seconds for an unacknowledged message; the list may be empty."""
         return await self._call(WaitInbox, after=after, timeout=timeout)
 
     async def handoff(self, target_handle: str, context: str) -> Receipt:
-        """Wake another handle with a text."""
+        """Send a text to the inbox of another handle and wake its agent."""
         return await self._call(Handoff, target_handle=target_handle, context=context)
 
     def watch(self, *, after: str | None = None) -> AbstractAsyncContextManager[InboxStream]:
-        """``async with`` it: messages as they come, those behind the id ``after`` first.
+        """Open the stream of new messages, with ``async with``; first those after the id ``after``.
 
-        Reading here acknowledges nothing: pass the id of the last to ``read`` as ``after``.
+        Reading the stream acknowledges nothing: pass the last id to ``read`` as ``after``.
         """
         session = self._session
         return session.watch(InboxStream(session, InboxKind(session.handle, after)))

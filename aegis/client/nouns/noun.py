@@ -1,4 +1,4 @@
-"""What the nouns of a client have in common: the way of a call."""
+"""The base class of the nouns of the asynchronous client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Noun:
-    """Some commands of one session, as methods. Each raises ``ClientError``."""
+    """A group of commands of one session. Each method raises ``ClientError``."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""Terminals of the daemon."""
+"""The terminals of the daemon."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Names = list[str]
 
 
 class Terminals(Noun):
-    """Terminals of the daemon."""
+    """The terminals of the daemon."""
 
     async def spawn(
         self,
@@ -55,7 +55,7 @@ class Terminals(Noun):
         stderr: StandardError = "merged",
         node: str | None = None,
     ) -> TerminalInfo:
-        """Start a shared terminal: a real shell on a real PTY, on ``node`` where that is given."""
+        """Start a terminal: a shell on a PTY, on the node ``node`` or the daemon's choice."""
         return await self._call(
             SpawnTerminal,
             name=name,
@@ -80,30 +80,31 @@ class Terminals(Noun):
         timeout: float | None = None,
         until: Until = "ended",
     ) -> CommandRecord:
-        """Run a command and wait until it has ``ended``, or ``started``; gives its record.
+        """Run a command and return its record.
 
-        Waits at most ``timeout`` seconds.
+        Waits until the command has ended or, with ``until="started"``, has started, and at most
+        ``timeout`` seconds.
         """
         return await self._call(RunCommand, name=name, cmd=cmd, timeout=timeout, until=until)
 
     async def broadcast(
         self, names: Names, cmd: str, *, timeout: float | None = None
     ) -> BroadcastOutcomes:
-        """Run one command on several terminals at once, each within ``timeout`` seconds."""
+        """Run a command on several terminals at once, each for at most ``timeout`` seconds."""
         return await self._call(Broadcast, names=names, cmd=cmd, timeout=timeout)
 
     async def keys(self, name: str, keys: str) -> Done:
-        """Type ``keys`` exactly as given: Enter is a carriage return, Ctrl-C is U+0003."""
+        """Type ``keys`` unchanged: Enter is a carriage return, Ctrl-C is U+0003."""
         return await self._call(SendKeys, name=name, keys=keys)
 
     async def read(
         self, name: str, *, last_n: int | None = None, since_seq: int | None = None
     ) -> RecordList:
-        """Read finished commands: the newest ``last_n``, or all behind ``since_seq``."""
+        """Return finished commands: the newest ``last_n``, or all after ``since_seq``."""
         return await self._call(ReadRecords, name=name, last_n=last_n, since_seq=since_seq)
 
     async def screen(self, name: str) -> Screen:
-        """Look at the screen: what a person in front of it would see now."""
+        """Return the screen as a person would see it now."""
         return await self._call(GetScreen, name=name)
 
     async def output(
@@ -116,9 +117,9 @@ class Terminals(Noun):
         wait_s: float = 0.0,
         plain: bool = True,
     ) -> OutputChunk:
-        """Read output from the byte ``cursor`` on, or that of the command ``seq``.
+        """Return output from the byte offset ``cursor``, or the output of the command ``seq``.
 
-        Waits ``wait_s`` seconds for it.
+        Waits at most ``wait_s`` seconds for new output.
         """
         return await self._call(
             ReadOutput,
@@ -140,7 +141,7 @@ class Terminals(Noun):
         cursor: int | None = None,
         timeout: float | None = None,
     ) -> WaitOutcome:
-        """Wait for the end of a command, for ``pattern``, or for ``idle_s`` seconds of quiet."""
+        """Wait for the end of a command, a match of ``pattern``, or ``idle_s`` quiet seconds."""
         return await self._call(
             WaitTerminal,
             name=name,
@@ -154,32 +155,33 @@ class Terminals(Noun):
     async def subscribe(
         self, name: str, *, pattern: str | None = None, only_failures: bool = False
     ) -> Subscribed:
-        """Be woken through the inbox when commands of others finish here."""
+        """Get a message in the inbox when a command of another handle finishes."""
         return await self._call(Subscribe, name=name, pattern=pattern, only_failures=only_failures)
 
     async def unsubscribe(self, name: str) -> Done:
-        """Be woken by this terminal no more."""
+        """End the subscription."""
         return await self._call(Unsubscribe, name=name)
 
     async def signal(self, name: str, signal: str, *, seq: int | None = None) -> Done:
-        """Send a signal to the program in front, such as ``INT``; to the command ``seq`` alone."""
+        """Send a signal such as ``INT`` to the foreground program or the command ``seq``."""
         return await self._call(SignalTerminal, name=name, signal=signal, seq=seq)
 
     async def resize(self, name: str, cols: int, rows: int) -> TerminalInfo:
-        """Give the window another size, in characters."""
+        """Resize the terminal to ``cols`` columns and ``rows`` rows."""
         return await self._call(ResizeTerminal, name=name, cols=cols, rows=rows)
 
     async def close(self, name: str, *, purge: bool = False) -> Closed:
-        """Close a terminal; its history stays readable unless ``purge``."""
+        """Close a terminal and end its processes; delete its history if ``purge``."""
         return await self._call(CloseTerminal, name=name, purge=purge)
 
     def watch(
         self, name: str, *, cursor: int | None = None, screen: bool = False
     ) -> AbstractAsyncContextManager[OutputStream]:
-        """``async with`` it: what the terminal prints from now on, or from the byte ``cursor`` on.
+        """Open the stream of new output, with ``async with``, or of output from ``cursor``.
 
-        With ``screen`` a ``Redraw`` of the screen as it is comes first. The stream outlives
-        restarts of the shell and lost connections; it ends when the terminal is closed.
+        ``cursor`` is a byte offset. With ``screen`` the first value is a ``Redraw`` of the present
+        screen. The stream survives restarts of the shell and lost connections, and ends when the
+        terminal is closed.
         """
         session = self._session
         kind = OutputKind(session.handle, name, cursor=cursor, screen=screen)

@@ -44,7 +44,7 @@ from aegis.terminals.directory.workspace import Workspace
 from aegis.terminals.front.recovery import finalise, wake_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
 from aegis.terminals.meta import load_settings, save_settings, saved_settings
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.cleanup import end_terminal_processes
 from aegis.terminals.wakes.delivery import retry_delay
@@ -303,7 +303,9 @@ class LifeCycle:
         front = self.subtrees.front(key)
         try:
             if front is not None:
-                ended = await ask_again(front, EndTerminal(end=end), timeout=END_TIMEOUT_S)
+                ended = await ask_across_restarts(
+                    front, EndTerminal(end=end), timeout=END_TIMEOUT_S
+                )
                 return tuple(ended.leftover)
         except AskError as error:
             log.warning("terminal did not end in order", terminal=key, error=str(error))

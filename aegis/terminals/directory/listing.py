@@ -16,7 +16,7 @@ from aegis.terminals.directory.inactive import unanswered_info
 from aegis.terminals.directory.life_cycle import LifeCycle
 from aegis.terminals.messages import Describe
 from aegis.terminals.remote.nodes import MOST_CLOSED
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -34,7 +34,7 @@ async def open_terminals(terminals: LifeCycle, busy: Container[str]) -> dict[str
 
     async def describe_one(key: str, front: Ref[Any]) -> None:
         try:
-            infos[key] = await ask_again(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
+            infos[key] = await ask_across_restarts(front, Describe(), timeout=DESCRIBE_TIMEOUT_S)
         except AskError as error:
             log.warning("terminal does not answer", terminal=key, error=str(error))
 

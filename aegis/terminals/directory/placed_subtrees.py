@@ -27,7 +27,7 @@ from aegis.terminals.directory.hosting import (
     Subtrees,
 )
 from aegis.terminals.directory.placement import NoPlace, Place, choose_place
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 
 log = structlog.get_logger("aegis.terminals")
@@ -206,7 +206,7 @@ class PlacedSubtrees:
         if host is None:  # the worker is down, and its subtrees with it
             return
         try:
-            await ask_again(host, StopTerminal(name=name), timeout=STOP_TIMEOUT_S)
+            await ask_across_restarts(host, StopTerminal(name=name), timeout=STOP_TIMEOUT_S)
         except ActorStopped:
             return
         except AskError as error:
@@ -232,7 +232,7 @@ class PlacedSubtrees:
         if host is None:
             return []
         try:
-            hosted = await ask_again(host, HostedTerminals(), timeout=FIND_TIMEOUT_S)
+            hosted = await ask_across_restarts(host, HostedTerminals(), timeout=FIND_TIMEOUT_S)
             return list(hosted.names)
         except AskError as error:
             log.warning("node does not answer", node=node, error=str(error))

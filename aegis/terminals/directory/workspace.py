@@ -33,7 +33,7 @@ from aegis.names import shorten
 from aegis.protocol.naming import is_name, name_key
 from aegis.state.sealing import Seal, document_fits, sealed_document
 from aegis.terminals import faults
-from aegis.terminals.quarantine import set_aside
+from aegis.terminals.quarantine import quarantine
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -171,7 +171,7 @@ def _load(disk: Disk, path: Path) -> list[str] | None:
         try:
             return decode_workspace(data, disk.seal(path))
         except DamagedWorkspace as damage:
-            set_aside(disk, path, data, str(damage))
+            quarantine(disk, path, data, str(damage))
             return []
     except NewerWorkspace as newer:
         raise StartupError(

@@ -1,6 +1,6 @@
-"""``Telling``: tells whoever serves events what happens on a terminal, while anybody wants to know.
+"""``TerminalEvents``: publishes the events of a terminal while a server subscribes to events.
 
-Nobody does until the first client asks: then a look costs one search in the registry.
+Until the first client subscribes there is no event hub: a check costs one look-up in the registry.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from aegis.terminals.record import InFlight
 from aegis.terminals.wakes.wakes import Wakes
 
 
-class Telling:
-    """That of one front; ``info`` is what clients are told of its terminal."""
+class TerminalEvents:
+    """The events of one front; ``info`` returns the terminal's description for clients."""
 
     def __init__(
         self,
@@ -34,28 +34,28 @@ class Telling:
         self._flight = flight
         self._wakes = wakes
         self._info = info
-        self._looked: object = None
-        self._told: TerminalInfo | None = None
+        self._seen: object = None
+        self._published: TerminalInfo | None = None
         self._is_closed = False
 
     def opened(self) -> None:
-        """The terminal is there."""
+        """Publish that the terminal was opened."""
         if events_service(self._system) is not None:
             publish_terminal(self._system, "terminal_opened", self._info())
 
     def ended(self) -> None:
-        """It is gone. One that comes back with the next daemon is not closed."""
+        """Publish that the terminal was closed, unless the next daemon restores it."""
         if self._standing.ending == "closed" and not self._is_closed:
             self._is_closed = True
             publish_terminal(self._system, "terminal_closed", self._info())
 
-    def look(self) -> None:
-        """Something may be different."""
+    def check_changed(self) -> None:
+        """Publish the terminal's description if it has changed."""
         hub = events_service(self._system)
         if hub is None:
             return
         standing = self._standing
-        looks = (
+        seen = (
             standing.state,
             self._flight.is_free,
             standing.pid,
@@ -67,29 +67,29 @@ class Telling:
             standing.typing,
             self._wakes.subscribers,
         )
-        if looks != self._looked:
-            self._looked = looks
+        if seen != self._seen:
+            self._seen = seen
             info = self._info()
-            if info != self._told and standing.state != "closed":
-                self._told = info
+            if info != self._published and standing.state != "closed":
+                self._published = info
                 hub.tell(TerminalItem(event="terminal_changed", terminal=info))
 
     def started(self, command: InFlight | None) -> None:
-        """A command runs."""
+        """Publish that a command started."""
         hub = events_service(self._system)
         if hub is not None and command is not None:
             header = self._header(command.seq, command.cmd, command.writer)
             hub.tell(CommandItem(event="command_started", command=header))
 
     def finished(self, record: CommandRecord) -> None:
-        """A record is in the ledger."""
+        """Publish that a command finished: its record is in the ledger."""
         hub = events_service(self._system)
         if hub is not None:
             header = self._header(
                 record.seq, record.cmd, record.writer, record.exit, record.duration_s
             )
             hub.tell(CommandItem(event="command_finished", command=header))
-            self._looked = None  # the newest exit is another one
+            self._seen = None  # the description has a new newest exit
 
     def _header(
         self,

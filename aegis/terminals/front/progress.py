@@ -1,7 +1,7 @@
-"""``Following``: who is shown how a command gets on while its caller waits.
+"""``ProgressRequests``: the progress of a command, for callers that wait for it.
 
-Before the command is typed that is who holds the terminal; then it is the newest line of its
-output, which the shell tells.
+Until the command is typed, the progress names the writer that holds the terminal; then it is the
+newest line of the command's output, which the shell returns.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from aegis.terminals.front.flight import Flight
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import writer_tag
-from aegis.terminals.sentences import held_by
+from aegis.terminals.sentences import occupied_by
 
 MAX_FOLLOWERS = 256
-"""Callers of one terminal that may be shown progress at a time."""
+"""The most callers of one terminal that may wait for progress at a time."""
 
 
 @attrs.frozen
@@ -27,8 +27,8 @@ class _Follower:
     reply: Reply[Progress]
 
 
-class Following:
-    """Those of one terminal whose turn to be told has not come."""
+class ProgressRequests:
+    """The requests for progress on one terminal that are not answered yet."""
 
     def __init__(self, flight: Flight, standing: Standing, shell: Ref[FetchLine]) -> None:
         self._flight = flight
@@ -37,7 +37,7 @@ class Following:
         self._followers: list[_Follower] = []
 
     def add(self, request: FollowCommand, reply: Reply[Progress]) -> None:
-        """Tell as soon as there is something new. Raises ``Busy``."""
+        """Answer the request as soon as there is new progress. Raises ``Busy``."""
         if len(self._followers) >= MAX_FOLLOWERS:
             self.changed()
         if len(self._followers) >= MAX_FOLLOWERS:
@@ -46,22 +46,22 @@ class Following:
         self.changed()
 
     def changed(self) -> None:
-        """How the terminal stands may have changed."""
+        """Check the requests again: the terminal state may have changed."""
         if self._followers:
-            self._followers = [each for each in self._followers if not self._is_told(each)]
+            self._followers = [each for each in self._followers if not self._is_answered(each)]
 
-    def _is_told(self, follower: _Follower) -> bool:
-        """Whether nothing is left to do for this one here."""
+    def _is_answered(self, follower: _Follower) -> bool:
+        """Answer the request or pass it on, if possible; return whether that was done."""
         if follower.reply.is_settled:
             return True
         if self._runs_for(follower.request):
             self._pass_on(follower)
             return True
-        held = held_by(self._flight.command, self._standing.typing)
+        line = occupied_by(self._flight.command, self._standing.typing)
         seen = follower.request.seen
-        if held is None or (seen is not None and seen.line == held):
+        if line is None or (seen is not None and seen.line == line):
             return False
-        follower.reply.send(Progress(line=held, cursor=0))
+        follower.reply.send(Progress(line=line, cursor=0))
         return True
 
     def _runs_for(self, request: FollowCommand) -> bool:

@@ -23,7 +23,7 @@ from aegis.terminals import faults
 from aegis.terminals.front.calls import Call
 from aegis.terminals.messages import AppendFailed, AppendRecord, RecordAppended, ReportSynced
 from aegis.terminals.record import InFlight, lost_record
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 
 log = structlog.get_logger()
 
@@ -42,7 +42,7 @@ REPORT_TIMEOUT_S = 5.0
 
 async def synced_end(writer: Ref[AppendRecord | ReportSynced]) -> int:
     """How many bytes of the ledger are synced, as its writer knows."""
-    report = await ask_again(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
+    report = await ask_across_restarts(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
     return report.end
 
 

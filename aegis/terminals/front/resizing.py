@@ -1,4 +1,4 @@
-"""The size of a terminal's window: durable before anybody is told, then set on the PTY."""
+"""The size of a terminal's window: stored durably, then set on the PTY, then answered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aegis.terminals.settings import TerminalFiles
 
 
 class Resizing:
-    """Carries out the requests of one terminal, one after the other; ``info`` describes it."""
+    """The resize requests of one terminal, one at a time; ``info`` returns its description."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class Resizing:
         self._files = files
         self._flusher = flusher
         self._info = info
-        self._lock: trio.Lock | None = None  # made when needed: few windows change
+        self._lock: trio.Lock | None = None  # made when needed: few windows are resized
 
     async def read_size(self) -> None:
-        """Learn what an earlier life of the front has set."""
+        """Read the size that an earlier incarnation of the front has set."""
         read = partial(saved_settings, self._flusher.disk, self._files, self._standing.settings)
         self._standing.settings = await self._flusher.call(read)
 
     async def resize(self, request: ResizeTerminal, reply: Reply[TerminalInfo]) -> None:
-        """Set the size; a fresh shell, the next ``up`` too, starts with it."""
+        """Set the size; fresh shells start with it, also after a restart of the daemon."""
         if self._lock is None:
             self._lock = trio.Lock()
         async with self._lock:

@@ -30,9 +30,9 @@ from aegis.protocol.resources import Ledger
 from aegis.publishing import publish_change
 from aegis.terminals import messages as msg
 from aegis.terminals.front.calls import Call, last_begun
-from aegis.terminals.front.events import Telling
+from aegis.terminals.front.events import TerminalEvents
 from aegis.terminals.front.flight import Flight
-from aegis.terminals.front.progress import Following
+from aegis.terminals.front.progress import ProgressRequests
 from aegis.terminals.front.recorder import Recorder, synced_end
 from aegis.terminals.front.recovery import recovered_records
 from aegis.terminals.front.requests import CommandRequests
@@ -113,12 +113,12 @@ class Terminal(Front):
         self._requests = CommandRequests(
             name, self._flight, self._history, self._shell, start_soon=soon
         )
-        self._following = Following(self._flight, self._standing, self._shell)
+        self._progress = ProgressRequests(self._flight, self._standing, self._shell)
         self._resizing = Resizing(
             self._standing, self._shell, self._files, self._flusher, self._info
         )
         await self._resizing.read_size()
-        self._telling = Telling(
+        self._events = TerminalEvents(
             self.context.system, self._standing, self._flight, self._wakes, self._info
         )
         self._shell.tell(msg.Introduce())
@@ -126,7 +126,7 @@ class Terminal(Front):
         self._wakes.start(self.context.start_soon, find_inbox)
         publish_change(self.context.system, Ledger(self._settings.name))
         if self.context.incarnation == 1:
-            self._telling.opened()
+            self._events.opened()
 
     async def teardown(self) -> None:
         """Let go of the notes' files."""
@@ -159,7 +159,7 @@ class Terminal(Front):
                 waiting = self.defer(message)
                 self._once_recovered(lambda: self._waits.add(message, waiting, self._last_record))
             case out.FollowCommand():
-                self._following.add(message, self.defer(message))
+                self._progress.add(message, self.defer(message))
             case api.Subscribe():
                 self._wakes.subscribe(message, self.defer(message))
             case api.Unsubscribe():
@@ -189,8 +189,8 @@ class Terminal(Front):
             case _ if self._shell_life:
                 self._shell_news(message)
                 self._runs.advance()
-        self._following.changed()
-        self._telling.look()
+        self._progress.changed()
+        self._events.check_changed()
 
     def _shell_news(self, message: Any) -> None:
         match message:
@@ -253,7 +253,7 @@ class Terminal(Front):
     def _hear_again(self, news: msg.Introduction) -> None:
         """What an earlier life of this front may not have heard, or not have finished with."""
         known = notified_up_to(self._last_record)
-        for each in news.news:
+        for each in news.notifications:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
                 self._shell_news(each)
         for command in self._flight.settle_found(news.submitted):
@@ -277,7 +277,7 @@ class Terminal(Front):
         self._runs.began()
         if self._flight.command is not None:
             self._waits.began(self._flight.command.seq)
-        self._telling.started(self._flight.command)
+        self._events.started(self._flight.command)
 
     def _command_ended(self, news: msg.CommandEnded) -> None:
         ended = self._flight.end(news.raw_start, news.typed)
@@ -368,7 +368,7 @@ class Terminal(Front):
             self._history.end = news.end
             self._wakes.finished(record)
             publish_change(self.context.system, Ledger(self._settings.name))
-            self._telling.finished(record)
+            self._events.finished(record)
             self._waits.recorded(record)
             self._answer_early()
             self._check_ended()
@@ -434,7 +434,7 @@ class Terminal(Front):
             self.context.start_soon(self._say_ended)
 
     async def _say_ended(self) -> None:
-        self._telling.ended()
+        self._events.ended()
         await self._waits.end()
         await self._wakes.settle(daemon_stops=self._standing.ending != "closed")
         while self._ending_waiters:

@@ -1,23 +1,23 @@
-"""``Waits``: the calls of ``wait`` on one terminal, and what each of them ends with.
+"""``Waits``: the calls of ``wait`` on one terminal, and their outcomes.
 
-What a call waits for:
+The event that ends a call:
 
 =========================  ======================================  ==============================
-call                       nothing runs                            a command runs
+call                       no command runs                         a command runs
 =========================  ======================================  ==============================
 no condition               the last record, at once                its end
-``pattern``, ``idle_s``    that; the next command is waited for    that, or its end
+``pattern``, ``idle_s``    the condition, or the next one's end    the condition, or its end
 ``seq`` in the ledger      its record, at once                     the same
 ``seq`` that runs          (cannot be)                             its end, or a condition
 ``seq`` unknown            an error                                an error
 =========================  ======================================  ==============================
 
-Besides, a call ends when the terminal does (``closed``), when its time is up, and when the command
-comes to wait for input. A command that waits for input already answers only a call without
-conditions: whoever looks for text of such a program would never see any.
+A call also ends when the terminal is closed (``closed``), when its time is up, and when the command
+begins to wait for input. If the command waits for input already, only a call without conditions
+ends at once: otherwise no caller could wait for text of such a program.
 
-Text counts that was printed before the command's end, so a pattern found there is ``matched``, with
-the record beside it, however late it is looked for. Quiet counts from the call on.
+A pattern is searched in all text before the command's end, however late the search comes: a match
+there is ``matched``, and has the record beside it. The quiet of ``idle_s`` counts from the call on.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from aegis.terminals.record import unfinished_record
 T = TypeVar("T")
 
 MAX_WAITS = 256
-"""Calls that may wait for something on one terminal at a time."""
+"""The most calls that may wait on one terminal at a time."""
 
 END_LIMIT_S = 0.3
-"""However long it takes to look at the last output, a terminal that ends goes on then."""
+"""The most that the end of a terminal waits for the search of its last output, in seconds."""
 
 
 @attrs.define(eq=False)
 class _Wait:
-    """One call. ``seq`` is the command it waits for, ``cursor`` where it looks at the output next.
+    """One call for the command ``seq``; the search of the output continues at ``cursor``.
 
-    ``decided`` is what happened beside the output, and cancels ``looking`` at it.
+    ``decided`` is an event other than output that ended the wait; it cancels ``looking``.
     """
 
     request: WaitTerminal
@@ -78,7 +78,7 @@ class _Wait:
 
 
 class Waits:
-    """The waiting calls of the terminal ``name``. ``start_soon`` is that of the front's context."""
+    """The waiting calls of the terminal ``name``; ``start_soon`` starts a helper of the front."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Waits:
     def add(
         self, request: WaitTerminal, reply: Reply[WaitOutcome], last: CommandRecord | None
     ) -> None:
-        """A client asks; ``last`` is the newest record. Errors go to ``reply``."""
+        """Add a call; ``last`` is the newest record. Errors go to ``reply``."""
         try:
             wait = self._new_wait(request, reply)
             self._make_room()
@@ -115,7 +115,7 @@ class Waits:
             self._start_soon(self._answer, wait)
 
     def needs_input(self, needs: NeedsInput | None) -> None:
-        """The command that runs waits for input, or (None) no longer does."""
+        """Note that the current command waits for input, or (None) no longer does."""
         self._needs_input = needs
         command = self._flight.command
         if needs is not None and command is not None:
@@ -124,21 +124,21 @@ class Waits:
                     wait.decide("needs_input")
 
     def began(self, seq: int) -> None:
-        """A command runs: who waited on an idle terminal waits for it."""
+        """Note that a command runs: calls on the idle terminal now wait for it."""
         self._needs_input = None
         for wait in self._waits:
             if wait.seq is None:
                 wait.seq = seq
 
     def recorded(self, record: CommandRecord) -> None:
-        """This record is in the ledger."""
+        """Note that this record is in the ledger."""
         for wait in self._waits:
             if wait.seq == record.seq and wait.decided is None:
                 wait.record = record
                 wait.decide("closed" if record.end == "closed" else "ended")
 
     async def end(self) -> None:
-        """The terminal has ended, and every record is in the ledger: answer everybody."""
+        """Answer every call: the terminal has ended, and every record is in the ledger."""
         for wait in self._waits:
             wait.decide("closed")
         with trio.move_on_after(END_LIMIT_S):
@@ -146,7 +146,7 @@ class Waits:
                 await self._answered.wait()
 
     def failed(self, why: str) -> None:
-        """No shell runs: nothing can be waited for but the record of what ran."""
+        """Fail the calls, as no shell runs, except those for commands without a record yet."""
         pending = {command.seq for command in self._flight.unrecorded()}
         for wait in self._waits:
             if wait.seq not in pending:
@@ -168,7 +168,7 @@ class Waits:
             )
 
     def _begin(self, wait: _Wait, last: CommandRecord | None) -> None:
-        """What is known already: the command waited for, or that there is nothing to wait for."""
+        """Find the call's command, or decide the call at once."""
         pending = {command.seq: command for command in self._flight.unrecorded()}
         if wait.seq is None and pending:
             wait.seq = max(pending)
@@ -236,13 +236,13 @@ class Waits:
         return reason
 
     def _wait_on(self, wait: _Wait) -> None:
-        """The command got its input, and ended, while it was asked what it had printed."""
+        """Continue a wait: the command got its input while its output was fetched."""
         wait.decided, wait.looking = None, trio.CancelScope()
         if wait.seq not in {command.seq for command in self._flight.unrecorded()}:
             wait.decide("ended")
 
     async def _look(self, wait: _Wait) -> WaitReason:
-        """Look at the output until something in it ends the wait."""
+        """Read the output until it ends the wait."""
         quiet_s = math.inf if wait.request.idle_s is None else wait.request.idle_s
         if not wait.has_condition:
             await trio.sleep_forever()
@@ -255,13 +255,13 @@ class Waits:
             if chunk.next_cursor == chunk.cursor:
                 if trio.current_time() - asked_at >= quiet_s:
                     return "idle"
-                await trio.sleep_forever()  # the terminal has ended: its front says so in a moment
+                await trio.sleep_forever()  # the terminal has ended: the front decides the call
             if await self._matches(wait, chunk):
                 return "matched"
         return "timeout"
 
     async def _look_back(self, wait: _Wait, decided: WaitReason) -> WaitReason:
-        """Something else happened: what was printed before it is still looked at."""
+        """Search the output before the event ``decided``; return the reason of the outcome."""
         if wait.record is None and decided == "ended" and wait.seq is not None:
             wait.record = await self._history.one(wait.seq, self._name)
         if decided == "needs_input":
@@ -291,12 +291,12 @@ class Waits:
             return False
         wait.match = found.text
         wait.cursor = chunk.next_cursor
-        with trio.move_on_after(END_LIMIT_S, shield=True):  # the match is there: do not lose it
+        with trio.move_on_after(END_LIMIT_S, shield=True):  # a match that was found is not lost
             wait.cursor = await self._cursor_behind(chunk, found.end)
         return True
 
     async def _cursor_behind(self, chunk: OutputChunk, chars: int) -> int:
-        """The cursor behind so many characters of ``chunk``."""
+        """Return the cursor after the first ``chars`` characters of ``chunk``."""
         if chars == 0:
             return chunk.cursor
         if chars == len(chunk.text):
@@ -306,7 +306,7 @@ class Waits:
         return chunk.next_cursor if again.dropped else again.next_cursor
 
     async def _cursor(self, wait: _Wait) -> int:
-        """Where the caller may read on."""
+        """Return the cursor from which the caller can continue."""
         if wait.search is not None and wait.cursor is not None:
             return wait.cursor
         if wait.record is not None and wait.record.raw_end is not None:
@@ -314,7 +314,7 @@ class Waits:
         return (await self._fetch(None, 0.0)).next_cursor
 
     async def _record_so_far(self) -> CommandRecord | None:
-        """That of the command which waits for input; before it is shown its note is synced."""
+        """Return the record so far of a command that waits for input; its note is synced first."""
         command, needs = self._flight.command, self._needs_input
         printed = await self._ask(FetchPrinted())
         if command is None or self._flight.command is not command:
@@ -330,7 +330,7 @@ class Waits:
         return await self._ask(FetchOutput(cursor=cursor, max_bytes=size, wait_s=wait_s))
 
     async def _ask(self, request: Request[T]) -> T:
-        """The shell's answer, or that of its next life."""
+        """Return the answer of the shell, or of its next incarnation."""
         while True:
             try:
                 return await self._shell.ask(request, timeout=math.inf)
@@ -338,5 +338,5 @@ class Waits:
                 continue
             except ActorStopped:
                 raise Unavailable(
-                    f"terminal {self._name!r} was closed; aegis_term_read tells what it recorded"
+                    f"terminal {self._name!r} was closed; read its records with aegis_term_read"
                 ) from None

@@ -1,8 +1,8 @@
-"""``LedgerWriter``: the one who writes a terminal's ledger. What it confirms is synced.
+"""``LedgerWriter``: the only writer of a terminal's ledger. A confirmed record is synced.
 
-Records come in the order of their ``seq``. One that is in the ledger already is confirmed and not
-written again, one that comes before the one it follows is left for its sender to send again: so
-after a crash the front may simply repeat whatever was not confirmed.
+Records arrive in the order of their ``seq``. A record that is in the ledger already is confirmed
+and not written again. A record that arrives before its predecessor is dropped: its sender repeats
+it. So after a crash the front repeats every record that was not confirmed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aegis.terminals.settings import TerminalFiles
 
 
 class LedgerWriter(Actor[AppendRecord | ReportSynced]):
-    """Appends records and tells the front when each is durable."""
+    """Appends records, and notifies the front when each is durable."""
 
     def __init__(self, *, files: TerminalFiles, flusher: Flusher) -> None:
         self._files = files
@@ -35,7 +35,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._waiting: list[tuple[int, Position]] = []
 
     async def setup(self) -> None:
-        """Open the ledger, cutting off a torn tail."""
+        """Open the ledger; truncate a torn tail."""
         self._front = self.context.sibling("terminal", Front)
         self._appender = await Appender.open(self._files.ledger, self._flusher)
         last = self._appender.opened.last
@@ -45,7 +45,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._appender.start(self.context.start_soon)
 
     async def teardown(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         if hasattr(self, "_appender"):
             self._appender.close()
 
@@ -73,7 +73,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
         self._appender.request_sync()
 
     def _settle(self) -> None:
-        """A sync has ended, or the disk has refused: tell the front of each record."""
+        """Notify the front of each record, after a sync or a refusal of the disk."""
         try:
             while self._waiting and self._appender.is_synced(self._waiting[0][1]):
                 seq, position = self._waiting.pop(0)
@@ -83,7 +83,7 @@ class LedgerWriter(Actor[AppendRecord | ReportSynced]):
             self._refuse_waiting(error)
 
     def _refuse_waiting(self, error: StorageError) -> None:
-        """Nothing beyond the last confirmed record is in the ledger any more."""
+        # Only the records up to the last confirmed one are in the ledger now.
         self._last_seq = self._confirmed_seq
         while self._waiting:
             seq, _ = self._waiting.pop(0)

@@ -44,23 +44,23 @@ class OutputLog(Protocol):
 
 
 def check_cursor(log: OutputLog, name: str, cursor: int) -> None:
-    """Raise ``InvalidRequest`` if ``cursor`` lies beyond the end of the output."""
+    """Raise ``InvalidRequest`` if ``cursor`` is beyond the end of the output."""
     if cursor > log.position:
         raise InvalidRequest(
-            f"cursor {cursor} lies beyond the output of terminal {name!r}, which ends at "
+            f"cursor {cursor} is beyond the output of terminal {name!r}, which ends at "
             f"{log.position}: pass a cursor that a reply gave you"
         )
 
 
 def check_cursor_of(command: str, cursor: int, start: int, end: int | None) -> None:
-    """Raise ``InvalidRequest`` if ``cursor`` lies outside ``start`` to ``end``; None: no end yet.
+    """Raise ``InvalidRequest`` if ``cursor`` is outside ``start`` to ``end``; None: no end yet.
 
     ``command`` is the command's description in the error sentence.
     """
     if cursor < start or (end is not None and cursor > end):
         where = f"begins at {start}" if end is None else f"goes from {start} to {end}"
         raise InvalidRequest(
-            f"cursor {cursor} lies outside the output of {command}, which {where}: pass a cursor "
+            f"cursor {cursor} is outside the output of {command}, which {where}: pass a cursor "
             "that a reply gave you, or none"
         )
 

@@ -1,4 +1,4 @@
-"""What a shell prints: its way to the raw log, to the observers, and into a command's record."""
+"""The output of a shell on its way to the raw log, the observers and a command's record."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from aegis.protocol.nodes import (
 )
 from aegis.publishing import publish_terminal
 from aegis.terminals.remote.nodes import KnownHost, NodeFile, NodeMap
-from aegis.terminals.retry import ask_again
+from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.sentences import no_such_node
 from aegis.terminals.wakes.delivery import retry_delay
 
@@ -161,7 +161,7 @@ class RemoteHosts:
         if keeper is None:
             return
         try:
-            listed = await ask_again(keeper, ListNodes(), timeout=LINKS_S)
+            listed = await ask_across_restarts(keeper, ListNodes(), timeout=LINKS_S)
         except AskError as error:
             log.warning("nodes not listed", why=describe(error))
             return
@@ -176,7 +176,7 @@ class RemoteHosts:
         while self._links.get(key) is link:
             changes = self._changes[key]
             try:
-                names = await ask_again(link.directory, KnownTerminals(), timeout=LEARN_S)
+                names = await ask_across_restarts(link.directory, KnownTerminals(), timeout=LEARN_S)
             except (AskError, AegisError) as error:
                 tries += 1
                 log.debug("terminals of a node not learned", node=name, why=describe(error))
@@ -248,7 +248,7 @@ class RemoteHosts:
     async def _refresh_one(self, key: str, link: Link) -> None:
         changes = self._changes[key]
         try:
-            listed = await ask_again(link.directory, api.ListTerminals(), timeout=LIST_S)
+            listed = await ask_across_restarts(link.directory, api.ListTerminals(), timeout=LIST_S)
         except (AskError, AegisError) as error:
             log.warning("node does not answer", node=key, why=describe(error))
             self._unresponsive.add(key)

@@ -38,7 +38,7 @@ from aegis.protocol.naming import is_name, name_key
 from aegis.protocol.nodes import TerminalNames
 from aegis.protocol.terminals import TerminalInfo
 from aegis.state.sealing import Seal, document_fits, sealed_document
-from aegis.terminals.quarantine import set_aside
+from aegis.terminals.quarantine import quarantine
 
 log = structlog.get_logger("aegis.terminals")
 
@@ -299,7 +299,7 @@ def _load(disk: Disk, path: Path) -> NodeMap:
         try:
             nodes = decode_nodes(data, disk.seal(path))
         except DamagedNodes as damage:
-            set_aside(disk, path, data, str(damage))
+            quarantine(disk, path, data, str(damage))
             return NodeMap()
         sync_found(disk, path)
     except NewerNodes as newer:

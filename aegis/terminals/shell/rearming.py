@@ -1,20 +1,20 @@
-"""``Rearming``: finds a shell at a prompt that nothing told of, and gives it its hook (again).
+"""``Rearming``: detects a shell at a prompt that sent no mark, and installs its hook again.
 
-Three ways to lose the marks, by what the tty and ``/proc`` say while a command "runs":
+Marks are lost in three ways, recognised by the tty and ``/proc`` while a command "runs":
 
 - *Replaced*: the shell's process runs another program than the one that has the hook (``exec
-  bash``), a shell that stands at its prompt. A line is typed there that reads the hook, with a new
-  secret.
-- *Unmarked*: our shell is in front in its line editor while its command should run. The probe key
-  tells: the hook answers, and puts back what the prompts lost; or a program of the user's uses the
-  line editor (``read -e``); or nothing answers, then the hook is gone and read again. While marks
-  on one PTY wait for the other PTY the end of the command may be among them: they are let go first.
-- *Unseen*: a command has ended, the prompt does not come, and the line editor waits: what the shell
-  draws goes elsewhere (``exec 2>/dev/null``). The prompt stands.
+  bash``), a shell at its prompt. A line is typed that makes it read the hook, with a new secret.
+- *Unmarked*: the shell is in the foreground in its line editor while its command should run. The
+  probe key decides: the hook answers, and restores the marks of the prompts; or a program of the
+  user uses the line editor (``read -e``); or there is no answer, so the hook is lost and read
+  again. Marks on one PTY that wait for the other PTY are released first: the end of the command may
+  be among them.
+- *Unseen*: a command has ended, no prompt is printed, and the line editor waits: the shell draws to
+  another file (``exec 2>/dev/null``). The shell counts as prompted.
 
-The record of the command that ran ends as ``lost`` once the hook has answered. If it does not, the
-integration is called "fallback", and the shell is typed to as one that has no hook is. If that is
-not answered either, the command stays open, as it may well be.
+The record of the current command ends as ``lost`` once the hook has answered. If it does not
+answer, the integration is "fallback", and the shell gets input like one without a hook. If there is
+no answer to that either, the command stays open: it may still run.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from aegis.terminals.shell.tracker import Tracker
 log = structlog.get_logger("aegis.terminals")
 
 MAX_TRIES = 2
-"""First the hook of the shell's kind, then that of any program."""
+"""First the hook for the kind of shell, then the one for any program."""
 
 
 class Rearming:
-    """The care for the hook of one shell, whose files are in ``directory``."""
+    """The supervision of one shell's hook; the shell's files are in ``directory``."""
 
     def __init__(
         self, host: ProcessHost, process: ShellProcess, tracker: Tracker, directory: Path
@@ -54,18 +54,18 @@ class Rearming:
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing was tried with what runs now."""
+        """Reset the attempts."""
         self._tried: ProgramImage | None = None
         self._tries = 0
         self._tried_at = -math.inf
 
     def answered(self) -> None:
-        """The hook shows its first prompt: what runs now has it."""
+        """Note the first prompt of the hook: the current program has it."""
         self._image = self._host.program_image(self._process.pid)
         self._forget()
 
     def look(self, front: Foreground | None) -> bool:
-        """Do what is to be done about what stands in front; whether anything is under way."""
+        """Check the foreground, and act if marks are lost; return whether an action began."""
         if front is None or front.group != self._process.pid:
             return False
         image = self._host.program_image(self._process.pid)
@@ -85,7 +85,7 @@ class Rearming:
         return self.tracker.is_holding_back or self._is_unmarked(image)
 
     def _is_another(self, image: ProgramImage) -> bool:
-        """Whether it is not the one that was started, or has the hook."""
+        """Whether the program is neither the one that was started nor the one with the hook."""
         if self._image is None:
             return image.words != self.tracker.adapter.argv
         return image != self._image
@@ -98,7 +98,7 @@ class Rearming:
         return self._rearm(name, image)
 
     def _is_unanswered(self, image: ProgramImage, front: Foreground) -> bool:
-        """The hook was to be read, and no mark has come of it."""
+        """Try the fallback if an installed hook has sent no mark in time."""
         if self._tries == MAX_TRIES or trio.current_time() < self._tried_at + REARM_S:
             return False
         if not self._is_replaced(image, front):

@@ -1,11 +1,12 @@
-"""``Responder``: watches one shell's output for questions to the terminal, and answers them.
+"""``Responder``: answers the queries to the terminal in one shell's output.
 
-It answers at once and in the order of the stream, whether or not anybody watches; nobody else does.
-An answer is written to the PTY behind what was sent before and counts as nobody's keys.
+It answers at once and in the order of the stream, whether or not a client watches, and is the only
+one that does. An answer is written to the PTY after all earlier input, and counts as no writer's
+keys.
 
-A real terminal answers everything that is printed, an old log on ``cat`` too, and so does this
-one. But there are bounds: ``BURST`` answers at once and ``PER_SECOND`` after that, and none while
-earlier ones lie unread (``send`` sees to that). What comes in excess gets no answer.
+Like a real terminal, it answers queries in any output, also in an old log on ``cat``. The number of
+answers is limited: ``BURST`` at once and ``PER_SECOND`` after that, and none while earlier answers
+are unread (see ``send``). Further queries get no answer.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from aegis.terminals.parse.queries import Osc, SequenceScanner
 from aegis.terminals.parse.reported_directory import reported_directory
 
 BURST = 1024
-"""A program may ask for the whole palette, and for much else, as it starts."""
+"""A program may query the whole palette, and much else, as it starts."""
 
 PER_SECOND = 128.0
 
 
 MAX_UNREAD_ANSWERS_BYTES = 4096
-"""No question is answered while so many bytes wait for a program to read them."""
+"""No query is answered while so many bytes of input are unread."""
 
 
 class Budget:
-    """How many answers may still be given: ``burst``, and ``per_second`` more as time passes."""
+    """A rate limit: ``burst`` answers at once, and ``per_second`` more as time passes."""
 
     def __init__(self, burst: int, per_second: float) -> None:
         self._burst = float(burst)
@@ -39,22 +40,23 @@ class Budget:
         self._counted_at = 0.0
 
     def is_left(self, now: float) -> bool:
-        """Whether one may be given now; ``now`` is monotonic seconds."""
+        """Whether an answer is allowed now; ``now`` is monotonic seconds."""
         earned = (now - self._counted_at) * self._per_second
         self._left = min(self._burst, self._left + earned)
         self._counted_at = now
         return self._left >= 1.0
 
     def spend(self) -> None:
-        """One was given."""
+        """Count one answer."""
         self._left -= 1.0
 
 
 class Responder:
     """An ``OutputObserver`` of one shell.
 
-    ``send`` writes an answer to the PTY, if there is room for it. ``moved`` is told the directory
-    that a program reports as its own. ``size`` and ``cursor_at`` are those of ``Answers``.
+    ``send`` writes an answer to the PTY, if there is room for it. ``moved`` is called with the
+    directory that a program reports as its own. ``size`` and ``cursor_at`` are those of
+    ``Answers``.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Responder:
         self._moved = moved
 
     def output(self, data: bytes, cursor: int) -> None:
-        """``data`` was printed, from the offset ``cursor`` on."""
+        """Answer the queries in ``data``, which was printed at the offset ``cursor``."""
         for sequence in self._scanner.feed(data, cursor):
             if isinstance(sequence, Osc) and sequence.number == 7:
                 self._reported(sequence.content)

@@ -1,4 +1,4 @@
-"""One shell that runs: its process, what follows it, and what is still to be sent to it."""
+"""A running shell: its process, its tracker, and the input that is not written yet."""
 
 from __future__ import annotations
 
@@ -18,26 +18,32 @@ from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
 
 MAX_OUTGOING_BYTES = 1024 * 1024
-"""Bytes that may wait for a program to read them."""
+"""The most bytes of input that may wait for a program to read them."""
 
 TURN_S = 0.00025
-"""How long one turn of the loop takes in what is printed; what was read by then still is."""
+"""The longest time that one turn of the loop reads output, in seconds.
+
+The output of the last read is still processed.
+"""
 
 TURNS_FOR_OTHERS = 2
-"""Turns that everybody else has between two of a flood. A command on another terminal takes a dozen
-of them, one behind the other, and would wait for the flood in each."""
+"""Turns of the loop for other tasks between two turns of a flood of output.
+
+A command on another terminal takes a dozen turns, one after the other, and would wait for the flood
+in each.
+"""
 
 DRAIN_S = 0.2
-"""How long output is still read when the shell has ended but something holds the PTY open."""
+"""How long output is read after the shell has ended while another process has the PTY open."""
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
-"""What writing raises once the shell has gone: what was sent to it goes with it."""
+"""The errors of a write after the end of the shell; the input is dropped."""
 
 
 class RunningShell:
-    """A shell called ``name``. ``outgoing_size``: how many bytes wait for it to read them.
+    """A shell called ``name``; ``outgoing_size`` is how many bytes of input are not written yet.
 
-    ``errors`` is the PTY of its commands' standard error, if that comes apart.
+    ``errors`` is the PTY of its commands' standard error, if that is captured separately.
     """
 
     def __init__(
@@ -66,11 +72,11 @@ class RunningShell:
 
     @property
     def is_in_front(self) -> bool:
-        """Whether the shell itself would read what is typed, as far as can be known."""
+        """Whether the shell itself would read typed keys, as far as can be known."""
         return self.process.foreground_pgrp() in (None, self.process.pid)
 
     def waits_for_keys(self, host: ProcessHost) -> bool:
-        """Whether it has read every key sent to it, and its line editor waits for more."""
+        """Whether the shell has read every key sent to it, and its line editor waits for more."""
         process = self.process
         tty = process.line_discipline()
         if tty is None or tty.is_canonical or tty.echoes or not self.is_in_front:
@@ -78,7 +84,7 @@ class RunningShell:
         if self.outgoing_size or process.has_unread_keys():
             return False
         if not self.tracker.adapter.uses_readline:
-            return True  # it polls several descriptors: what it waits for cannot be seen
+            return True  # its line editor polls several descriptors, so /proc shows no read
         program = host.program_of(process.pid, tty.name)
         return program is not None and program.reads is not False
 
@@ -93,15 +99,15 @@ class RunningShell:
             self._write_soon()
 
     def _write_soon(self) -> None:
-        """What does not fit now is written by a task of its own, for as long as there is any."""
+        """Start a task that writes the rest of the input, unless one runs."""
         if self._outgoing and not self._is_writing and self._start_writing is not None:
             self._is_writing = True
             self._start_writing()
 
     def check_keys(self, terminal: str, data: bytes) -> None:
-        """Raise ``Busy`` or ``InvalidRequest`` for keys that would not arrive whole.
+        """Raise ``Busy`` or ``InvalidRequest`` for keys that would not arrive complete.
 
-        Otherwise they count as sent.
+        Otherwise the keys count as sent.
         """
         waiting = self.outgoing_size + self.tracker.input.queued_bytes
         if waiting + len(data) > MAX_OUTGOING_BYTES:
@@ -121,7 +127,7 @@ class RunningShell:
         self._line.sent(data, tty.line_ends)
 
     async def run(self, on_output: Callable[[], None], start_soon: Callable[..., object]) -> int:
-        """Read and write until the process has ended; gives its status.
+        """Read and write until the process has ended; return its status.
 
         ``on_output`` is called whenever the tracker was fed; ``start_soon`` starts helper tasks.
         """
@@ -139,14 +145,14 @@ class RunningShell:
         return status
 
     def resize(self, rows: int, cols: int) -> None:
-        """The window has this size from now on."""
+        """Set the size of the window."""
         with contextlib.suppress(OSError, trio.ClosedResourceError):
             self.process.resize(rows, cols)
             if self.errors is not None:
                 self.errors.resize(rows, cols)
 
     def finish(self) -> None:
-        """It has ended: take in what it has still said."""
+        """Read the rest of the output after the end of the process."""
         if self.errors is not None:
             with contextlib.suppress(OSError, trio.ClosedResourceError):
                 while data := self.errors.read_now():
@@ -154,18 +160,18 @@ class RunningShell:
         self.tracker.close()
 
     def close(self) -> None:
-        """Close its PTY, or both. Again is harmless."""
+        """Close the PTYs. Idempotent."""
         self.process.close()
         if self.errors is not None:
             self.errors.close()
 
     async def reap(self, within_s: float) -> None:
-        """Its process was killed: leave no zombie, unless the kernel takes longer than that."""
+        """Reap the killed process, unless the kernel takes longer than ``within_s``."""
         with trio.move_on_after(within_s):
             await self.process.wait()
 
     async def _read(self, on_output: Callable[[], None]) -> None:
-        with contextlib.suppress(trio.ClosedResourceError):  # closed while it was ended
+        with contextlib.suppress(trio.ClosedResourceError):  # the PTY was closed to end the shell
             while data := await self.process.read():
                 is_dry = self._take_in(data)
                 on_output()
@@ -175,7 +181,7 @@ class RunningShell:
         self._at_end.notify()
 
     def _take_in(self, data: bytes) -> bool:
-        """``data`` and what lies ready behind it, for one turn; whether that was all there is."""
+        """Process ``data`` and the output after it, for one turn; return whether that was all."""
         until = trio.current_time() + TURN_S
         is_dry = False
         while not is_dry:
@@ -184,14 +190,14 @@ class RunningShell:
                 break
             data = self.process.read_now()
             is_dry = not data
-        self.watch.stirred()
+        self.watch.on_activity()
         return is_dry
 
     async def _read_errors(self, errors: ErrorTerminal, on_output: Callable[[], None]) -> None:
         with contextlib.suppress(trio.ClosedResourceError):
             while data := await errors.read():
                 self.tracker.feed_errors(data)
-                self.watch.stirred()
+                self.watch.on_activity()
                 on_output()
 
     async def _write(self) -> None:
@@ -212,9 +218,9 @@ def introduction(
     shells: Sequence[str],
     failure: str,
     ending: msg.WhyEnded | None,
-    news: tuple[msg.CommandNotification, ...],
+    notifications: tuple[msg.CommandNotification, ...],
 ) -> msg.Introduction:
-    """What the front must know of this ``life``; ``running`` is the shell that runs, if any."""
+    """Return the state of incarnation ``life`` for the front; ``running`` is its current shell."""
     tracker = None if running is None else running.tracker
     return msg.Introduction(
         life=life,
@@ -232,12 +238,12 @@ def introduction(
         needs_input=None if running is None else running.watch.needs_input,
         failure=failure,
         ending=ending,
-        news=news,
+        notifications=notifications,
     )
 
 
 def state_of(running: RunningShell | None, failure: str, ending: msg.WhyEnded | None) -> State:
-    """The state of the terminal as its shell knows it."""
+    """Return the state of the terminal, as far as its shell knows it."""
     if running is None:
         return "closed" if ending is not None else "failed" if failure else "starting"
     if not running.tracker.was_prompted:

@@ -1,7 +1,7 @@
-"""``Shell``: owns the PTY of one terminal and the processes on it.
+"""``Shell``: the actor that owns the PTY of one terminal and the processes on it.
 
-One helper task keeps a shell running: it starts one, waits for its end, sees to it that nothing of
-it is left, tells the front, and starts the next. A shell that ends is no crash of this actor.
+A helper task keeps a shell running: it starts one, waits for its end, ends its other processes,
+notifies the front, and starts the next one. The end of a shell is no crash of this actor.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from aegis.terminals.shell.tty_watch import TtyWatch
 log = structlog.get_logger("aegis.terminals")
 
 FLUSH_S = 0.1
-"""Raw bytes wait in memory at most so long."""
+"""The longest time that raw bytes are buffered in memory, in seconds."""
 
 REST_S = 1.0
-"""After so long without output the raw log's file is closed until there is more."""
+"""Seconds without output after which the raw log's file is closed until there is more."""
 
 FRESH_SHELL_DELAYS_S = (0.0, 0.2, 1.0)
-"""Before a fresh shell, by how many in a row ended without a prompt; after as many, no more."""
+"""Seconds before each fresh shell, while shells end without a prompt; then none is started."""
 
 RETRY_START_S = 1.0
-"""Seconds before a shell that the disk or the system refused is tried again."""
+"""Seconds between attempts to start a shell that the disk or the system refused."""
 
 
 class Shell(Actor[ShellMessage]):
-    """The actor of a terminal's shell. ``file_limit``: how many files the shell may open."""
+    """The actor of a terminal's shell; ``file_limit`` is how many files the shell may open."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Shell(Actor[ShellMessage]):
         self._screen: LiveScreen | None = None
         self._observers: OutputObservers | None = None
         self._cwd = settings.cwd
-        self._news = NotificationLog()
+        self._notifications = NotificationLog()
         self._shells: list[str] = []
         self._first_cursor = self._promptless = 0
         self._is_over = self._flush_is_due = False
@@ -104,7 +104,7 @@ class Shell(Actor[ShellMessage]):
         self._ending: msg.WhyEnded | None = None
 
     async def setup(self) -> None:
-        """See to it that nothing of an earlier shell is left; start one."""
+        """End the processes of an earlier shell; start one."""
         disk = self._disk
         self._front = self.context.sibling("terminal", Front)
         if self.context.incarnation > 1:
@@ -121,23 +121,23 @@ class Shell(Actor[ShellMessage]):
         self.context.start_soon(self._keep_running)
 
     async def teardown(self) -> None:
-        """Whatever happens, no process stays."""
-        await self._leave_nothing()
+        """End all processes; close the raw log."""
+        await self._end_last_shell()
         if self._observers is not None:
             self._observers.close()
         if self._raw_log is not None:
             self._flush()
-            with contextlib.suppress(StorageError):  # the log has just told of it
+            with contextlib.suppress(StorageError):  # ``_flush`` has logged it
                 self._raw_log.close()
 
     async def receive(self, message: ShellMessage) -> None:  # noqa: C901 - one line per message
-        """Handle what the front asks for."""
+        """Handle one message."""
         match message:
             case msg.Introduce():
                 self._introduce()
             case msg.Submit():
                 if self._running is None:
-                    self._tell(msg.SubmissionRefused(call=message.call, at_prompt=False))
+                    self._notify(msg.SubmissionRefused(call=message.call, at_prompt=False))
                 else:
                     self._running.tracker.submit(message)
             case msg.TypeKeys():
@@ -150,18 +150,18 @@ class Shell(Actor[ShellMessage]):
                 if self._running is not None:
                     self._running.tracker.report(call)
             case msg.CommandRecorded(raw_end=raw_end):
-                self._news.recorded(raw_end)
+                self._notifications.recorded(raw_end)
             case msg.EndShell(end=end):
                 self._end(end)
             case (
                 timers.FlushRawLog() | timers.RestRawLog() | timers.LookAgain() | timers.LookAtTty()
             ):
-                self._timer_rang(message)
+                self._on_timer(message)
             case _:
                 assert self._observers is not None
                 self._observers.take(message, self.defer(message))
 
-    def _timer_rang(self, message: timers.ShellTimer) -> None:
+    def _on_timer(self, message: timers.ShellTimer) -> None:
         assert self._raw_log is not None
         match message:
             case timers.FlushRawLog():
@@ -174,12 +174,12 @@ class Shell(Actor[ShellMessage]):
             case timers.LookAgain():
                 if self._running is not None:
                     self._running.tracker.look_again()
-                    self._running.watch.looked_again()
+                    self._running.watch.check_again()
             case timers.LookAtTty(shell=name):
                 if self._running is not None and self._running.name == name:
-                    self._running.watch.rang()
+                    self._running.watch.on_timer()
 
-    # What is read as it comes.
+    # Live output.
 
     def _new_observers(self, raw_log: RawLog, screen: LiveScreen) -> OutputObservers:
         return OutputObservers(
@@ -190,16 +190,16 @@ class Shell(Actor[ShellMessage]):
             flush=self._flush_for_reader,
             tracker=lambda: None if self._running is None else self._running.tracker,
             view=self._view,
-            progress_of=self._news.progress_of,
+            progress_of=self._notifications.progress_of,
             start_soon=self.context.start_soon,
         )
 
     def _flush_for_reader(self) -> None:
-        """What a reader is given survives a kill; the file it opens is let go of again."""
+        """Flush before output is read: output that a reader has seen survives a kill."""
         self._flush()
         self._flush_soon()
 
-    # What the tracker needs (``ShellPort``).
+    # ``ShellPort``, for the tracker.
 
     def write(self, data: bytes) -> None:
         """Send bytes to the PTY, after all that was sent before."""
@@ -207,16 +207,16 @@ class Shell(Actor[ShellMessage]):
             self._running.send(data)
 
     def look_again_after(self, seconds: float) -> None:
-        """Let the tracker look again then whether it still waits."""
+        """Have the tracker check its pending probes after ``seconds``."""
         self.context.after(seconds, timers.LookAgain())
 
     def hook_answered(self) -> None:
-        """Remember which program it is that has the hook."""
+        """Note which program has the hook."""
         if self._running is not None:
             self._running.watch.rearming.answered()
 
     def working_directory(self) -> str | None:
-        """Where the shell is now, or was when last seen; None if that directory was removed."""
+        """Return the shell's directory, or its last known one; None if it was removed."""
         running = self._running
         found = None if running is None else self._host.directory_of(running.process.pid)
         self._cwd = found or self._cwd
@@ -233,7 +233,7 @@ class Shell(Actor[ShellMessage]):
     # Requests of the front.
 
     def _introduce(self) -> None:
-        """Tell the front how things stand; one that knows this life already does not listen."""
+        """Send the actor's state to the front, which ignores it if it knows this incarnation."""
         assert self._raw_log is not None
         self._front.tell(
             introduction(
@@ -244,18 +244,18 @@ class Shell(Actor[ShellMessage]):
                 shells=self._shells,
                 failure=self._failure,
                 ending=self._ending,
-                news=self._news.all(),
+                notifications=self._notifications.all(),
             )
         )
 
-    def _tell(self, news: Any) -> None:
-        self._news.keep(news)
+    def _notify(self, news: Any) -> None:
+        self._notifications.keep(news)
         self._front.tell(news)
         if self._observers is not None:
             self._observers.handle_news(news)
 
     def _view(self) -> View:
-        """What watchers are told beside the output."""
+        """Return the view of the terminal that watchers get with the output."""
         state = state_of(self._running, self._failure, self._ending)
         return View(cols=self._cols, rows=self._rows, state=state)
 
@@ -271,7 +271,7 @@ class Shell(Actor[ShellMessage]):
             )
         running.check_keys(self._settings.name, request.keys)
         running.tracker.keys(request.writer, request.keys)
-        running.watch.stirred()
+        running.watch.on_activity()
         self.reply(request, Done())
 
     def _send_signal(self, request: msg.SendSignal) -> None:
@@ -279,7 +279,9 @@ class Shell(Actor[ShellMessage]):
         if running is None:
             raise Unavailable(f"terminal {name!r} has no shell right now; nothing was signalled")
         reply = self.defer(request)
-        send = partial(signal_front, running.process, request, name, self._news.runs, reply)
+        send = partial(
+            signal_front, running.process, request, name, self._notifications.runs, reply
+        )
         running.tracker.signal(request.writer, send, is_interrupt=request.signal == "INT")
 
     def _set_size(self, rows: int, cols: int) -> None:
@@ -293,13 +295,13 @@ class Shell(Actor[ShellMessage]):
     def _end(self, end: msg.WhyEnded) -> None:
         self._ending = end
         if self._running is None and self._cleaning is None:
-            self._tell_ended(None, ())
+            self._notify_ended(None, ())
         elif self._running is not None:
             self.context.start_soon(self._cleaner.end_processes, self._running)
 
-    # The life of one shell after the other.
+    # The sequence of shells.
 
-    async def _leave_nothing(self) -> None:
+    async def _end_last_shell(self) -> None:
         self._is_over = True
         left, self._running, self._cleaning = self._running or self._cleaning, None, None
         if left is not None:
@@ -307,30 +309,30 @@ class Shell(Actor[ShellMessage]):
 
     async def _keep_running(self) -> None:
         try:
-            await self._run_one_after_the_other()
+            await self._run_shells()
         finally:
-            # A shell may have come to life after the teardown: its start cannot be called off.
+            # A shell may have started after the teardown: a start cannot be cancelled.
             with trio.CancelScope(shield=True):
-                await self._leave_nothing()
+                await self._end_last_shell()
 
-    async def _run_one_after_the_other(self) -> None:
+    async def _run_shells(self) -> None:
         while (running := self._running) is not None:
             status = await running.run(self._flush_soon, self.context.start_soon)
             if self._is_over:
-                return  # it was ended with this life: what was in flight counts as killed
+                return  # ended by the teardown: the current command counts as killed
             ended, self._running = running, None
             self._cleaning = ended
             leftover = await self._cleaner.clean_up(ended)
             self._cleaning = None
-            self._tell_ended(status, leftover, ended)
+            self._notify_ended(status, leftover, ended)
             if self._ending is None:
                 self._running = await self._start_fresh(ended)
-                self._tell_started()
+                self._notify_started()
                 if self._running is not None:
                     self._running.tracker.greeting.send()
 
     async def _start(self) -> RunningShell:
-        """A shell. Raises ``AegisError``; then nothing of it is left."""
+        """Start a shell. Raises ``AegisError``: then none of its processes is left."""
         self._cwd = existing_directory(self._cwd, self._settings.root)
         running = await self._starter.start(self._cwd, self._rows, self._cols, self._follow)
         self._shells = [*self._shells, running.name][-MAX_KEPT:]
@@ -346,10 +348,10 @@ class Shell(Actor[ShellMessage]):
         assert self._observers is not None
         # The screen comes first: the responder asks it where the cursor was.
         observers = (*self._observers.observers, self._responder())
-        tracker = Tracker(name, adapter, self._raw_log, self, self._tell, observers)
+        tracker = Tracker(name, adapter, self._raw_log, self, self._notify, observers)
         directory = self._host.startup_directory(self._files.directory)
         rearming = Rearming(self._host, process, tracker, directory)
-        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._tell)
+        return tracker, TtyWatch(name, process, rearming, self._groups, self.context, self._notify)
 
     def _responder(self) -> Responder:
         assert self._screen is not None
@@ -375,9 +377,9 @@ class Shell(Actor[ShellMessage]):
             self.context.after(FLUSH_S, timers.FlushRawLog())
 
     async def _start_fresh(self, ended: RunningShell) -> RunningShell | None:
-        """The next shell; None if too many ended before a first prompt, or none can be started.
+        """Start the next shell; None if too many ended before a first prompt, or on an error.
 
-        What the disk or the system refuses now is tried again: a fault of theirs may pass.
+        A start that the disk or the system refuses is retried.
         """
         self._promptless = 0 if ended.tracker.was_prompted else self._promptless + 1
         if self._promptless >= len(FRESH_SHELL_DELAYS_S):
@@ -405,13 +407,13 @@ class Shell(Actor[ShellMessage]):
         self._front.tell(msg.ShellFailed(why=why))
         self._view_changed()
 
-    # News for the front.
+    # Notifications for the front.
 
-    def _tell_started(self) -> None:
+    def _notify_started(self) -> None:
         running = self._running
         if running is not None:
             assert self._raw_log is not None
-            self._tell(
+            self._notify(
                 msg.ShellStarted(
                     shell=running.name,
                     pid=running.process.pid,
@@ -420,14 +422,14 @@ class Shell(Actor[ShellMessage]):
                 )
             )
 
-    def _tell_ended(
+    def _notify_ended(
         self, status: int | None, leftover: tuple[str, ...], ended: RunningShell | None = None
     ) -> None:
         assert self._raw_log is not None
         assert self._observers is not None
         if self._ending is not None:
             self._observers.end()
-        self._tell(
+        self._notify(
             msg.ShellEnded(
                 shell=self._shells[-1],
                 exit=status,

@@ -1,4 +1,4 @@
-"""A signal to who is in front of a terminal."""
+"""A signal to the foreground process group of a terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from aegis.terminals.messages import SendSignal
 
 
 def not_running(terminal: str) -> NotFound:
-    """The command that was to be signalled does not run."""
+    """Return the error for a signal to a command that does not run."""
     return NotFound(
         f"that command does not run on terminal {terminal!r} (any more); nothing was signalled: "
-        "aegis_term_read tells how it ended"
+        "read its record with aegis_term_read"
     )
 
 
@@ -30,9 +30,9 @@ def signal_front(
     runs: Callable[[CommandKey], bool],
     reply: Reply[Done],
 ) -> bool:
-    """Signal the process group in front, and say so; whether that was done.
+    """Signal the foreground process group and answer ``reply``; return whether it was signalled.
 
-    Of a request for one command only: if that ``runs`` by now.
+    A request for one command signals only while that command ``runs``.
     """
     if request.command is not None and not runs(request.command):
         reply.fail(not_running(terminal))
@@ -46,8 +46,8 @@ def signal_front(
         return True
     reply.fail(
         Unavailable(
-            f"nobody whom the daemon may signal is in front of terminal {terminal!r}; nothing was "
-            "signalled: look with aegis_term_list, or send Ctrl-C with aegis_term_keys"
+            f"no process that the daemon may signal is in the foreground of terminal {terminal!r}; "
+            "nothing was signalled: look with aegis_term_list, or send Ctrl-C with aegis_term_keys"
         )
     )
     return False

@@ -1,4 +1,4 @@
-"""Starts one shell of a terminal; what goes wrong leaves nothing behind."""
+"""The start of one shell of a terminal; a failed start leaves no process behind."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from aegis.terminals.shell.tracker import Tracker
 from aegis.terminals.shell.tty_watch import TtyWatch
 
 Follow = Callable[[str, ShellProcess, ShellAdapter], tuple[Tracker, TtyWatch]]
-"""Makes what follows a shell of that name."""
+"""Return the tracker and the watch for the shell of this name."""
 
 
 @attrs.frozen(kw_only=True)
 class Starter:
-    """Starts the shells of one terminal. ``file_limit``: how many files a shell may open."""
+    """Starts the shells of one terminal; ``file_limit`` is how many files a shell may open."""
 
     settings: TerminalSettings
     files: TerminalFiles
@@ -45,9 +45,9 @@ class Starter:
         cols: int,
         follow: Follow,
     ) -> RunningShell:
-        """A shell in ``cwd`` on a window of that size, with a new name.
+        """Start a shell in ``cwd`` with a window of that size, under a new name.
 
-        Raises ``AegisError``; then nothing of it is left.
+        Raises ``AegisError``: then none of its processes is left.
         """
         name = secrets.token_hex(6)
         cookie = self.settings.cookie(name)
@@ -87,14 +87,15 @@ class Starter:
         try:
             await self._note(running)
         except BaseException:
-            # Its actor may end meanwhile, even while the shell is discarded: nobody else knows it.
+            # The actor may be cancelled here, even while the shell is discarded; no other task
+            # knows this shell.
             with trio.CancelScope(shield=True):
                 await self.cleaner.end_quickly(running)
             raise
         return running
 
     async def _note(self, running: RunningShell) -> None:
-        """Write down which process it is; where that fails the shell is ended again."""
+        """Write the note of the process; if that fails, end the shell."""
         try:
             await faults.SHELL_START_AFTER.reach(self.settings.name)
             note = make_note(self.host, running.process.pid, running.cookie)
@@ -106,7 +107,7 @@ class Starter:
             raise
 
     def _prepare(self, cookie: str, error_tty: str | None) -> ShellAdapter:
-        """What the shell reads, and the note that it comes."""
+        """Write the start-up files of the shell, and the note before its start."""
         directory = self.host.startup_directory(self.files.directory)
         try:
             adapter = prepare_shell(path_of_text(self.settings.shell), directory, error_tty)

@@ -1,7 +1,7 @@
-"""``TtyWatch``: looks at the terminal of one shell while a command on it is quiet.
+"""``TtyWatch``: checks whether a quiet command of one shell waits for input at its terminal.
 
-What prints is not looked at, nor what ends within a tenth of a second: for those a flag is all it
-costs. The looks are timers of the shell's actor, and a look is a helper task of it.
+A command that prints, or ends within a tenth of a second, is not checked: it costs a flag only. The
+checks are triggered by timers of the shell's actor, and run as its helper tasks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from aegis.terminals.shell.messages import LookAtTty
 from aegis.terminals.shell.rearming import Rearming
 
 TURNS_TO_READ = 2
-"""After so many turns of the loop all is read that was printed before a look, such as a prompt."""
+"""Turns of the loop after which all output from before a check, such as a prompt, is read."""
 
 
 class TtyWatch:
-    """The watch over one shell; ``tell`` gets ``NeedsInputChanged`` whenever that changes.
+    """The watch over one shell; ``notify`` is called with each ``NeedsInputChanged``.
 
-    ``rearming`` cares for its hook. ``name`` is the shell's, ``context`` that of its actor, which
-    calls ``rang`` for each ``LookAtTty``.
+    ``rearming`` restores the shell's hook. ``name`` is the shell's; ``context`` is that of its
+    actor, which calls ``on_timer`` for each ``LookAtTty``.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TtyWatch:
         rearming: Rearming,
         groups: GroupScan,
         context: Context,
-        tell: Callable[[Any], None],
+        notify: Callable[[Any], None],
     ) -> None:
         self._name = name
         self._process = process
@@ -47,44 +47,44 @@ class TtyWatch:
         self.rearming = rearming
         self._groups = groups
         self._context = context
-        self._tell = tell
+        self._notify = notify
         self._is_due = False
-        self._was_stirred = False
+        self._was_active = False
         self._quiet_s = 0.0
         self._next_s = 0.0
         self.needs_input: NeedsInput | None = None
 
-    def stirred(self) -> None:
-        """Output or keys have come: what waited does not, and quiet begins anew."""
-        self._was_stirred = True
+    def on_activity(self) -> None:
+        """Note output or keys: no command waits for input now, and the quiet begins again."""
+        self._was_active = True
         if self.needs_input is not None:
-            self._found(None)
-        self.looked_again()
+            self._set_needs_input(None)
+        self.check_again()
 
-    def looked_again(self) -> None:
-        """What the tracker had held back may have begun a command."""
+    def check_again(self) -> None:
+        """Start the timer if a command runs: the tracker may have released its start mark."""
         if not self._is_due and self._tracker.is_at_work:
             self._begin()
 
-    def rang(self) -> None:
-        """The time of a look has come."""
-        if self._tracker.is_at_work and not self._was_stirred:
+    def on_timer(self) -> None:
+        """Check the terminal, if the command is still quiet."""
+        if self._tracker.is_at_work and not self._was_active:
             self._quiet_s += self._next_s
             self._context.start_soon(self._look)
         else:
-            self._found(None)
-            self._go_on()
+            self._set_needs_input(None)
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self._is_due = False
         if self._tracker.is_at_work:
-            if self._was_stirred:
+            if self._was_active:
                 self._begin()
             else:
                 self._wait()
 
     def _begin(self) -> None:
-        self._was_stirred, self._quiet_s = False, 0.0
+        self._was_active, self._quiet_s = False, 0.0
         self._wait()
 
     def _wait(self) -> None:
@@ -95,15 +95,15 @@ class TtyWatch:
         front = await read_foreground(self._process, self._groups)
         for _ in range(TURNS_TO_READ):
             await trio.lowlevel.checkpoint()
-        if self._was_stirred or not self._tracker.is_at_work:
-            self._found(None)
+        if self._was_active or not self._tracker.is_at_work:
+            self._set_needs_input(None)
         elif self.rearming.look(front):
-            self._was_stirred = True
+            self._was_active = True
         else:
-            self._found(needs_input(front, self._quiet_s))
-        self._go_on()
+            self._set_needs_input(needs_input(front, self._quiet_s))
+        self._continue()
 
-    def _found(self, needs: NeedsInput | None) -> None:
+    def _set_needs_input(self, needs: NeedsInput | None) -> None:
         if needs != self.needs_input:
             self.needs_input = needs
-            self._tell(msg.NeedsInputChanged(needs_input=needs))
+            self._notify(msg.NeedsInputChanged(needs_input=needs))

@@ -4,7 +4,7 @@ Owns: subscriptions and the progress of each subscriber (``subscriptions``, ``wa
 to one inbox (``delivery``, ``wake_feed``), and the text of a wake (``notification``).
 
 Rules: the ledger is the durable queue of wakes. A subscriber gets each record of other writers
-once, whatever crashes between; the inbox drops ids that it knows.
+once, in spite of crashes; the inbox drops ids that it knows.
 
 Public: ``Wakes``.
 """

@@ -28,10 +28,10 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 @attrs.frozen(kw_only=True)
 class Wake:
-    """What is told of the record ``seq``, to everybody but ``writer``: a few lines of it.
+    """The notification of the record ``seq`` by ``writer``, for all other subscribers.
 
-    ``cmd`` and ``failed`` decide who wants it. ``cmd`` is None if it is not known, or longer than
-    patterns are searched for in.
+    ``cmd`` and ``failed`` are for filters. ``cmd`` is None if it is unknown, or too long to be
+    searched.
     """
 
     seq: int
@@ -42,12 +42,12 @@ class Wake:
     failed: bool
 
     def is_for(self, handle: str) -> bool:
-        """Whether ``handle`` is told: nobody is woken by what it did itself."""
+        """Return whether ``handle`` gets the wake: its own commands do not wake it."""
         return name_key(handle) != name_key(self.writer)
 
 
 def wake_of(record: CommandRecord) -> Wake:
-    """What is told of a finished command."""
+    """Return the wake of a finished command."""
     return Wake(
         seq=record.seq,
         writer=handle_of(record.writer),
@@ -67,9 +67,9 @@ def deliver_message(
     *,
     defer_sync: bool = False,
 ) -> Deliver:
-    """The delivery of ``wake`` to the inbox of ``handle``; the same message at each try.
+    """Return the message that delivers ``wake`` to the inbox of ``handle``; equal at each try.
 
-    ``after`` is the number of the wake that was sent just before, and is not confirmed yet.
+    ``after`` is the number of the unconfirmed wake that was sent before it.
     """
     return Deliver(
         handle=handle,
@@ -83,12 +83,12 @@ def deliver_message(
 
 
 def wake_sender(terminal: str) -> str:
-    """The sender of a terminal's messages: ``term:<name>``."""
+    """Return the sender of a terminal's messages: ``term:<name>``."""
     return f"term:{terminal}"
 
 
 def wake_body(record: CommandRecord) -> str:
-    """The message below its header: command, outcome, the last lines of the output."""
+    """Return the message's body: command, outcome, the last lines of the output."""
     lines = [f"$ {_command(record)} · run by {record.writer}", _outcome(record)]
     if record.stdout.strip():
         lines += ["──", *_last_lines(record.stdout, STDOUT_LINES)]
@@ -109,7 +109,7 @@ def _outcome(record: CommandRecord) -> str:
 
 
 def _command(record: CommandRecord) -> str:
-    """The command on one line; its further lines are counted."""
+    """Return the command's first line, with the number of further lines."""
     if record.cmd is None:
         return "?" if record.cmd_reason is None else f"? ({record.cmd_reason})"
     first, *others = record.cmd.strip("\r\n").split("\n")
@@ -123,6 +123,6 @@ def _last_lines(text: str, count: int) -> list[str]:
 
 
 def _shown(line: str, limit: int) -> str:
-    """``line`` as plain characters, cut to ``limit`` of them with ``…`` as the last."""
+    """Return ``line`` as plain characters, truncated to ``limit`` with ``…`` as the last."""
     line = _UNSAFE.sub(" ", line.expandtabs(_TAB_STOP))
     return line if len(line) <= limit else line[: limit - 1] + "…"

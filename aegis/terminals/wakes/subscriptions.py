@@ -1,15 +1,15 @@
-"""Who subscribes to a terminal, to what, and up to which record each was told. Pure.
+"""The subscriptions of a terminal: handles, filters, and progress. Pure.
 
-What ``subscribers.json`` holds, as the fields of a note:
+The content of ``subscribers.json``, as the fields of a note:
 
     {"life": "5f3a…", "subscribers": [
       {"handle": "pm", "confirmed": 41, "pattern": "pytest", "only_failures": true}]}
 
 ``confirmed`` is the highest ``seq`` such that the inbox of ``handle`` has confirmed this record and
-all before it, as far as they concern it. Without ``pattern`` and ``only_failures`` every record
-concerns it. Where these were changed while older records were still owed, ``earlier`` lists what
-was asked for before, the oldest first; ``[{"until": 40}]``: all records up to 40. Further keys of
-an entry are passed over.
+all before it that its filter lets pass. Without ``pattern`` and ``only_failures`` every record
+passes. If the filter was changed while older records were still owed, ``earlier`` lists the former
+filters, the oldest first; ``[{"until": 40}]``: all records up to 40. Further keys of an entry are
+ignored.
 
 ``life`` is the life id of the terminal, which is part of the ids of its wakes. If ``meta.json`` is
 lost the id is taken from here.
@@ -28,31 +28,30 @@ from aegis.protocol.naming import is_name, name_key
 from aegis.terminals.output.patterns import Pattern
 
 NO_LIFE = "lost"
-"""In the place of a life id that nobody knows any more: that of no terminal."""
+"""The life id where the real one was lost: that of no terminal."""
 
 _LIFE = re.compile(r"[0-9A-Za-z]{1,64}")
 
 MAX_SUBSCRIBERS = 256
-"""Handles that may subscribe to one terminal."""
+"""Limit of subscribers of one terminal."""
 
 MAX_EARLIER = 3
-"""Filters that are kept for records which a subscriber is still owed, beside the present one."""
+"""Limit of former filters that are kept for records still owed."""
 
 
 @attrs.frozen(kw_only=True)
 class Filter:
-    """What a subscriber wants to be told of; without arguments, of every record.
+    """The condition for a record to wake a subscriber; without arguments every record does.
 
-    ``pattern`` is searched for in ``cmd``. A command whose text is not known, or is longer than is
-    searched, passes.
-    ``only_failures``: only what did not end with exit 0; an exit that is not known is a failure.
+    ``pattern`` is searched for in ``cmd``. A command passes if its text is unknown, or too long to
+    be searched. ``only_failures``: all exits but 0; an unknown exit is a failure.
     """
 
     pattern: Pattern | None = None
     only_failures: bool = False
 
     def stored(self) -> dict[str, object]:
-        """As fields of a note; nothing where every record is wanted."""
+        """Return the fields of a note; none for ``EVERYTHING``."""
         if self == EVERYTHING:
             return {}
         source = None if self.pattern is None else self.pattern.source
@@ -64,7 +63,7 @@ EVERYTHING = Filter()
 
 @attrs.frozen(kw_only=True)
 class Earlier:
-    """The filter of a subscriber for its records up to ``until``, since changed."""
+    """The former filter of a subscriber, for its records up to ``until``."""
 
     until: int
     filter: Filter
@@ -72,7 +71,7 @@ class Earlier:
 
 @attrs.frozen(kw_only=True)
 class Subscription:
-    """One subscriber. ``handle`` is as it was first written; case makes no difference."""
+    """One subscriber. ``handle`` has the case of its first use; comparisons ignore case."""
 
     handle: str
     confirmed: int
@@ -80,11 +79,11 @@ class Subscription:
     earlier: tuple[Earlier, ...] = ()
 
     def filter_of(self, seq: int) -> Filter:
-        """What it wanted when the record ``seq`` was finished."""
+        """Return the filter that applied when the record ``seq`` was finished."""
         return next((each.filter for each in self.earlier if seq <= each.until), self.filter)
 
     def changed(self, wanted: Filter, last_seq: int) -> Subscription:
-        """With another filter for what comes after ``last_seq``. Raises ``Unavailable``."""
+        """Return a copy with another filter after ``last_seq``. Raises ``Unavailable``."""
         if wanted == self.filter:
             return self
         owed = self.reached(self.confirmed).earlier
@@ -98,13 +97,13 @@ class Subscription:
         return attrs.evolve(self, filter=wanted, earlier=owed)
 
     def reached(self, seq: int) -> Subscription:
-        """Told of everything up to ``seq``; it never goes back."""
+        """Return a copy with progress up to ``seq``, if that is further."""
         confirmed = max(self.confirmed, seq)
         earlier = tuple(each for each in self.earlier if each.until > confirmed)
         return attrs.evolve(self, confirmed=confirmed, earlier=earlier)
 
     def stored(self) -> dict[str, object]:
-        """One entry of the note."""
+        """Return the entry of the note."""
         fields = {"handle": self.handle, "confirmed": self.confirmed, **self.filter.stored()}
         if self.earlier:
             fields["earlier"] = [
@@ -115,7 +114,7 @@ class Subscription:
 
 @attrs.frozen
 class Subscriptions:
-    """All subscribers of one terminal, by the key of their handle; never changed in place.
+    """All subscribers of one terminal, by the key of their handle; immutable.
 
     ``life`` is the terminal's; empty where an earlier version did not store it.
     """
@@ -131,18 +130,18 @@ class Subscriptions:
 
     @property
     def handles(self) -> list[str]:
-        """The handles, sorted without regard to case."""
+        """The handles, sorted ignoring case."""
         return sorted((each.handle for each in self.by_key.values()), key=name_key)
 
     @property
     def highest(self) -> int:
-        """The highest record that anybody was told of; -1 if there is none."""
+        """The highest record that any subscriber was notified of; -1 without one."""
         return max((each.confirmed for each in self.by_key.values()), default=-1)
 
     def subscribed(self, handle: str, last_seq: int, wanted: Filter = EVERYTHING) -> Subscriptions:
-        """With ``handle``, who is told of what comes after ``last_seq`` and is ``wanted``.
+        """Return a copy with ``handle``, from the record after ``last_seq`` on.
 
-        Again it changes that alone. Raises ``Unavailable`` when there are too many.
+        A second call changes only the filter. Raises ``Unavailable`` if there are too many.
         """
         key = name_key(handle)
         before = self.by_key.get(key)
@@ -157,26 +156,26 @@ class Subscriptions:
         return self._with({**self.by_key, key: new})
 
     def unsubscribed(self, handle: str) -> Subscriptions:
-        """Without ``handle``."""
+        """Return a copy without ``handle``."""
         key = name_key(handle)
         return self._with({each: who for each, who in self.by_key.items() if each != key})
 
     def confirmed(self, seqs: Mapping[str, int]) -> Subscriptions:
-        """With what each was told by now, by key; it never goes back."""
+        """Return a copy with this progress, by key, where it is further."""
         return self._with({key: who.reached(seqs.get(key, -1)) for key, who in self.by_key.items()})
 
     def in_life(self, life: str, last_seq: int) -> Subscriptions:
         """Return the subscriptions of the terminal's life ``life``, whose newest record is known.
 
-        Where they are of another life, nobody is owed what that one recorded: it would come again,
-        under other ids.
+        Subscriptions of another life are owed none of its records: they would be sent again, under
+        other ids.
         """
         is_same = self.life in ("", life)
         now = self if is_same else self.confirmed(dict.fromkeys(self.by_key, last_seq))
         return attrs.evolve(now, life=life)
 
     def stored(self) -> dict[str, object]:
-        """The fields of the note."""
+        """Return the fields of the note."""
         return {"life": self.life, "subscribers": [each.stored() for each in self.by_key.values()]}
 
     def _with(self, by_key: Mapping[str, Subscription]) -> Subscriptions:
@@ -184,9 +183,9 @@ class Subscriptions:
 
 
 def restored(fields: Mapping[str, object] | None) -> tuple[Subscriptions, int]:
-    """The subscriptions that a note tells of, and how many entries make no sense.
+    """Return the subscriptions of a note, and the number of damaged entries.
 
-    Where only the filter makes none, everything passes: too many wakes are better than too few.
+    An entry with a damaged filter lets everything pass: too many wakes are better than too few.
     """
     entries = [] if fields is None else fields.get("subscribers")
     if not isinstance(entries, list):
@@ -199,13 +198,13 @@ def restored(fields: Mapping[str, object] | None) -> tuple[Subscriptions, int]:
 
 
 def stored_life(fields: Mapping[str, object] | None) -> str | None:
-    """The life of the terminal that the note was written in; None if it does not say."""
+    """Return the terminal's life in which the note was written; None if it is missing."""
     life = None if fields is None else fields.get("life")
     return life if isinstance(life, str) and _LIFE.fullmatch(life) else None
 
 
 def _subscription(entry: Any) -> tuple[Subscription, bool] | None:
-    """The subscriber, and whether its filters could be read."""
+    """Return the subscriber, and whether its filters could be read."""
     match entry:
         case {"handle": str(handle), "confirmed": int(confirmed)} if is_name(handle):
             wanted, earlier = _filter(entry), _earlier(entry.get("earlier", []))

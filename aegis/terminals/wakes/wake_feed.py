@@ -1,6 +1,6 @@
-"""The records of a terminal as its subscribers get them: the newest from memory, older from disk.
+"""The wakes of a terminal's records: the newest from memory, older ones from the ledger.
 
-The ledger is what counts; the few newest wakes are kept so that the usual case reads no file.
+The few newest wakes are kept in memory so that the usual case reads no file.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from aegis.terminals.history import History
 from aegis.terminals.wakes.notification import Wake, wake_of
 
 MAX_RECENT = 64
-"""Wakes that are kept in memory: at most three thousand characters each, and their commands."""
+"""Limit of wakes in memory: at most three thousand characters each, and their commands."""
 
 MAX_RECENT_CHARS = 262_144
-"""Characters of commands that are kept in memory with them."""
+"""Limit of characters of their commands."""
 
 PAGE_BYTES = 128 * 1024
-"""How much of the ledger one subscriber that lags behind has in memory."""
+"""Bytes of the ledger that are in memory for one subscriber that lags behind."""
 
 
 @attrs.frozen(kw_only=True)
 class Page:
-    """Some wakes in a row, the oldest first. With them told, all up to ``reached`` is told.
+    """Consecutive wakes, the oldest first; they cover all records up to ``reached``.
 
-    ``next_start`` is where the ledger is read on, None where there is no need.
+    ``next_start`` is the offset in the ledger of the next page, None if it is not needed.
     """
 
     wakes: tuple[Wake, ...]
@@ -34,7 +34,7 @@ class Page:
 
 
 class WakeFeed:
-    """What is finished on one terminal. ``last`` is the number of the newest record."""
+    """The finished commands of one terminal. ``last`` is the number of the newest record."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -44,18 +44,18 @@ class WakeFeed:
         self.last = -1
 
     def begin(self, last_seq: int) -> None:
-        """A life begins: everything up to ``last_seq`` is in the ledger."""
+        """Start a life: all records up to ``last_seq`` are in the ledger."""
         self.last = self._floor = last_seq
 
     def add(self, record: CommandRecord, *, is_wanted: bool) -> Wake | None:
-        """One more is in the ledger, synced. ``is_wanted``: somebody subscribes.
+        """Take a record that is synced in the ledger; ``is_wanted``: there are subscribers.
 
-        Returns its wake where it follows the record before it and is wanted.
+        Return its wake if it follows the record before it and is wanted.
         """
         wake = wake_of(record) if is_wanted and record.seq == self.last + 1 else None
         if wake is not None:
             self._keep(wake)
-        else:  # the ledger may hold what was not heard of here
+        else:  # the ledger may have records that were not added here
             self._recent.clear()
             self._chars = 0
             self._floor = max(self.last, record.seq)
@@ -71,7 +71,7 @@ class WakeFeed:
             self._floor = oldest.seq
 
     async def page_after(self, seq: int, start: int | None) -> Page:
-        """The wakes that follow ``seq``; ``start`` is the ``next_start`` of the page before.
+        """Return the wakes after ``seq``; ``start`` is the ``next_start`` of the page before.
 
         Raises ``StorageError``.
         """

@@ -1,8 +1,8 @@
-"""``Wakes``: the subscribers of one terminal, kept on disk, and what each was told.
+"""``Wakes``: the subscribers of one terminal, stored on disk, and the progress of each.
 
-Who subscribes is answered when that is synced. How far each was told is written without a sync:
-should it be lost, some wakes are sent again, and the inbox drops them by their ids. It is written
-once the inbox has synced its wakes: when it is read, and when this terminal is closed.
+A subscription is answered after its sync. Progress is written without a sync: if it is lost, some
+wakes are sent again, and the inbox drops them by their ids. It is written once the inbox has synced
+its wakes: when it is read, and when this terminal is closed.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from aegis.terminals.wakes.wake_feed import WakeFeed
 log = structlog.get_logger()
 
 MAX_AT_ONCE = 64
-"""Wakes that are under way to one subscriber."""
+"""Limit of wakes in progress to one subscriber."""
 
 MAX_UNDER_WAY = 256
-"""Wakes that are under way to all subscribers of a terminal, where that is one each or more."""
+"""Limit of wakes in progress to all subscribers of a terminal, but at least one each."""
 
 SAVE_EVERY_S = 0.2
-"""Seconds between two writes of how far the subscribers were told, at least."""
+"""Minimum time, in seconds, between two writes of the progress."""
 
 SAVE_LAST_S = 0.2
-"""Seconds that the last write waits for one that is under way."""
+"""Time, in seconds, that the last write waits for one in progress."""
 
 CLOSE_S = 1.0
 STOP_S = 0.3
-"""Seconds that the last wakes of a terminal may take, when it is closed and when all stop."""
+"""Time, in seconds, for the last wakes of a terminal at its end, and at the daemon's end."""
 
 T = TypeVar("T")
 Change = Callable[[Subscriptions], Subscriptions]
 StartSoon = Callable[..., object]
-"""Starts a helper task that ends with the life of its owner, like ``Context.start_soon``."""
+"""Starts a helper task that ends with its owner's incarnation, like ``Context.start_soon``."""
 
 FindInbox = Callable[[str], Inbox | None]
-"""Finds the running inbox of a handle's key, if it is in this process."""
+"""Returns the running inbox of a handle's key, if it is in this process."""
 
 
 def no_inbox(_: str) -> None:
-    """No inbox is in this process."""
+    """Return None: no inbox is in this process."""
 
 
 class Wakes:
-    """Tells the subscribers of a terminal what has finished there."""
+    """The subscribers of a terminal: notified of each finished command."""
 
     def __init__(
         self,
@@ -91,16 +91,17 @@ class Wakes:
         self._is_settling = False
         self._is_closed = False
 
-    # The life of a terminal's front.
+    # Life cycle of a terminal's front.
 
     async def open(self, last_seq: int) -> int:
-        """Read who subscribes; the ledger ends with ``last_seq``. Raises ``StorageError``.
+        """Read the subscriptions; the ledger ends with ``last_seq``. Raises ``StorageError``.
 
-        What was read survives a loss of power, also where an earlier life was killed before it had
-        synced it. Gives the highest number that is known to have been given: beyond ``last_seq`` if
-        somebody was told of records that the ledger does not have any more.
+        Return the highest number known to be taken: above ``last_seq`` if subscribers were notified
+        of records that the ledger has lost.
         """
         self._note = open_note(self._files.subscribers, self._flusher)
+        # An earlier life may have been killed before its sync: from here on the content survives a
+        # loss of power.
         await self._note.confirm()
         self._on_disk, damaged = restored(self._note.load())
         if self._note.damaged or damaged:
@@ -119,32 +120,32 @@ class Wakes:
         return highest
 
     def expect(self, seq: int) -> None:
-        """Wait for the record ``seq``, which was given and is not in the ledger.
+        """Expect the record ``seq``, whose number is taken and which is not in the ledger.
 
         A loss of power may have damaged its line; the note has the command, and it is recorded
-        again. Until then nobody counts as told of it.
+        again. Until then no subscriber counts as notified of it.
         """
         self._feed.begin(min(self._feed.last, seq - 1))
 
     def start(self, start_soon: StartSoon, find_inbox: FindInbox = no_inbox) -> None:
-        """Begin to tell what is owed, in helper tasks."""
+        """Start the deliveries, in helper tasks."""
         self._start_soon = start_soon
         self._find_running = find_inbox
         self._match_deliveries()
 
     async def close(self) -> None:
-        """Write down how far everybody was told, and let go of the file."""
+        """Write the progress and close the file."""
         self._is_closed = True
         if hasattr(self, "_note"):
             try:
                 with trio.move_on_after(SAVE_LAST_S):
-                    async with self._writing:  # a write that is under way knows less
+                    async with self._writing:  # a write in progress has older values
                         self._save_last()
             finally:
                 self._note.close()
 
     def _save_last(self) -> None:
-        """Only where that takes no sync: what is lost is made good by sending it again."""
+        """Write the progress if that takes no sync: lost progress only repeats some wakes."""
         fields = self._progress().stored()
         if self._progress() != self._on_disk and self._note.fits_in_place(fields):
             with contextlib.suppress(StorageError):
@@ -152,12 +153,12 @@ class Wakes:
 
     @property
     def _writing(self) -> trio.Lock:
-        """Held by who writes. Made when needed: most terminals have no subscriber."""
+        """The lock of writers. Made when needed: most terminals have no subscriber."""
         if self._lock is None:
             self._lock = trio.Lock()
         return self._lock
 
-    # Who subscribes.
+    # Subscriptions.
 
     @property
     def subscribers(self) -> list[str]:
@@ -165,7 +166,7 @@ class Wakes:
         return self._subscriptions.handles
 
     def subscribe(self, request: Subscribe, reply: Reply[Subscribed]) -> None:
-        """Wake its handle from now on; again changes its filter. Answered when it is on disk."""
+        """Wake the request's handle from now on, or change its filter; answer after the sync."""
         handle, last = request.from_handle or "human", self._feed.last
         try:
             wanted = _filter(request)
@@ -180,13 +181,13 @@ class Wakes:
         )
 
     def unsubscribe(self, handle: str, reply: Reply[Done]) -> None:
-        """Wake ``handle`` no more; what it is still owed is dropped. Answered likewise."""
+        """Stop waking ``handle`` and drop its pending wakes; answer after the sync."""
         self._change(handle, lambda before: before.unsubscribed(handle), reply, Done)
 
     def _change(
         self, handle: str, change: Change, reply: Reply[T], answer: Callable[[], T]
     ) -> None:
-        """At once where nothing changes and nothing is under way."""
+        """Apply ``change`` and answer: at once if nothing changes and no write is in progress."""
         if not self._writing.locked() and self._changes_nothing(change):
             reply.send(answer())
         else:
@@ -214,10 +215,8 @@ class Wakes:
             self._coming.remove(change)
 
     async def _confirm_deferred(self, handle: str) -> None:
-        """Let the inbox of ``handle`` confirm what it was sent, within ``CLOSE_S``.
-
-        Before its filter is changed: the filters of records that are not confirmed are kept.
-        """
+        """Let the inbox of ``handle`` confirm its wakes, within ``CLOSE_S``."""
+        # Called before a change of its filter: the filters of unconfirmed records must be kept.
         delivery = self._deliveries.get(name_key(handle))
         if delivery is None:
             return
@@ -235,7 +234,7 @@ class Wakes:
         try:
             await self._write_synced(change(self._progress()))
         except StorageError:
-            with contextlib.suppress(StorageError):  # perhaps it is on the disk, but was refused
+            with contextlib.suppress(StorageError):  # it may be on the disk though it was refused
                 await self._write_synced(self._progress())
             raise
         self._subscriptions = change(self._progress())
@@ -247,7 +246,7 @@ class Wakes:
         self._on_disk = subscriptions
 
     def _match_deliveries(self) -> None:
-        """One for each subscriber."""
+        """Make one delivery for each subscriber, and stop the others."""
         wanted = self._subscriptions.by_key
         for key in [key for key in self._deliveries if key not in wanted]:
             self._deliveries.pop(key).stop()
@@ -272,11 +271,9 @@ class Wakes:
         )
 
     def _filters_of(self, key: str, seq: int) -> list[Filter]:
-        """What may be asked for of this record: while a change is written, before and after it.
-
-        Which of the two is on the disk is open meanwhile. A record that is wanted in one case is
-        told: passed over, it could come behind later ones once a next life reads the other.
-        """
+        """Return the possible filters for this record: during a change the old and the new one."""
+        # Which of the two is on the disk is open meanwhile. A record that either of them lets pass
+        # is sent: skipped, it could come after later ones once the next life reads the other.
         possible = [self._subscriptions]
         for change in self._coming:
             with contextlib.suppress(Unavailable):
@@ -284,19 +281,19 @@ class Wakes:
         found = [each.by_key.get(key) for each in possible]
         return [each.filter_of(seq) for each in found if each is not None]
 
-    # Telling them.
+    # Wakes.
 
     def finished(self, record: CommandRecord) -> None:
-        """A command has finished, and is in the ledger: everybody but its writer will be told."""
+        """Wake the subscribers, except the writer: a command's record is in the ledger."""
         wake = self._feed.add(record, is_wanted=bool(self._subscriptions.by_key))
         for delivery in self._deliveries.values():
             delivery.finished(wake)
 
     async def settle(self, *, daemon_stops: bool) -> None:
-        """The terminal ends: wait until everybody whose inbox works was told everything.
+        """Wait, at the terminal's end, until all working inboxes have confirmed everything.
 
-        At most ``CLOSE_S``, or ``STOP_S`` when the whole daemon stops. Who was not told then is
-        told when the terminal is spawned again.
+        At most ``CLOSE_S``, or ``STOP_S`` when the whole daemon stops. The rest is sent when the
+        terminal is spawned again.
         """
         for delivery in self._deliveries.values():
             delivery.sync_soon()
@@ -309,13 +306,13 @@ class Wakes:
             self._is_settling = False
 
     def _find_inbox(self, key: str) -> Inbox | None:
-        """The inbox that may defer the sync of a wake; none while everything is to be confirmed."""
+        """Return the inbox that may defer a sync; None while all wakes must be confirmed."""
         return None if self._is_settling else self._find_running(key)
 
     def _send(
         self, wake: Wake, handle: str, after: int | None, inbox: Inbox | None
     ) -> Reply[Receipt]:
-        """To ``inbox``, which may defer the sync, or to whichever inbox there is or will be."""
+        """Send to ``inbox``, which may defer the sync, or by the router to the handle's inbox."""
         message = deliver_message(
             wake, self._name, self._life, handle, after, defer_sync=inbox is not None
         )
@@ -325,10 +322,10 @@ class Wakes:
     def _share(self) -> int:
         return max(1, min(MAX_AT_ONCE, MAX_UNDER_WAY // max(1, len(self._deliveries))))
 
-    # How far they were told.
+    # Progress.
 
     def _progress(self) -> Subscriptions:
-        """The subscriptions as they are now."""
+        """Return the subscriptions with the current progress."""
         return self._subscriptions.confirmed(
             {key: delivery.confirmed for key, delivery in self._deliveries.items()}
         )
@@ -338,13 +335,13 @@ class Wakes:
         self._changed.notify()
 
     def _save_soon(self) -> None:
-        """Without a subscriber there is nothing to save: most terminals need no task for it."""
+        """Start the task that saves progress; without a subscriber none is needed."""
         if not self._is_saving:
             self._is_saving = True
             self._start_soon(self._save_for_ever)
 
     async def _save_for_ever(self) -> None:
-        """Write down the progress whenever there is any, as a helper task."""
+        """Write the progress after each change, as a helper task."""
         while True:
             if not self._is_unsaved:
                 await self._changed.wait()
@@ -372,6 +369,6 @@ class Wakes:
 
 
 def _filter(request: Subscribe) -> Filter:
-    """Raises ``InvalidRequest`` for a pattern that is none."""
+    """Return the filter of a request. Raises ``InvalidRequest`` for its pattern."""
     pattern = None if request.pattern is None else Pattern(request.pattern)
     return Filter(pattern=pattern, only_failures=request.only_failures)

@@ -31,10 +31,10 @@ from actors.errors import RemoteFailure, Unreachable
 from actors.nodes.links import outbox
 from tests.actors.nodes.pair import Add, Chain, Do, Echo, Sum, Unknown, Worked, children, open_pair
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-
-async def test_a_message_and_a_request_reach_an_actor_of_another_process() -> None:
+async def test_a_message_and_a_request_reach_an_actor_of_another_process(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         x = pair.above.ref("root/w/x")
         for number in range(10):
@@ -45,7 +45,9 @@ async def test_a_message_and_a_request_reach_an_actor_of_another_process() -> No
         )
 
 
-async def test_large_messages_come_whole_and_in_order_with_small_ones() -> None:
+async def test_large_messages_come_whole_and_in_order_with_small_ones(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         x = pair.above.ref("root/w/x")
         big = x.send_request(Echo("big", bytes(3_000_000)))
@@ -66,21 +68,25 @@ async def test_large_messages_come_whole_and_in_order_with_small_ones() -> None:
     ],
 )
 async def test_outcomes_are_those_of_one_process(
-    how: str, error: type[Exception], text: str
+    how: str, error: type[Exception], text: str, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with open_pair() as pair:
         with pytest.raises(error, match=text):
             await pair.above.ref("root/w/x").ask(Do(how))
 
 
-async def test_an_address_where_nobody_is_answers_that_it_has_stopped() -> None:
+async def test_an_address_where_nobody_is_answers_that_it_has_stopped(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         for system, path in ((pair.above, "root/w/nobody"), (pair.below, "root/nobody")):
             with pytest.raises(ActorStopped, match="nothing at"):
                 await system.ref(path).ask(Sum())
 
 
-async def test_a_message_that_no_actor_there_accepts_is_refused_or_a_dead_letter() -> None:
+async def test_a_message_that_no_actor_there_accepts_is_refused_or_a_dead_letter(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     class Narrow(Actor[Add]):
         async def receive(self, message: Add) -> None:
             raise AssertionError
@@ -94,7 +100,9 @@ async def test_a_message_that_no_actor_there_accepts_is_refused_or_a_dead_letter
         assert pair.below.dead_letters == 1
 
 
-async def test_what_is_not_in_the_vocabulary_is_refused_to_who_sends_it() -> None:
+async def test_what_is_not_in_the_vocabulary_is_refused_to_who_sends_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         with pytest.raises(MisuseError, match="Unknown cannot go to another process"):
             pair.above.ref("root/w/x").tell(Unknown())
@@ -102,7 +110,9 @@ async def test_what_is_not_in_the_vocabulary_is_refused_to_who_sends_it() -> Non
             pair.above.ref("root/w/x").tell(Echo("\ud800"))
 
 
-async def test_asking_in_a_circle_through_two_processes_fails_at_once() -> None:
+async def test_asking_in_a_circle_through_two_processes_fails_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         path = ["root/w/x", "root/b", "root/w/y"]
         assert await pair.above.ref("root/a").ask(Chain(path)) == "root/w/y"
@@ -110,7 +120,9 @@ async def test_asking_in_a_circle_through_two_processes_fails_at_once() -> None:
             await pair.above.ref("root/a").ask(Chain(["root/w/x", "root/a"]))
 
 
-async def test_who_gives_up_lets_the_actor_there_know() -> None:
+async def test_who_gives_up_lets_the_actor_there_know(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     class Slow(Worked):
         async def receive(self, message: Add | Sum | Echo | Do | Chain) -> None:
             if isinstance(message, Sum):
@@ -124,7 +136,9 @@ async def test_who_gives_up_lets_the_actor_there_know() -> None:
         assert not pair.to_below._pending
 
 
-async def test_names_cross_and_vanish_with_their_actors() -> None:
+async def test_names_cross_and_vanish_with_their_actors(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         x = pair.above.registry.find("worked", "x")
         assert x is not None
@@ -139,7 +153,9 @@ async def test_names_cross_and_vanish_with_their_actors() -> None:
             await x.ask(Sum())
 
 
-async def test_an_actor_is_stopped_from_another_process() -> None:
+async def test_an_actor_is_stopped_from_another_process(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         pair.above.ref("root/w/x").stop()
         await trio.testing.wait_all_tasks_blocked()
@@ -164,7 +180,9 @@ def monitor(path: str, seen: list[Down]) -> tuple[ChildSpec, ...]:
     return (ChildSpec.of("m", Monitor, path=path, seen=seen),)
 
 
-async def test_a_monitor_hears_of_lives_that_end_in_another_process() -> None:
+async def test_a_monitor_hears_of_lives_that_end_in_another_process(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     seen: list[Down] = []
     async with open_pair(below=(*children("x"), *monitor("root/a", seen))) as pair:
         pair.above.ref("root/a").tell(Do("crash"))
@@ -193,7 +211,9 @@ async def test_while_there_is_no_connection_requests_fail_at_once_and_messages_a
         assert not x.is_stopped
 
 
-async def test_after_a_cut_the_same_addresses_names_and_monitors_serve_again() -> None:
+async def test_after_a_cut_the_same_addresses_names_and_monitors_serve_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     seen: list[Down] = []
     async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
         y = pair.above.registry.find("worked", "y")
@@ -209,7 +229,9 @@ async def test_after_a_cut_the_same_addresses_names_and_monitors_serve_again() -
         assert [down.crashed for down in seen] == [True]
 
 
-async def test_names_that_were_lost_while_there_was_no_connection_are_lost_after_it() -> None:
+async def test_names_that_were_lost_while_there_was_no_connection_are_lost_after_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         x = pair.above.registry.find("worked", "x")
         await pair.cut()
@@ -222,7 +244,9 @@ async def test_names_that_were_lost_while_there_was_no_connection_are_lost_after
         assert pair.above.registry.find("worked", "y") is not None
 
 
-async def test_a_monitor_hears_after_a_cut_of_who_has_stopped_for_good() -> None:
+async def test_a_monitor_hears_after_a_cut_of_who_has_stopped_for_good(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     seen: list[Down] = []
     async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
         await pair.cut()
@@ -234,7 +258,9 @@ async def test_a_monitor_hears_after_a_cut_of_who_has_stopped_for_good() -> None
         assert [(down.path, down.final) for down in seen] == [("root/w/x", True)]
 
 
-async def test_the_end_of_a_process_is_the_end_of_all_that_was_there() -> None:
+async def test_the_end_of_a_process_is_the_end_of_all_that_was_there(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     seen: list[Down] = []
     async with open_pair(above=(*children("a"), *monitor("root/w/x", seen))) as pair:
         x = pair.above.ref("root/w/x")
@@ -252,7 +278,9 @@ async def test_the_end_of_a_process_is_the_end_of_all_that_was_there() -> None:
         assert pair.above.tree().children[-1].name == "m"
 
 
-async def test_the_tree_of_one_process_hangs_in_that_of_the_other() -> None:
+async def test_the_tree_of_one_process_hangs_in_that_of_the_other(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     stand_in = children("a", "w")
     async with open_pair(above=stand_in) as pair:
         await trio.testing.wait_all_tasks_blocked()
@@ -276,7 +304,9 @@ async def test_the_tree_of_one_process_hangs_in_that_of_the_other() -> None:
         assert {node.state for node in w.children} == {"unreachable"}
 
 
-async def test_a_mailbox_there_that_is_full_refuses_or_lets_wait_as_its_policy_says() -> None:
+async def test_a_mailbox_there_that_is_full_refuses_or_lets_wait_as_its_policy_says(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     small = [
         ChildSpec.of(name, Worked).with_options(mailbox=MailboxSpec(capacity=4, overflow=overflow))
         for name, overflow in (("r", Overflow.REJECT), ("p", Overflow.WAIT))
@@ -294,7 +324,9 @@ async def test_a_mailbox_there_that_is_full_refuses_or_lets_wait_as_its_policy_s
         assert not waiting[200].is_settled
 
 
-async def test_who_sends_faster_than_it_is_carried_waits_or_is_refused() -> None:
+async def test_who_sends_faster_than_it_is_carried_waits_or_is_refused(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         x = pair.above.ref("root/w/x")
         for _ in range(outbox.MOST_PACKETS):
@@ -306,7 +338,9 @@ async def test_who_sends_faster_than_it_is_carried_waits_or_is_refused() -> None
         assert await x.ask(Sum()) == outbox.MOST_PACKETS + 100
 
 
-async def test_addresses_that_nobody_keeps_are_not_remembered() -> None:
+async def test_addresses_that_nobody_keeps_are_not_remembered(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair() as pair:
         for number in range(500):
             with pytest.raises(ActorStopped):
@@ -316,7 +350,9 @@ async def test_addresses_that_nobody_keeps_are_not_remembered() -> None:
         assert len(pair.to_above._names._known_there) <= 3
 
 
-async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address() -> None:
+async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     temporary = ChildSpec.of("x", Worked).with_options(restart=Restart.TEMPORARY)
     async with open_pair(below=(temporary,)) as pair:
         x = pair.above.ref("root/w/x")
@@ -326,7 +362,9 @@ async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address()
         assert x.is_stopped
 
 
-async def test_how_full_mailboxes_there_are_is_asked_for() -> None:
+async def test_how_full_mailboxes_there_are_is_asked_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_pair(above=children("a", "w")) as pair:
         x = pair.above.ref("root/w/x")
         x.tell(Do("hang"))

@@ -36,7 +36,7 @@ def test_an_address_leads_to_its_websocket(
     [
         ("http://127.0.0.1:8420", {}, "needs a key"),
         ("http://h/mcp/s/", {}, "needs a key"),
-        ("http://h/mcp/s/secret", {"token": "t"}, "its own key"),
+        ("http://h/mcp/s/secret", {"token": "t"}, "contains its key"),
         ("http://h", {"token": "t", "session": "s"}, "not both"),
         ("ftp://h", {"token": "t"}, "http, https, ws or wss"),
         ("http://", {"token": "t"}, "http, https, ws or wss"),

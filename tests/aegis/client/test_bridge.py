@@ -240,7 +240,7 @@ def test_when_the_daemon_goes_each_pending_request_is_answered(
     code, said = bridge.ended()
     assert code == 1
     assert said.count("\n") == 1
-    assert "went away: start it with: aegis-actors up" in said
+    assert "ended: start it with: aegis-actors up" in said
     assert {each["error"]["message"] for each in answers} == {
         said.removeprefix("aegis-actors: ").rstrip()
     }

@@ -160,8 +160,8 @@ def test_what_never_left_is_sent_with_the_next_connection(tries: int) -> None:
 @pytest.mark.parametrize(
     ("command", "may_repeat", "advice"),
     [
-        ("term_run", False, "look at what became of it before you call again"),
-        ("term_keys", False, "look at what became of it before you call again"),
+        ("term_run", False, "check its effect before you call again"),
+        ("term_keys", False, "check its effect before you call again"),
         ("term_subscribe", True, "calling again does no harm"),
         ("term_list", True, "calling again does no harm"),
     ],

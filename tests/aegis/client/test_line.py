@@ -101,12 +101,12 @@ def test_an_error_about_a_frame_that_was_not_understood_ends_the_call(server: Li
     ("answer", "reason"),
     [
         (b"", "the daemon closed it"),
-        (b'{"type": "reply", "id": 1, "resu', "a line was cut"),
-        (b"HTTP/1.1 400 Bad Request\r\n", "what came was no answer of the protocol"),
-        (b"[1]\n", "what came was no answer of the protocol"),
-        (b'{"id": 1}\n', "what came was no answer of the protocol"),
-        (b"[" * 100_000 + b"\n", "what came was no answer of the protocol"),
-        (b"\xff\xfe\n", "what came was no answer of the protocol"),
+        (b'{"type": "reply", "id": 1, "resu', "a line was truncated"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "the answer does not fit the protocol"),
+        (b"[1]\n", "the answer does not fit the protocol"),
+        (b'{"id": 1}\n', "the answer does not fit the protocol"),
+        (b"[" * 100_000 + b"\n", "the answer does not fit the protocol"),
+        (b"\xff\xfe\n", "the answer does not fit the protocol"),
     ],
     ids=["closed", "cut", "HTTP", "list", "untyped", "nested", "no UTF-8"],
 )
@@ -164,7 +164,7 @@ def test_a_daemon_that_died_is_told_from_one_that_never_ran(server: LineServer) 
     with pytest.raises(NoDaemon) as caught:
         connect(server.root)
     assert str(caught.value) == (
-        f"the daemon of {server.root} (pid {os.getpid()}) is gone without a goodbye: "
+        f"the daemon of {server.root} (pid {os.getpid()}) has crashed: "
         f"start one with: aegis-actors up --root {server.root}"
     )
 
@@ -176,7 +176,7 @@ def test_a_socket_that_nobody_listens_on_is_a_dead_daemon(server: LineServer) ->
     server.path.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(server.path))
-    with pytest.raises(NoDaemon, match="gone without a goodbye"):
+    with pytest.raises(NoDaemon, match="has crashed"):
         connect(server.root)
     server.path.unlink()
     server.path.parent.rmdir()
@@ -223,7 +223,7 @@ def test_a_daemon_that_takes_nobody_is_told_in_time(
     server: LineServer, crowded: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(line, "CONNECT_TIMEOUT_S", 1.0)
-    with pytest.raises(ConnectionLost, match="cannot be reached: too many others wait for it"):
+    with pytest.raises(ConnectionLost, match="cannot be reached: too many connections are waiting"):
         connect(server.root)
 
 

@@ -107,7 +107,7 @@ def test_what_is_no_answer_ends_it(peer: Peer, line: bytes) -> None:
     peer.flow.send("term_list", {})
     peer.frames()
     peer.socket.sendall(line)
-    with pytest.raises(ConnectionLost, match="no answer of the protocol"):
+    with pytest.raises(ConnectionLost, match="does not fit the protocol"):
         peer.flow.exchange()
 
 

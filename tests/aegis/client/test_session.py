@@ -230,8 +230,7 @@ async def test_a_call_waits_no_longer_than_its_patience_and_says_that_nothing_wa
         assert trio.current_time() - began == pytest.approx(7.0)
     assert (caught.value.maybe_done, caught.value.may_repeat) == (False, True)
     assert str(caught.value) == (
-        "no connection to the daemon came about within 7 s (no daemon runs here); the call was "
-        "not made"
+        "could not connect to the daemon within 7 s (no daemon runs here); the call was not made"
     )
 
 

@@ -180,7 +180,7 @@ async def test_output_that_the_daemon_lost_begins_anew_behind_a_gap(
             end = await daemon.accept()
             refused = await end.next()
             assert refused["arguments"]["cursor"] == 107
-            end.refuse(refused, "invalid_request", "cursor 107 lies beyond the output")
+            end.refuse(refused, "invalid_request", "cursor 107 is beyond the output")
             again = await answer_open(end, cursor=103)
             assert again["arguments"] == {"name": "build"}
             assert await anext(output) == Gap(dropped=None, cursor=103, reason="reconnected")

@@ -1,1 +1,1 @@
-"""Whether what the system promises held: evidence of a load, and the rules it is held against."""
+"""The checker: evidence of a load, and the rules that compare it with the promises."""

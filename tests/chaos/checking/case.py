@@ -1,4 +1,4 @@
-"""``Case``: evidence, and what follows from it about when things happened. Pure.
+"""``Case``: evidence, and the order of events that follows from it. Pure.
 
 Evidence tells when a call was asked and answered, not when it took effect. So every question here
 has the answers that are possible: a set of states, or a moment before which something is certain.
@@ -14,7 +14,8 @@ from typing import TypeVar
 import attrs
 
 from tests.chaos.checking.evidence import Command, Evidence, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.matching import Matching
+from tests.chaos.checking.observations import (
     NEVER,
     Change,
     Disturbance,
@@ -22,7 +23,6 @@ from tests.chaos.checking.happenings import (
     Span,
     Subscribing,
 )
-from tests.chaos.checking.matching import Matching
 
 CRASHING = ("crash", "disk fault")
 """Harm that may end the actors of a terminal."""

@@ -1,4 +1,4 @@
-"""Whether what the system promises held: from the evidence of a load to its violations. Pure.
+"""The checker: from the evidence of a load to the broken promises. Pure.
 
 Each rule is a function that tells, one plain sentence each, where it was broken; ``RULES`` names
 them and the guarantee that each holds. What is allowed is only what is promised: a reply that never

@@ -1,4 +1,4 @@
-"""What a load did, what its clients were told, and what was there in the end. Pure.
+"""The evidence of a load: requests, replies, and the final state of the system. Pure.
 
 All of it that has a default may be left out by a load that does not do such things.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     UNKNOWN,
     Ask,
     Broadcasted,

@@ -1,4 +1,4 @@
-"""What was promised of inboxes: what was accepted is there once, until it is acknowledged. Pure."""
+"""Rules for inboxes: an accepted message is there once, until it is acknowledged. Pure."""
 
 from __future__ import annotations
 

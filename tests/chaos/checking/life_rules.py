@@ -1,11 +1,11 @@
-"""What was promised of calls and of lives: one outcome each, and nothing left behind. Pure."""
+"""Rules for calls and incarnations: one outcome for each call, no process left behind. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tests.chaos.checking.case import Case
-from tests.chaos.checking.happenings import Ask, Outcome
+from tests.chaos.checking.observations import Ask, Outcome
 from tests.chaos.checking.rule import Rule
 
 FAULTS = ("crash", "disk fault")

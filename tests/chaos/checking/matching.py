@@ -1,4 +1,4 @@
-"""Which record tells of which command. Pure.
+"""The match between records and commands. Pure.
 
 A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
 known, in its output (no proof where a loss of power may have brought back other bytes than were
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 
 from tests.chaos.checking.evidence import Command, Evidence
-from tests.chaos.checking.happenings import Record
+from tests.chaos.checking.observations import Record
 
 TOKEN = re.compile(r"@[a-z0-9.]+@")
 

@@ -1,4 +1,4 @@
-"""What was promised of how a command ended: truly, whoever disturbed it. Pure."""
+"""Rules for outcomes: a record says truly how its command ended, under any fault. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Command
-from tests.chaos.checking.happenings import Disturbance, Record, Span
+from tests.chaos.checking.observations import Disturbance, Record, Span
 from tests.chaos.checking.rule import Rule
 
 PROMPT = "$ "

@@ -1,11 +1,11 @@
-"""What sound evidence is made of: commands, their records, and the messages that tell of them."""
+"""Sound evidence in parts: commands, their records, and the messages about them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.chaos.checking.evidence import Command
-from tests.chaos.checking.happenings import Record, Span
+from tests.chaos.checking.observations import Record, Span
 
 KILLED = {"end": "killed_by_restart", "killed_by_restart": True, "exit": None, "duration_s": None}
 

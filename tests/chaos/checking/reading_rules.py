@@ -1,4 +1,4 @@
-"""What was promised to who reads records and output, waits, or asks many at once. Pure."""
+"""Rules for readers of records and output, waiters, and broadcasts. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from tests.chaos.checking.case import Case
-from tests.chaos.checking.happenings import OutputRead, Waited
+from tests.chaos.checking.observations import OutputRead, Waited
 from tests.chaos.checking.rule import TERMINALS, Rule
 
 ROUNDING_S = 1e-6

@@ -1,4 +1,4 @@
-"""What was promised of records: one for each command, whole, true, kept. Pure."""
+"""Rules for records: one for each command, whole, true and durable. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from tests.chaos.checking.case import CRASHING, Case
 from tests.chaos.checking.evidence import Command, Told
-from tests.chaos.checking.happenings import UNKNOWN, Record
 from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.observations import UNKNOWN, Record
 from tests.chaos.checking.rule import Rule
 
 KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_out")

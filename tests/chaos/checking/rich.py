@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     Ask,
     Broadcasted,
     Change,

@@ -1,4 +1,4 @@
-"""What a rule is: a promise, and a function that tells where it was broken. Pure."""
+"""A rule: a promise, and a function that finds where it was broken. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was promised of terminals: which are there, and what a purge leaves. Pure."""
+"""Rules for terminals: the open ones are listed, a purge leaves nothing. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tests.chaos.checking.case import Case
-from tests.chaos.checking.happenings import NEVER, Change, Span
+from tests.chaos.checking.observations import NEVER, Change, Span
 from tests.chaos.checking.rule import TERMINALS, Rule
 
 

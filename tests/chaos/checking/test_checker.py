@@ -13,8 +13,8 @@ import pytest
 
 from tests.chaos.checking.checker import violations
 from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
-from tests.chaos.checking.happenings import Death, Record, RecordsRead, Span
 from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.observations import Death, Record, RecordsRead, Span
 from tests.chaos.checking.parts import KILLED, command, record_of, wake
 
 LIFE_ID = "abc"

@@ -11,7 +11,7 @@ import pytest
 from tests.chaos.checking import test_checker
 from tests.chaos.checking.checker import RULES, violations
 from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     Ask,
     Death,
     Disturbance,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.checking.checker import violations
 from tests.chaos.checking.evidence import Command, Evidence, Life
-from tests.chaos.checking.happenings import Disturbance, Record, Span
+from tests.chaos.checking.observations import Disturbance, Record, Span
 from tests.chaos.checking.parts import KILLED, at, command, record_of
 
 NOW = command(0, 1, span=Span(1, 20))

@@ -1,4 +1,4 @@
-"""What was promised of wakes: each finished command once, to everybody but its writer. Pure."""
+"""Rules for wakes: one for each finished command and each subscriber but its writer. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import attrs
 
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.evidence import Evidence
-from tests.chaos.checking.happenings import NEVER, Message, Record, Span
 from tests.chaos.checking.matching import tokens_in
+from tests.chaos.checking.observations import NEVER, Message, Record, Span
 from tests.chaos.checking.rule import Rule
 
 WAKE = "term:"

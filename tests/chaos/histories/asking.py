@@ -1,4 +1,4 @@
-"""How a client of a history asks: every request and its one outcome are written down."""
+"""Requests of a simulated client: each is logged with its one outcome."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from aegis.protocol.command import Command
 from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.naming import name_key
 from aegis.protocol.table import COMMANDS
-from tests.chaos.checking.happenings import Ask, Outcome, OutcomeKind, Span
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.checking.observations import Ask, Outcome, OutcomeKind, Span
+from tests.chaos.notebook import Notebook
 
 GRACE_S = 30.0
 """Seconds beyond what a request may take by itself, as the servers wait."""

@@ -1,4 +1,4 @@
-"""A client of a history: it outlives the daemons, and does its steps one after the other.
+"""A client of a history: it outlives the daemons, and does one step after the other.
 
 A step that was under way when a daemon died is not done again.
 """
@@ -12,8 +12,8 @@ import attrs
 import trio
 
 from tests.chaos.histories import script as s
-from tests.chaos.histories.notebook import Notebook
 from tests.chaos.histories.trouble import Trouble
+from tests.chaos.notebook import Notebook
 
 
 class Doer(Protocol):

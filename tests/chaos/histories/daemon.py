@@ -14,15 +14,15 @@ from actors import AskError, System
 from actors.simulate import Simulation
 from aegis.inboxes.router import EndWaits
 from aegis.terminals.directory.directory import EndAllTerminals
-from aegis.terminals.retry import ask_again
-from tests.chaos.checking.happenings import Death, DeathKind
-from tests.chaos.histories.notebook import Notebook
+from aegis.terminals.retry import ask_across_restarts
+from tests.chaos.checking.observations import Death, DeathKind
 from tests.chaos.histories.tree import STATE, simulated_tree
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import DiskPlan, ProcessDied, SimulatedDisk
 from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.machine.simulated_host import SimulatedHost
 from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
+from tests.chaos.notebook import Notebook
 
 END_TERMINALS_S = 1.4
 """How long the terminals may take to end, as in a real daemon."""
@@ -124,7 +124,7 @@ class SimulatedDaemon:
         directory = system.registry.find("service", "terminals")
         if directory is not None:
             try:
-                await ask_again(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
+                await ask_across_restarts(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
             except AskError as error:
                 self._simulation.note("late", "terminals", str(error))
         system.ref("root/inbox-router").tell(EndWaits())

@@ -1,4 +1,4 @@
-"""Draws a script from a seed."""
+"""The drawing of a script from a seed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeAlias
 
+from tests.chaos.commands import SIMULATED, Kind
 from tests.chaos.histories import script as s
-from tests.chaos.histories.commands import BEHIND, KINDS, TYPED, Kind
 from tests.chaos.strikes import Kind as StrikeKind
 from tests.chaos.strikes import kinds_of_call, kinds_of_point
 
@@ -162,11 +162,13 @@ _ALL = (s.SHARED, s.DESK, s.SPARE)
 def _run(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     gone = drawing.seconds(0.1) if drawing.chance.random() < 0.1 else None
     where = drawing.one_of(_RUNNABLE)
-    return s.RunStep(**who, terminal=where, kind=drawing.kind_of(KINDS), gone_after_s=gone)
+    return s.RunStep(
+        **who, terminal=where, kind=drawing.kind_of(SIMULATED.kinds), gone_after_s=gone
+    )
 
 
 def _run_at_desk(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
-    return s.RunStep(**who, terminal=s.DESK, kind=drawing.kind_of(KINDS))
+    return s.RunStep(**who, terminal=s.DESK, kind=drawing.kind_of(SIMULATED.kinds))
 
 
 def _open_quote(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
@@ -178,7 +180,7 @@ def _nothing(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
 
 
 def _type(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
-    return s.TypeStep(**who, terminal=s.DESK, kind=drawing.kind_of(TYPED))
+    return s.TypeStep(**who, terminal=s.DESK, kind=drawing.kind_of(SIMULATED.typed))
 
 
 _ERASED = ("x\x7f", "half\x15", "ab\x7f\x7f", "half\x15y\x7f")
@@ -194,8 +196,8 @@ def _type_ahead(drawing: _Drawing, who: dict[str, Any]) -> s.Step:
     return s.TypeAheadStep(
         **who,
         terminal=s.DESK,
-        kinds=tuple(drawing.kind_of(TYPED) for _ in range(drawing.chance.randint(1, 3))),
-        behind=drawing.one_of(BEHIND),
+        kinds=tuple(drawing.kind_of(SIMULATED.typed) for _ in range(drawing.chance.randint(1, 3))),
+        behind=drawing.one_of(SIMULATED.behind),
         is_first=drawing.chance.random() < 0.5,
         enter_after_s=late,
     )

@@ -1,4 +1,4 @@
-"""Plays a script: all lives of a daemon on a simulated machine, from the first to a quiet last one.
+"""The player of a script: all incarnations of a daemon, from the first to a quiet last one.
 
 All that a run does comes from the script. The actors are the real ones; processes, PTYs, shells,
 the disk and the clock are simulated, and no thread runs. When the clients have done their steps the
@@ -37,19 +37,19 @@ from aegis.terminals.meta import load_settings
 from aegis.terminals.settings import TerminalFiles
 from tests.chaos.checking.checker import Violation, violations
 from tests.chaos.checking.evidence import Evidence, Life
-from tests.chaos.checking.happenings import Disturbance, Listing, Remains, RemainsKind, Span
+from tests.chaos.checking.observations import Disturbance, Listing, Remains, RemainsKind, Span
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Asker
 from tests.chaos.histories.client import Client
 from tests.chaos.histories.daemon import SimulatedDaemon
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.histories.steps import StepPlayer
 from tests.chaos.histories.tree import IMAGE, STATE
 from tests.chaos.histories.trouble import Trouble
-from tests.chaos.histories.turn import Turn
 from tests.chaos.machine.disk_images import drawn_image
 from tests.chaos.machine.disk_model import DiskModel
 from tests.chaos.machine.simulated_disk import SimulatedDisk
 from tests.chaos.machine.simulated_processes import Machine
+from tests.chaos.notebook import Notebook
 from tests.chaos.reproducible import reproducible
 
 TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES)
@@ -231,8 +231,8 @@ class History:
     def _asker(self, client: Client, daemon: SimulatedDaemon, system: System) -> Asker:
         return Asker(client.handle, system, self._book, lambda: daemon.is_over)
 
-    def _turn(self, client: Client, daemon: SimulatedDaemon, system: System) -> Turn:
-        return Turn(client, self._asker(client, daemon, system), self._book)
+    def _turn(self, client: Client, daemon: SimulatedDaemon, system: System) -> StepPlayer:
+        return StepPlayer(client, self._asker(client, daemon, system), self._book)
 
     async def _begin(self, daemon: SimulatedDaemon, system: System) -> None:
         """The first life: there are terminals."""

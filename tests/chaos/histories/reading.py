@@ -1,4 +1,4 @@
-"""How a client of a history reads records, output, screens and its inbox, and waits."""
+"""A simulated client that reads records, output, screens and its inbox, and waits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aegis.protocol import terminals as api
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.screens import GetScreen
 from tests.chaos.checking.evidence import Answer, Handoff
-from tests.chaos.checking.happenings import OutputRead, RecordsRead, Span, Waited
+from tests.chaos.checking.observations import OutputRead, RecordsRead, Span, Waited
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered, Asker
 from tests.chaos.histories.client import Client
-from tests.chaos.histories.notebook import Notebook
+from tests.chaos.notebook import Notebook
 
 
 class Reading:

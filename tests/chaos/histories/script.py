@@ -1,4 +1,4 @@
-"""A script: what the clients of a history do, and what goes wrong meanwhile. Pure.
+"""A script: the steps of the clients of a history, and the faults meanwhile. Pure.
 
 Each client does its steps one after the other, through all lives of the daemon. A step says all
 that is needed to play it, so any part of a script is one as well: what a step meets may be another

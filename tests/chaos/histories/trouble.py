@@ -1,4 +1,4 @@
-"""What goes wrong in a history: the faults of its script at work, and which of them hit."""
+"""The faults of a script: they are armed, and those that hit are counted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import trio
 
 from actors import InjectedCrash
 from actors.faults import Delay, Fault, FaultPoint, Plan, Raise
-from tests.chaos.checking.happenings import Disturbance, Harm, Span
+from tests.chaos.checking.observations import Disturbance, Harm, Span
 from tests.chaos.histories import script as s
-from tests.chaos.histories.notebook import Notebook
 from tests.chaos.machine.disk_faults import disk_fault
 from tests.chaos.machine.simulated_disk import DiskFault, DiskPlan
 from tests.chaos.machine.simulated_processes import SimulatedProcess
+from tests.chaos.notebook import Notebook
 from tests.chaos.strikes import STALL_S, Kind
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What each kind of strike does to a call of a simulated disk."""
+"""The effect of each kind of strike on a call of a simulated disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated disk: directories, files, descriptors, and what a loss of power may leave. Pure.
+"""A simulated disk: directories, files, descriptors, and the images after a power loss. Pure.
 
 Every operation does to the cache what Linux does, errors included, and is remembered until it is
 synced. ``docs/explanation/disk-model.md`` tells the rules and where each comes from; the images

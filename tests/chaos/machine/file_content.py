@@ -1,4 +1,4 @@
-"""One file of a simulated disk: what reads see, and what may be on the medium. Pure.
+"""One file of a simulated disk: its cached content, and its content on the medium. Pure.
 
 A file has its content in the cache, which every read sees; the content that is on the medium for
 certain; and the changes since, in their order, any part of which may have reached the medium.

@@ -1,4 +1,4 @@
-"""The line editor of the simulated shell: keys in, what they mean out. Pure.
+"""The line editor of the simulated shell: keys in, lines and signals out. Pure.
 
 As readline is with our hook: keys are put at the end of the line, Enter accepts it, a bracketed
 paste is text, and the hook's own keys (``ESC [ 8133 ; n ~``) are told apart. What a key of another

@@ -1,1 +1,1 @@
-"""Real daemons of a scratch directory, killed under load over and over, and judged by evidence."""
+"""Real daemons in a scratch directory, killed under load again and again, and checked."""

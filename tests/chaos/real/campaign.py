@@ -1,4 +1,4 @@
-"""One daemon through many lives: each is killed under load, and the next goes on from there."""
+"""One daemon through many incarnations: each is killed under load, and the next takes over."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import trio
 
 from aegis.client.line import ClientError, CommandFailed
 from tests.chaos.checking.evidence import Evidence, Life
-from tests.chaos.checking.happenings import Remains, RemainsKind
-from tests.chaos.real.commands import KINDS
+from tests.chaos.checking.observations import Remains, RemainsKind
+from tests.chaos.commands import REAL
+from tests.chaos.notebook import Notebook
 from tests.chaos.real.deaths import (
     FAILING,
     AtCall,
@@ -29,7 +30,6 @@ from tests.chaos.real.deaths import (
     WhileStopping,
 )
 from tests.chaos.real.load import McpReader, Reader, Sender, Typist, Worker
-from tests.chaos.real.notebook import Notebook
 from tests.chaos.real.opener import Opener
 from tests.chaos.real.processes import Process, holders_of, is_locked, processes_of
 from tests.chaos.real.reading import Kept, life_id, read_all
@@ -309,7 +309,7 @@ class Campaign:
         last = Worker("last", TERMINALS, self.notebook, self._chance)
         with self.daemon.connect() as client:
             for name in TERMINALS:
-                last.run(client, name, KINDS["quick"])
+                last.run(client, name, REAL.kinds["quick"])
         seqs = {told.terminal: told.record["seq"] for told in self.notebook.told[-len(TERMINALS) :]}
         for reader in self._readers:
             reader.has_seen(
@@ -318,20 +318,15 @@ class Campaign:
 
     def _evidence(self, ids: dict[str, str], kept: Kept) -> Evidence:
         book = self.notebook
-        begun, ended = self._witnesses()
-        return Evidence(
-            commands=tuple(book.commands),
-            begun=begun,
-            ended=ended,
-            told=tuple(book.told),
-            refused=tuple(book.refused),
+        lines = self._witness.read_text().splitlines()
+        return attrs.evolve(
+            book.evidence(tuple(line.split()) for line in lines),
             ledgers=kept.ledgers,
             ids=ids,
             answers={reader.handle: tuple(reader.answers) for reader in self._readers},
             kept=kept.inboxes,
-            handoffs=tuple(book.handoffs),
             lives=tuple(self._lives),
-            disturbances=tuple(book.disturbances),
+            subscriptions=None,
             remains=tuple(self._remains),
             errors=(*book.errors, *map(str, book.refusals), *self._errors_in_log()),
         )
@@ -344,8 +339,3 @@ class Campaign:
             for line in lines
             if '"level": "error"' in line and not any(made in line for made in MADE)
         ]
-
-    def _witnesses(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        words = [line.split() for line in self._witness.read_text().splitlines()]
-        begun = tuple(token for what, token in words if what == "begun")
-        return begun, tuple(token for what, token in words if what == "ended")

@@ -1,4 +1,4 @@
-"""Where, when and how a daemon is killed, and which of its calls fail."""
+"""The places and moments at which a daemon is killed, and its calls that fail."""
 
 from __future__ import annotations
 

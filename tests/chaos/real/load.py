@@ -1,4 +1,4 @@
-"""The clients of a load: each works until the daemon dies, and writes down what it was told."""
+"""The clients of a load: each works until the daemon dies, and logs the replies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import trio
 
 from aegis.client.line import ClientError, CommandFailed, LineClient
 from tests.chaos.checking.evidence import Answer, Command, Handoff, Told
-from tests.chaos.checking.happenings import Disturbance, Record, Span
-from tests.chaos.real.commands import AHEAD, BEHIND, HOLDING, KINDS, RUN, Kind, make_command
-from tests.chaos.real.notebook import Notebook
+from tests.chaos.checking.observations import Disturbance, Record, Span
+from tests.chaos.commands import HOLDING, REAL, Kind
+from tests.chaos.notebook import Notebook
 from tests.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from tests.chaos.real.sessions import Session, ToolFailed, open_session
 
@@ -23,6 +24,9 @@ NEVER_TYPED = ("not typed", "did not run", "has no shell right now", "nothing of
 HANDOFF_RATE = 0.5
 READ_RATE = 0.1
 AHEAD_RATE = 0.6
+
+TYPED = Kind(text="echo %", typed=True)
+_AHEAD = tuple(attrs.evolve(kind, typed=True) for kind in REAL.typed.values())
 
 PAUSE_S = 0.05
 """Between a call that was refused and the next one."""
@@ -34,7 +38,7 @@ class Worker:
     ``is_in_doubt``: whether its last command was typed is not known.
     """
 
-    _kinds = RUN
+    _kinds: Sequence[Kind] = tuple(REAL.kinds.values())
 
     def __init__(
         self, handle: str, terminals: Sequence[str], notebook: Notebook, chance: random.Random
@@ -65,8 +69,8 @@ class Worker:
         """Send one command; gives its token."""
         book = self._notebook
         token = book.new_token(terminal)
-        command = make_command(
-            kind, token=token, terminal=terminal, handle=self.handle, life=book.life
+        command = REAL.command(
+            kind, token=token, terminal=terminal, writer=self.handle, life=book.life
         )
         asked = book.send(command)
         self.is_in_doubt = True
@@ -117,7 +121,7 @@ class Worker:
 class Typist(Worker):
     """Alone on its terminal, so that it may type; now and then ahead of a run that waits."""
 
-    _kinds = tuple(KINDS.values())
+    _kinds = (*REAL.kinds.values(), TYPED)
 
     def _step(self, client: LineClient) -> None:
         if self._chance.random() < AHEAD_RATE:
@@ -129,18 +133,18 @@ class Typist(Worker):
         """Type some lines while a command runs, and let another wait behind them."""
         super().run(client, terminal, HOLDING)
         if not self.is_in_doubt:
-            lines = self._chance.choices(AHEAD, [kind.weight for kind in AHEAD], k=3)
+            lines = self._chance.choices(_AHEAD, [kind.weight for kind in _AHEAD], k=3)
             self._type_lines(client, terminal, lines[: self._chance.randint(1, 3)])
-        self.run(client, terminal, KINDS[self._chance.choice(BEHIND)])
+        self.run(client, terminal, REAL.kinds[self._chance.choice(REAL.behind)])
 
     def _type_lines(self, client: LineClient, terminal: str, kinds: Sequence[Kind]) -> None:
         book, asked = self._notebook, self._notebook.moment()
         commands = [
-            make_command(
+            REAL.command(
                 kind,
                 token=book.new_token(terminal),
                 terminal=terminal,
-                handle=self.handle,
+                writer=self.handle,
                 life=book.life,
             )
             for kind in kinds
@@ -165,9 +169,9 @@ class Typist(Worker):
     def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
         """Send one command; gives its token. The next one waits until it has ended."""
         token = super().run(client, terminal, kind)
-        has_ended = kind is KINDS["quick"] and not self.is_in_doubt
+        has_ended = kind is REAL.kinds["quick"] and not self.is_in_doubt
         while not has_ended and not self._notebook.is_over.is_set():
-            super().run(client, terminal, KINDS["quick"])
+            super().run(client, terminal, REAL.kinds["quick"])
             has_ended = not self.is_in_doubt
         return token
 

@@ -1,4 +1,4 @@
-"""A client that opens terminals of its own and closes them again, through all lives."""
+"""A client that opens and closes terminals of its own through all incarnations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 import attrs
 
 from aegis.client.line import ClientError, CommandFailed, LineClient
-from tests.chaos.checking.happenings import Record
+from tests.chaos.checking.observations import Record
 from tests.chaos.real.load import pause
 from tests.chaos.real.scratch import ScratchDaemon
 

@@ -1,4 +1,4 @@
-"""What a daemon has of its terminals and inboxes, read as agents read it: through MCP."""
+"""The terminals and inboxes of a daemon, read through MCP as an agent reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from aegis.state.root import State
-from tests.chaos.checking.happenings import Message, Record
+from tests.chaos.checking.observations import Message, Record
 from tests.chaos.real.scratch import ScratchDaemon
 from tests.chaos.real.sessions import Session, open_session
 

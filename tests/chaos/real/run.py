@@ -1,4 +1,4 @@
-"""Real daemons killed over and over for a user: some lives on one root, then the next root."""
+"""Real daemons, killed again and again: some incarnations on one root, then the next root."""
 
 from __future__ import annotations
 

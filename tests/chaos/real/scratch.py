@@ -20,6 +20,7 @@ from aegis.state.endpoint import Endpoint, read_endpoint
 from aegis.state.registry import Registry
 from aegis.state.root import State
 from tests.chaos.checking.outcome_rules import PROMPT
+from tests.chaos.real.fork_server import ForkedProcess, fork_server
 
 GUARD_S = 60.0
 """A guard against hanging, far above what anything here takes."""
@@ -64,10 +65,15 @@ class ScratchDaemon:
         self.banner = ""
         self.variables: dict[str, str] = {}
         self._log = directory / "log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def may_be_forked(self) -> bool:
+        """Whether a fork server may start it: then its program is imported already."""
+        return False
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | ForkedProcess:
         """The newest process; raises ``ScratchError`` before the first start."""
         if self._process is None:
             raise ScratchError("the daemon was never started")
@@ -134,11 +140,15 @@ class ScratchDaemon:
 
         ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
         """
-        words = [*tracer, *self.program, *self.verb, "--root", str(self.root)]
+        words = [*self.verb, "--root", str(self.root), *options]
+        environment = self.environment | ({VARIABLE: faults} if faults else {})
         with self._log.open("ab") as log:
+            if not tracer and self.may_be_forked:
+                self._process = fork_server().fork(words, environment, self.root, log.fileno())
+                return
             self._process = subprocess.Popen(
-                [*words, *options],
-                env=self.environment | ({VARIABLE: faults} if faults else {}),
+                [*tracer, *self.program, *words],
+                env=environment,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

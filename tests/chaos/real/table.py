@@ -1,4 +1,4 @@
-"""What the kills have shown, in figures. Pure."""
+"""The figures of a run of kills. Pure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Clients of a load that look at what others do: they subscribe for a while, read, and wait."""
+"""Clients of a load that follow others: they subscribe for a while, read, and wait."""
 
 from __future__ import annotations
 
 import time
 
 from aegis.client.line import CommandFailed, LineClient
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     OutputRead,
     RecordsRead,
     Span,

@@ -1,1 +1,1 @@
-"""Histories by the thousand: processes that play seeds, their progress, and what they add up to."""
+"""Histories by the thousand: processes that play seeds, their progress and their figures."""

@@ -1,4 +1,4 @@
-"""The table that a run ends with: what was tried, what went wrong, and what held. Pure."""
+"""The final table of a run: attempts, faults, and the promises that held. Pure."""
 
 from __future__ import annotations
 

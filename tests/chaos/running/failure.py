@@ -1,4 +1,4 @@
-"""What is told of a seed that broke a promise. Pure."""
+"""The report of a seed that broke a promise. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was played, in figures: one seed, and the sum of many. Pure."""
+"""The figures of one seed, and the sum of many. Pure."""
 
 from __future__ import annotations
 

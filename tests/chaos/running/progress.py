@@ -1,4 +1,4 @@
-"""How a long run gets on: one line that is rewritten on a terminal, else a line now and then."""
+"""The progress of a long run: one rewritten line on a terminal, else a line now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shortest script that still breaks a promise, and how it reads."""
+"""The shortest script that still breaks a promise, and its listing."""
 
 from __future__ import annotations
 

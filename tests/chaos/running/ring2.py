@@ -1,4 +1,4 @@
-"""Ring 2 for a user: random histories until the time is up, or a promise is broken."""
+"""Ring 2: random histories until a limit is reached or a promise is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ring 3 for a user: real daemons in a scratch directory, killed until the time is up."""
+"""Ring 3: real daemons in a scratch directory, killed until a limit is reached."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_arguments_carry_types_bounds_defaults_and_words() -> None:
         "minimum": 0.01,
         "maximum": 86_400,
         "description": (
-            "Seconds for the whole call, waiting for the terminal included. Default: "
+            "Seconds for the whole call, time in the queue included. Default: "
             "terminals.timeout_s of the daemon's .aegis.yaml, else 50."
         ),
     }

@@ -11,7 +11,7 @@ from aegis.errors import Busy
 from aegis.processes.os_processes import OsProcessHost
 from aegis.protocol.output import FollowCommand, Progress
 from aegis.protocol.terminals import Typing
-from aegis.terminals.front.progress import MAX_FOLLOWERS, Following
+from aegis.terminals.front.progress import MAX_FOLLOWERS, ProgressRequests
 from aegis.terminals.front.standing import Standing
 from aegis.terminals.messages import FetchLine
 from aegis.terminals.record import InFlight
@@ -40,7 +40,7 @@ class Board:
         self.standing = Standing(settings, OsProcessHost())
         self.asked: list[FetchLine] = []
         self.is_gone = False
-        self.following = Following(self, self.standing, self)  # type: ignore[arg-type]
+        self.following = ProgressRequests(self, self.standing, self)  # type: ignore[arg-type]
 
     def forward(self, request: FetchLine, reply: Reply[Any]) -> None:
         if self.is_gone:

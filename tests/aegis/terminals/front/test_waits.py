@@ -289,7 +289,7 @@ async def test_output_that_has_ended_is_not_quiet(bench: Bench) -> None:
 async def test_what_is_wrong_is_told_at_once(bench: Bench) -> None:
     with pytest.raises(InvalidRequest, match="regular expression"):
         await bench.wait(pattern="(").wait()
-    with pytest.raises(InvalidRequest, match="cursor 99 lies beyond"):
+    with pytest.raises(InvalidRequest, match="cursor 99 is beyond"):
         await bench.wait(pattern="x", cursor=99).wait()
 
 

@@ -270,7 +270,7 @@ async def test_nobody_waits_and_output_wakes_nobody(output: Output, autojump_clo
 
 
 async def test_a_cursor_beyond_the_end_is_refused(output: Output) -> None:
-    with pytest.raises(InvalidRequest, match="cursor 1 lies beyond"):
+    with pytest.raises(InvalidRequest, match="cursor 1 is beyond"):
         output.poll(1)
 
 

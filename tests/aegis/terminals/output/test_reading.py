@@ -87,7 +87,7 @@ async def test_what_is_no_longer_kept_of_a_stretch_is_counted_up_to_its_end(
 
 @pytest.mark.parametrize(("cursor", "end"), [(9, None), (9, 20), (21, 20)])
 def test_a_cursor_outside_a_command_is_refused(cursor: int, end: int | None) -> None:
-    with pytest.raises(InvalidRequest, match=f"cursor {cursor} lies outside the output of it"):
+    with pytest.raises(InvalidRequest, match=f"cursor {cursor} is outside the output of it"):
         check_cursor_of("it", cursor, 10, end)
 
 
@@ -189,7 +189,7 @@ def test_a_cursor_beyond_the_end_is_refused(tmp_path: Path) -> None:
     log = opened(tmp_path)
     log.write(b"12345")
     check_cursor(log, "build", 5)
-    with pytest.raises(InvalidRequest, match=r"cursor 6 lies beyond .* 'build', which ends at 5"):
+    with pytest.raises(InvalidRequest, match=r"cursor 6 is beyond .* 'build', which ends at 5"):
         check_cursor(log, "build", 6)
     log.close()
 

@@ -203,7 +203,7 @@ def test_what_is_held_back_is_bounded_after_each_byte(recording: Recording) -> N
     for byte in bytewise(recording.data):
         cleaner.feed(byte)
         assert len(cleaner.pending) <= MAX_LINE + BLOCK
-        assert len(cleaner._held) <= MAX_PARAMETERS + 2
+        assert len(cleaner._incomplete) <= MAX_PARAMETERS + 2
 
 
 def test_memory_does_not_grow_when_all_of_them_come_again_and_again() -> None:

@@ -47,7 +47,7 @@ class Taker:
         while perf_counter() < until:
             pass
 
-    def stirred(self) -> None:
+    def on_activity(self) -> None:
         """Output has come."""
 
     async def count_turns(self) -> None:

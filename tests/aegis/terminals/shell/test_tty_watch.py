@@ -47,25 +47,25 @@ FIRST_LOOK = (next_check_after(0.0), LookAtTty(shell="1"))
 
 
 def test_output_at_a_prompt_begins_nothing(watch: TtyWatch, around: Surroundings) -> None:
-    watch.stirred()
-    watch.looked_again()
+    watch.on_activity()
+    watch.check_again()
     assert around.timers == []
 
 
 def test_output_of_a_command_begins_the_watch_once(watch: TtyWatch, around: Surroundings) -> None:
     around.is_at_work = True
     for _ in range(3):
-        watch.stirred()
-        watch.looked_again()
+        watch.on_activity()
+        watch.check_again()
     assert around.timers == [FIRST_LOOK]
 
 
 def test_a_start_that_was_held_back_begins_the_watch_without_more_output(
     watch: TtyWatch, around: Surroundings
 ) -> None:
-    watch.stirred()  # its mark has come, and waits for the one on the PTY of standard error
+    watch.on_activity()  # its mark has come, and waits for the one on the PTY of standard error
     around.is_at_work = True  # that one was given up
-    watch.looked_again()
+    watch.check_again()
     assert around.timers == [FIRST_LOOK]
 
 
@@ -104,8 +104,8 @@ async def test_who_reads_behind_a_prompt_that_was_not_read_yet_is_not_said_to_wa
             there.look = lambda front: False
             nursery.start_soon(take_in, source, watch)
             await trio.testing.wait_all_tasks_blocked()
-            watch.looked_again()
-            watch.rang()
+            watch.check_again()
+            watch.on_timer()
     finally:
         os.close(source)
         os.close(pipe)
@@ -115,4 +115,4 @@ async def test_who_reads_behind_a_prompt_that_was_not_read_yet_is_not_said_to_wa
 async def take_in(source: int, watch: TtyWatch) -> None:
     """What reads a terminal."""
     await trio.lowlevel.wait_readable(source)
-    watch.stirred()
+    watch.on_activity()

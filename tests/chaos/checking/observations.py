@@ -1,4 +1,4 @@
-"""What clients did to a system, were told by it, and did to harm it: one class each. Pure.
+"""Requests of clients, replies, and the faults of a load, a class each. Pure.
 
 Moments order all of it: a number that rises with every thing that a client of the run does or is
 told, through all lives of the daemon. What happened between two moments may have happened at any

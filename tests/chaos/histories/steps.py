@@ -1,4 +1,4 @@
-"""One step of a client: what it asks, and what of the answer is written down."""
+"""The steps of a simulated client: a request each, and the log of its reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.derived.wire import to_plain
 from tests.chaos.checking.evidence import Command, Told
-from tests.chaos.checking.happenings import (
+from tests.chaos.checking.observations import (
     Broadcasted,
     Change,
     ChangeKind,
@@ -26,17 +26,9 @@ from tests.chaos.checking.happenings import (
     Listing,
     Subscribing,
 )
+from tests.chaos.commands import HERE, LONG, OPEN, SIMULATED, Kind
 from tests.chaos.histories import script as s
 from tests.chaos.histories.asking import Answered
-from tests.chaos.histories.commands import (
-    HERE,
-    KINDS,
-    LONG,
-    OPEN,
-    TYPED,
-    Kind,
-    make_command,
-)
 from tests.chaos.histories.reading import Reading
 
 PATIENCE_S = 30.0
@@ -50,7 +42,7 @@ ENTERS = 10
 """How often an Enter is tried, at most: for a moment there may be no shell."""
 
 
-class Turn(Reading):
+class StepPlayer(Reading):
     """One step of a client."""
 
     async def do(self, step: s.Step) -> None:
@@ -61,14 +53,14 @@ class Turn(Reading):
 
     async def run(self, step: s.RunStep) -> None:
         """Run a command; answer it if it asks."""
-        kind = KINDS[step.kind]
+        kind = SIMULATED.kinds[step.kind]
         told = (await self._run(kind, step.terminal, str(step.number), step.gone_after_s)).value
         if kind.answer and told is not None and told.needs_input is not None:
             await self._answer(step, kind, told.seq)
 
     async def check(self, terminal: str) -> None:
         """Run a command that shows that the terminal works."""
-        await self._run(KINDS["quick"], terminal, "end")
+        await self._run(SIMULATED.kinds["quick"], terminal, "end")
 
     async def _run(
         self, kind: Kind, terminal: str, number: str, gone_after_s: float | None = None
@@ -83,7 +75,7 @@ class Turn(Reading):
     def _command(
         self, kind: Kind, terminal: str, number: str, *, typed: bool = False, where: str = ""
     ) -> Command:
-        return make_command(
+        return SIMULATED.command(
             kind,
             token=f"@{where or terminal}.{number}@",
             terminal=terminal,
@@ -93,7 +85,7 @@ class Turn(Reading):
         )
 
     def _sent(self, command: Command, answered: Answered) -> None:
-        self._book.commands.append(attrs.evolve(command, span=answered.span))
+        self._book.sent(command, answered.span)
         if answered.was_never_typed or isinstance(answered.error, IncompleteInput):
             self._book.refused.append(command.token)
         if isinstance(answered.value, api.CommandRecord):
@@ -123,31 +115,35 @@ class Turn(Reading):
         """Type a command, where nothing runs, and see its end: another command runs behind it."""
         if not await self._is_quiet(step.terminal):
             return
-        command = self._command(TYPED[step.kind], step.terminal, str(step.number), typed=True)
+        command = self._command(
+            SIMULATED.typed[step.kind], step.terminal, str(step.number), typed=True
+        )
         request = api.SendKeys(name=step.terminal, keys=f"{command.text}\r", from_handle=self._who)
         await self._ask(request, partial(self._sent, command))
-        await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+        await self._run(SIMULATED.kinds["quick"], step.terminal, f"{step.number}.then")
 
     async def erase(self, step: s.EraseStep) -> None:
         """Type half a line and erase it, where nothing runs; then run a command."""
         if await self._is_quiet(step.terminal):
             await self._keys(step.terminal, step.keys, "keys")
-            await self._run(KINDS["quick"], step.terminal, f"{step.number}.then")
+            await self._run(SIMULATED.kinds["quick"], step.terminal, f"{step.number}.then")
 
     async def type_ahead(self, step: s.TypeAheadStep) -> None:
         """Type lines while a command runs and another waits, and see the end of all of them."""
         if not await self._is_quiet(step.terminal):
             return
-        number, behind = str(step.number), KINDS[step.behind]
+        number, behind = str(step.number), SIMULATED.kinds[step.behind]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._run, KINDS["slow output"], step.terminal, f"{number}.now")
+            nursery.start_soon(
+                self._run, SIMULATED.kinds["slow output"], step.terminal, f"{number}.now"
+            )
             await self._wait(step.terminal, 1, pattern=f"^@{step.terminal}[.]{number}[.]now@$")
             if step.is_first:
                 nursery.start_soon(self._run_behind, step, behind)
             await self._type_lines(step)
             if not step.is_first:
                 nursery.start_soon(self._run_behind, step, behind)
-        await self._run(KINDS["quick"], step.terminal, f"{number}.then")
+        await self._run(SIMULATED.kinds["quick"], step.terminal, f"{number}.then")
 
     async def _run_behind(self, step: s.TypeAheadStep, kind: Kind) -> None:
         told = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
@@ -156,7 +152,9 @@ class Turn(Reading):
 
     async def _type_lines(self, step: s.TypeAheadStep) -> None:
         commands = [
-            self._command(TYPED[kind], step.terminal, f"{step.number}.{index}", typed=True)
+            self._command(
+                SIMULATED.typed[kind], step.terminal, f"{step.number}.{index}", typed=True
+            )
             for index, kind in enumerate(step.kinds)
         ]
         text = "\r".join(command.text for command in commands)
@@ -225,7 +223,7 @@ class Turn(Reading):
 
     async def broadcast(self, step: s.BroadcastStep) -> None:
         """Run one command on several terminals: each prints its own token."""
-        kind = KINDS[step.kind]
+        kind = SIMULATED.kinds[step.kind]
         commands = [self._command(kind, name, str(step.number)) for name in step.terminals]
         text = self._command(kind, s.SHARED, str(step.number), where=f"${HERE}").text
         request = Broadcast(
@@ -237,7 +235,8 @@ class Turn(Reading):
         self, step: s.BroadcastStep, commands: Sequence[Command], text: str, answered: Answered
     ) -> None:
         book = self._book
-        book.commands += [attrs.evolve(each, text=text, span=answered.span) for each in commands]
+        for each in commands:
+            book.sent(attrs.evolve(each, text=text), answered.span)
         if answered.value is None:
             return
         document: Any = to_plain(answered.value)
@@ -321,25 +320,25 @@ class Turn(Reading):
             self._book.listings.append(Listing(span=answered.span, terminals=names))
 
 
-_DOERS: dict[type[s.Step], Callable[[Turn, Any], Awaitable[None]]] = {
-    s.RunStep: Turn.run,
-    s.OpenQuoteStep: Turn.open_quote,
-    s.NothingStep: Turn.nothing,
-    s.TypeStep: Turn.type,
-    s.EraseStep: Turn.erase,
-    s.TypeAheadStep: Turn.type_ahead,
-    s.InterruptStep: Turn.interrupt,
-    s.BroadcastStep: Turn.broadcast,
-    s.SubscribeStep: Turn.subscribe,
-    s.UnsubscribeStep: Turn.unsubscribe,
-    s.SpawnStep: Turn.spawn,
-    s.CloseStep: Turn.close,
-    s.ListStep: Turn.list,
-    s.ReadRecordsStep: Turn.read_records,
-    s.ReadOutputStep: Turn.read_output,
-    s.WaitStep: Turn.wait,
-    s.ScreenStep: Turn.screen,
-    s.ResizeStep: Turn.resize,
-    s.HandoffStep: Turn.hand_off,
-    s.InboxStep: Turn.inbox,
+_DOERS: dict[type[s.Step], Callable[[StepPlayer, Any], Awaitable[None]]] = {
+    s.RunStep: StepPlayer.run,
+    s.OpenQuoteStep: StepPlayer.open_quote,
+    s.NothingStep: StepPlayer.nothing,
+    s.TypeStep: StepPlayer.type,
+    s.EraseStep: StepPlayer.erase,
+    s.TypeAheadStep: StepPlayer.type_ahead,
+    s.InterruptStep: StepPlayer.interrupt,
+    s.BroadcastStep: StepPlayer.broadcast,
+    s.SubscribeStep: StepPlayer.subscribe,
+    s.UnsubscribeStep: StepPlayer.unsubscribe,
+    s.SpawnStep: StepPlayer.spawn,
+    s.CloseStep: StepPlayer.close,
+    s.ListStep: StepPlayer.list,
+    s.ReadRecordsStep: StepPlayer.read_records,
+    s.ReadOutputStep: StepPlayer.read_output,
+    s.WaitStep: StepPlayer.wait,
+    s.ScreenStep: StepPlayer.screen,
+    s.ResizeStep: StepPlayer.resize,
+    s.HandoffStep: StepPlayer.hand_off,
+    s.InboxStep: StepPlayer.inbox,
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aegis.client.line import CommandFailed
-from tests.chaos.checking.happenings import Span
-from tests.chaos.real.commands import KINDS, make_command
-from tests.chaos.real.notebook import Notebook
+from tests.chaos.checking.observations import Span
+from tests.chaos.commands import REAL
+from tests.chaos.notebook import Notebook
 
 
 def sent(book: Notebook) -> str:
     token = book.new_token("t0")
-    command = make_command(KINDS["quick"], token=token, terminal="t0", handle="ann", life=0)
+    command = REAL.command(REAL.kinds["quick"], token=token, terminal="t0", writer="ann", life=0)
     book.send(command)
     return token
 
@@ -32,4 +32,4 @@ def test_an_error_is_kept_with_its_moments_unless_it_is_pardoned() -> None:
     book.was_refused("ann", CommandFailed("busy", "wait"), terminal="t0", asked=asked)
     [refusal] = book.refusals
     assert (refusal.terminal, refusal.code, refusal.span) == ("t0", "busy", Span(1, 2))
-    assert str(refusal) == "ann was told busy: wait"
+    assert str(refusal) == "ann got busy: wait"
