@@ -107,7 +107,7 @@ class OpenConnections:
     async def close_revoked(
         self, end_sessions: Callable[[frozenset[Identity]], Awaitable[None]]
     ) -> None:
-        """Close revoked connections after ``CUT_GRACE_S`` and call ``end_sessions``; run forever."""
+        """Close revoked connections and end their sessions after ``CUT_GRACE_S``. Run forever."""
         while True:
             await self._told.wait()
             self._told = trio.Event()

@@ -10,7 +10,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from aegis.servers.gateway.sockets import RETRY_S, LOG_INTERVAL_S, RetryingListener
+from aegis.servers.gateway.sockets import LOG_INTERVAL_S, RETRY_S, RetryingListener
 
 
 class Knocking(trio.abc.Listener[trio.SocketStream]):
