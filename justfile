@@ -20,9 +20,13 @@ check:
     {{ run }} mypy --strict
     {{ run }} pytest -q tests/test_architecture.py
 
-# All tests; arguments go to pytest.
+# All tests but those that are marked `long`; arguments go to pytest. -m '' adds the long ones.
 test *arguments:
-    {{ run }} pytest -n auto --dist worksteal "$@"
+    {{ run }} pytest -n auto --dist worksteal -m 'not long' "$@"
+
+# The ten slowest tests of the last run; or of a file of .durations/, with --count COUNT.
+slowest *arguments:
+    @{{ run }} python -m tests.durations "$@"
 
 # The property tests with many examples, then SEEDS random histories, each of a seed of its own.
 sim seeds="300":

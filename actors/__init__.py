@@ -1,11 +1,11 @@
-"""A small OTP on Trio: actors with typed messages, supervised.
+"""A small OTP on Trio: supervised actors with typed messages.
 
-Knows nothing of terminals; anybody may use it alone. ``docs/semantics.md`` says what it promises,
-``docs/tutorials/first-actors.md`` begins with it. For tests there are ``actors.faults`` and
-``actors.simulate``, which are imported by their names.
+Tutorial: ``docs/tutorials/first-actors.md``. Guarantees: ``docs/semantics.md``. The package knows
+nothing of terminals and can be used alone. ``actors.faults`` and ``actors.simulate`` are for tests;
+import them by name. ``actors.nodes`` runs actors in other processes.
 
-A name is loaded when it is first used: whoever needs only messages and the codec, as clients of the
-wire do, does not load Trio.
+A public name is imported on first use: a program that needs only messages and the codec does not
+load Trio.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from actors.slow_steps import SLOW_STEP_S, SlowStep
     from actors.spec import AutoShutdown, Backoff, ChildSpec, Restart, Strategy, SupervisorSpec
     from actors.supervisor_ref import SupervisorRef
-    from actors.system import LifeEvent, System
+    from actors.system import LifeCycleEvent, System
     from actors.timers import Timer
     from actors.tree import Change, Gap, Node, TreeWatch, View, count, mailbox_depths
 
@@ -68,7 +68,7 @@ __all__ = [
     "Down",
     "Gap",
     "InjectedCrash",
-    "LifeEvent",
+    "LifeCycleEvent",
     "MailboxFull",
     "MailboxSpec",
     "MisuseError",
@@ -141,7 +141,7 @@ _MODULES = {
     "Strategy": "actors.spec",
     "SupervisorSpec": "actors.spec",
     "SupervisorRef": "actors.supervisor_ref",
-    "LifeEvent": "actors.system",
+    "LifeCycleEvent": "actors.system",
     "System": "actors.system",
     "open_system": "actors.run",
     "Timer": "actors.timers",
@@ -153,7 +153,7 @@ _MODULES = {
     "count": "actors.tree",
     "mailbox_depths": "actors.tree",
 }
-"""Where each public name is."""
+"""The module of each public name."""
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the library

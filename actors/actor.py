@@ -1,4 +1,4 @@
-"""``Actor``: one mailbox, one message at a time, a life that a supervisor begins and ends.
+"""``Actor``: a mailbox and a handler, run by a supervisor, one message at a time.
 
     class Account(Actor[Deposit | Balance]):
         async def setup(self) -> None:
@@ -11,8 +11,8 @@
                 case Balance():
                     self.reply(message, self._amount)
 
-What an actor raises ends its life, and its supervisor decides what follows; a ``Refusal`` raised
-while a request is handled is that request's answer instead.
+An exception ends the incarnation, and the supervisor decides whether another one starts. A
+``Refusal`` raised while a request is handled becomes the result of that request instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 import trio
 
 from actors.cell import Cell
-from actors.envelope import Envelope, current_turn
+from actors.envelope import Envelope, current_handler
 from actors.errors import AskError, MisuseError
 from actors.mailbox import Signal
 from actors.messages import Request, message_classes
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Context:
-    """What one life of an actor may use of the runtime."""
+    """The runtime as seen by one incarnation of an actor: ``self.context``."""
 
     def __init__(self, system: System, cell: Cell, nursery: trio.Nursery) -> None:
         self._system = system
@@ -49,22 +49,22 @@ class Context:
         self.timers = Timers()
         self._alarm: trio.CancelScope | None = None
         self.owed: list[Reply[Any]] = []
-        self.current: object = None  # the message in hand, as it lay in the mailbox
+        self.current: object = None  # the message being handled, as it was queued
         self._sweep_at = 64
 
     @property
     def system(self) -> System:
-        """The system that this actor lives in."""
+        """The system that this actor is part of."""
         return self._system
 
     @property
     def path(self) -> str:
-        """Where this actor sits in the tree."""
+        """The actor's path in the tree, such as ``root/accounts/ada``."""
         return self._cell.path
 
     @property
     def incarnation(self) -> int:
-        """1 for the first life, one more for each restart."""
+        """The number of this incarnation: 1, and one more for each restart."""
         return self._cell.incarnation
 
     @property
@@ -73,47 +73,47 @@ class Context:
         return self._cell.ref
 
     def start_soon(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> None:
-        """Start a helper task that ends with this life; what it raises ends this life.
+        """Start a helper task: cancelled with this incarnation, and its failure is a crash.
 
-        No handler waits for it, so what it asks belongs to no chain of askers.
+        No handler waits for the task, so its asks are not part of a chain of askers.
         """
-        token = current_turn.set(None)
+        token = current_handler.set(None)
         try:
             self._nursery.start_soon(task, *arguments)
         finally:
-            current_turn.reset(token)
+            current_handler.reset(token)
 
     async def start(self, task: Callable[..., Awaitable[object]], *arguments: Any) -> Any:
-        """Like ``start_soon``, and wait until the task says that it has started.
+        """Start a helper task and return the value that it passes to ``task_status.started``.
 
-        Called by a handler, which then waits for it: what the task asks while that message is in
-        hand belongs to the handler's chain of askers.
+        A handler that calls this waits for the task, so the task's asks while that message is
+        handled are part of the handler's chain of askers.
         """
         return await self._nursery.start(task, *arguments)
 
     def after(self, seconds: float, message: object) -> Timer:
-        """Send ``message`` to this actor in ``seconds``, unless this life ends before.
+        """Send ``message`` to this actor in ``seconds``, unless the incarnation ends before.
 
-        Helper tasks may call it too.
+        Return the timer, to cancel it. Helper tasks may call this too.
         """
         timer = self.timers.after(seconds, message)
         if self._alarm is None:
             self._alarm = trio.CancelScope()
-            self.start_soon(self._ring)
+            self.start_soon(self._deliver_timers)
         elif timer.deadline < self._alarm.deadline:
             self._alarm.deadline = timer.deadline
         return timer
 
     def deliver_due(self) -> None:
-        """Put what is due into the mailbox. For the runtime."""
+        """Put the messages of due timers into the mailbox. For the runtime."""
         tracer = self._system.tracer
         for message in self.timers.take_due():
             if tracer is not None:
                 tracer("timer", self._cell.path, repr(message))
             self._cell.mailbox.put_always(message)
 
-    async def _ring(self) -> None:
-        # One task for all timers of a life, and not a deadline on every wait for a message: a
+    async def _deliver_timers(self) -> None:
+        # One task for all timers of an incarnation, not a deadline on every wait for a message: a
         # cancel scope per wait costs more than the message. An idle actor has no such task.
         while (deadline := self.timers.next_deadline()) < math.inf:
             with trio.CancelScope(deadline=deadline) as self._alarm:
@@ -122,7 +122,10 @@ class Context:
         self._alarm = None
 
     def sibling(self, name: str, actor: type[Actor[N]]) -> Ref[N]:
-        """The address of another child of the same supervisor, which is of class ``actor``."""
+        """Return the address of the child ``name`` of the same supervisor, of class ``actor``.
+
+        Raises ``MisuseError`` if there is none.
+        """
         parent = self._cell.parent
         cell = None if parent is None else parent.children.get(name)
         known = cell.spec if cell is not None else None
@@ -131,23 +134,26 @@ class Context:
         return cell.ref
 
     def monitor(self, ref: Ref[Any]) -> None:
-        """Get a ``Down`` whenever a life of ``ref`` ends. This actor must accept ``Down``.
+        """Receive a ``Down`` whenever an incarnation of ``ref`` ends. Idempotent.
 
-        Lasts across restarts of both; a second time it changes nothing. Raises ``ActorStopped``
-        if there is nobody at that address any more.
+        Lasts across restarts of both actors. Raises ``ActorStopped`` if the actor at that address
+        has stopped for good, and ``MisuseError`` if this actor does not accept ``Down``.
         """
         self._system.monitor(watcher=self._cell, watched=ref)
 
     def register(self, group: str, name: str) -> None:
-        """Make this actor known as ``name`` in ``group`` of the registry until it stops."""
+        """Register this actor as ``name`` in ``group`` until it stops for good.
+
+        Raises ``MisuseError`` if another running actor has the name.
+        """
         self._system.registry.add(group, name, self._cell.ref)
 
     def finish(self) -> None:
-        """End this life, in order, after the message in hand."""
+        """End this incarnation, in order, after the current message."""
         self._cell.mailbox.put_signal(Signal.FINISH)
 
     def owe(self, reply: Reply[Any]) -> None:
-        """Remember a reply to be given later, so that the end of this life settles it.
+        """Record a deferred reply, so that the end of this incarnation settles it.
 
         For the runtime.
         """
@@ -158,12 +164,12 @@ class Context:
         self.owed.append(reply)
 
     def still_owed(self) -> list[Reply[Any]]:
-        """The replies that nobody else will give. For the runtime."""
+        """Return the replies that only this incarnation can send. For the runtime."""
         return [each for each in self.owed if each.owner is self and not each.is_settled]
 
 
 class Actor(Generic[M]):
-    """Base of all actors; ``M`` is the union of the messages it accepts, ``None`` for none."""
+    """Base class of actors; ``M`` is the union of the accepted messages, ``None`` for none."""
 
     context: Context
     _accepts: ClassVar[frozenset[type]] = frozenset()
@@ -178,33 +184,34 @@ class Actor(Generic[M]):
 
     @classmethod
     def accepts(cls) -> frozenset[type]:
-        """The classes of messages that the mailbox lets in."""
+        """Return the classes of messages that the mailbox accepts."""
         return cls._accepts
 
     async def setup(self) -> None:
-        """Begin a life. What it raises is a failed start."""
+        """Begin an incarnation. An exception is a failed start."""
 
     async def receive(self, message: M) -> None:
-        """Handle one message. The next one waits until this returns."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it receives messages")
+        """Handle one message; the next one is handled after this returns."""
+        raise NotImplementedError(f"{type(self).__name__} does not define receive()")
 
     async def teardown(self) -> None:
-        """End a life, whichever way it ended, a failed set-up included.
+        """Release the resources of an incarnation, however it ended, a failed setup included.
 
-        Shielded, with a deadline of its own of one second. Helper tasks may still run; they are
-        cancelled after it.
+        Shielded from cancellation, with a deadline of one second. Helper tasks are cancelled after
+        it, so they may still run meanwhile.
         """
 
     def reply(self, request: Request[T], value: T) -> None:
-        """Answer the request in hand."""
+        """Answer the current request. Raises ``MisuseError`` for any other request."""
         reply = self._current(request).reply
         if reply is not None:
             reply.send(value)
 
     def defer(self, request: Request[T]) -> Reply[T]:
-        """Take the reply owed for the request in hand, to answer it later in this life.
+        """Take the reply of the current request, to send it later in this incarnation.
 
-        If this life ends before, the asker gets ``ActorCrashed`` or ``ActorStopped``.
+        If the incarnation ends before, the caller gets ``ActorCrashed`` or ``ActorStopped``.
+        Raises ``MisuseError`` for any other request.
         """
         envelope = self._current(request)
         reply: Reply[T] = envelope.reply if envelope.reply is not None else Reply()
@@ -213,10 +220,10 @@ class Actor(Generic[M]):
         return reply
 
     def pass_on(self, request: Request[T], to: Ref[Any], new: Request[T] | None = None) -> None:
-        """Let ``to`` answer the request in hand, or ``new`` in its place.
+        """Let ``to`` answer the current request, or ``new`` in its place.
 
-        Where ``to`` cannot take it (stopped, full, itself waiting for this answer), the asker
-        gets that error. Raised here only if nobody asks.
+        If ``to`` cannot take it (it has stopped, is full, or itself waits for this answer), the
+        caller gets that error; for a request without a caller it is raised here.
         """
         envelope = self._current(request)
         try:
@@ -229,11 +236,11 @@ class Actor(Generic[M]):
 
     def _current(self, request: object) -> Envelope:
         current = self.context.current
-        if current is request:  # somebody told it
+        if current is request:  # no caller waits
             current = self.context.current = Envelope(request)
         if not isinstance(current, Envelope) or current.message is not request:
             raise MisuseError(
-                f"{self.context.path} answers {type(request).__name__}, which is not the message "
-                "in hand; to answer later, take the reply with defer() first"
+                f"{self.context.path} answers {type(request).__name__}, which is not its current "
+                "message; to answer later, take the reply with defer() first"
             )
         return current

@@ -1,4 +1,4 @@
-"""``Cell``: one place in the tree, for an actor or a supervisor, across all its lives."""
+"""``Cell``: one place in the tree, of an actor or a supervisor, across its incarnations."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ from actors.tree import Change, Node, Views
 
 
 class State(enum.Enum):
-    """What a place in the tree is doing."""
+    """The state of a place in the tree."""
 
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
     DOWN = "down"
-    """No life now: before the first one, or between two."""
+    """Nothing runs: before the first incarnation, or between two."""
     STOPPED = "stopped"
     """For good."""
 
 
 @attrs.frozen
 class Down:
-    """News of a monitored actor: one of its lives ended. ``final`` means that none follows.
+    """A notification to a monitor: an incarnation of ``path`` ended.
 
-    It comes after everything that the actor itself sent to the same receiver in that life. Where
-    it turns out only later that no life follows (its supervisor has stopped), a second ``Down``
-    of the same incarnation says so. ``with_node``: it went down with the whole process that it was
-    in; it is final, too.
+    It arrives after every message that this incarnation sent to the same receiver. ``final``: the
+    actor is not restarted; if that is decided only later (its supervisor has stopped), a second
+    ``Down`` of the same incarnation reports it. ``with_node``: the whole process died; also final.
     """
 
     path: str
@@ -93,7 +92,7 @@ class Cell:
         self.mailbox = self._make_mailbox()
         self.children: dict[str, Cell] = {}
         self._state = State.DOWN
-        self.is_final = False  # whether no life will ever follow
+        self.is_final = False  # stopped for good
         self.incarnation = 0
         self.began_at = trio.current_time()
         self._cancel_at = math.inf
@@ -109,7 +108,7 @@ class Cell:
 
     @property
     def state(self) -> State:
-        """What this place is doing; watchers of the tree hear of every change."""
+        """The state; every change is published to the readers of the tree."""
         return self._state
 
     @state.setter
@@ -125,31 +124,31 @@ class Cell:
 
     @property
     def restarts(self) -> int:
-        """How many lives came before the present one."""
+        """The number of incarnations before the current one."""
         return max(0, self.incarnation - 1)
 
-    def begin_life(self) -> None:
-        """A new life starts here."""
+    def begin_incarnation(self) -> None:
+        """Start a new incarnation."""
         self.incarnation += 1
         self.state = State.STARTING
         self.began_at = trio.current_time()
         self._cancel_at, self._scope = math.inf, None
         self.mailbox.drop_signals()
 
-    def holds(self, scope: trio.CancelScope) -> None:
-        """All of the present life happens in ``scope``, that of the one nursery of a life."""
+    def run_within(self, scope: trio.CancelScope) -> None:
+        """Set the cancel scope of the incarnation: that of its one nursery."""
         scope.deadline = self._cancel_at
         self._scope = scope
 
-    def end_life(self, ended: Exit) -> None:
-        """The present life is over; more may follow."""
+    def end_incarnation(self, ended: Exit) -> None:
+        """Note that the incarnation has ended; another may follow."""
         self._scope = None
         self.state = State.DOWN
         if self.mailbox.spec.on_restart is OnRestart.CLEAR:
             self._fail_waiting(ended)
 
     def request_stop(self) -> None:
-        """End the present life in order; after its ``shutdown_s`` it is cancelled."""
+        """Stop the incarnation in order; after ``shutdown_s`` seconds it is cancelled."""
         if self.state not in (State.STARTING, State.RUNNING):
             return
         self.state = State.STOPPING
@@ -159,7 +158,7 @@ class Cell:
             self._scope.deadline = self._cancel_at
 
     def make_final(self, ended: Exit) -> None:
-        """Nobody will be here again: who waits is told, the name is free."""
+        """Stop the place for good: fail what is queued, notify watchers, and free the name."""
         if self.is_final:
             return
         for child in list(self.children.values()):
@@ -174,10 +173,10 @@ class Cell:
         if self.parent is not None and self.parent.children.get(self.spec.name) is self:
             del self.parent.children[self.spec.name]
         self._stop_watching()
-        self.tell_watchers(ended, final=True)
+        self.notify_watchers(ended, final=True)
 
     def stop_for_good(self) -> None:
-        """End the present life in order, and let none follow."""
+        """Stop the incarnation in order, without a restart."""
         self.request_stop()
         supervisor = None if self.parent is None else self.parent.supervisor
         if supervisor is not None:
@@ -210,20 +209,20 @@ class Cell:
             self.system.views.publish(change)
 
     def watch(self, watched: Place) -> None:
-        """Hear of the ends of lives of ``watched`` until either is gone for good."""
+        """Monitor ``watched`` until either place is stopped for good."""
         watched.add_watcher(self)
         self.watched[watched.path] = watched
 
     def add_watcher(self, watcher: Watcher) -> None:
-        """Let ``watcher`` hear of the ends of lives here."""
+        """Notify ``watcher`` whenever an incarnation ends."""
         self.watchers[watcher.path] = watcher
 
     def remove_watcher(self, path: str) -> None:
-        """Let the watcher of this path hear no more."""
+        """Stop notifying the watcher of this path."""
         self.watchers.pop(path, None)
 
-    def tell_watchers(self, ended: Exit, *, final: bool) -> None:
-        """Send ``Down`` to everybody who monitors this place."""
+    def notify_watchers(self, ended: Exit, *, final: bool) -> None:
+        """Send ``Down`` to every watcher."""
         down = Down(
             self.path, self.incarnation, ended.reason, ended.kind is ExitKind.CRASHED, final
         )
@@ -242,11 +241,11 @@ class Cell:
     def _fail_waiting(self, ended: Exit) -> None:
         for item in self.mailbox.take_all():
             if isinstance(item, Envelope) and item.reply is not None:
-                item.reply.give_up(gone(self.path, ended))
+                item.reply.give_up(ended_error(self.path, ended))
 
 
-def gone(path: str, ended: Exit) -> ActorCrashed | ActorStopped:
-    """What somebody gets whose answer will not come because a life ended like this."""
+def ended_error(path: str, ended: Exit) -> ActorCrashed | ActorStopped:
+    """Return the error of a request that was not answered because an incarnation ended."""
     if ended.kind is ExitKind.CRASHED:
         return ActorCrashed(f"{path} {ended.reason}", path=path)
     return ActorStopped(f"{path} has stopped; it cannot answer", path=path)

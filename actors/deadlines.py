@@ -1,7 +1,7 @@
 """The time limits of all asks of a system: one heap and one task, not a cancel scope for each ask.
 
-A cancel scope costs half of an ask. Most asks are answered long before their time is over, so their
-limits are only entered, and swept out later.
+A cancel scope costs half of an ask. Most asks are answered long before their time limit, so a limit
+is only added to the heap, and removed in a later sweep.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from actors.errors import AskDeadline
 from actors.reply import Reply
 
 SWEEP_AT = 64
-"""Limits of asks that have ended are looked for when there are at least so many."""
+"""The number of limits from which those of settled replies are removed."""
 
 
 class _Limit(NamedTuple):
@@ -30,7 +30,7 @@ class _Limit(NamedTuple):
 
 
 class Deadlines:
-    """When replies must have come, on Trio's clock."""
+    """The time limits of replies, on Trio's clock."""
 
     def __init__(self) -> None:
         self._heap: list[_Limit] = []
@@ -39,13 +39,16 @@ class Deadlines:
         self._alarm = trio.CancelScope()
 
     def __len__(self) -> int:
-        """How many limits are kept, also of asks that have ended and are not yet swept out."""
+        """Return the number of limits, those of settled replies that are not yet swept included."""
         return len(self._heap)
 
     def add(
         self, reply: Reply[Any], timeout: float, path: str, request: object, left: float
     ) -> None:
-        """``path`` must answer ``request`` while the ``left`` of ``timeout`` seconds last."""
+        """Fail ``reply`` in ``left`` seconds, unless ``path`` has answered ``request``.
+
+        ``timeout`` is the caller's whole time limit in seconds, for the text of the error.
+        """
         at = trio.current_time() + left
         limit = _Limit(at, next(self._order), reply, timeout, path, type(request).__name__)
         if left <= 0:
@@ -57,8 +60,8 @@ class Deadlines:
         if at < self._alarm.deadline:
             self._alarm.deadline = at
 
-    async def ring_for_ever(self) -> None:
-        """Let what is due fail."""
+    async def run(self) -> None:
+        """Fail each reply when its time is over."""
         while True:
             with trio.CancelScope(deadline=self._next()) as self._alarm:
                 await trio.sleep_forever()
@@ -78,9 +81,9 @@ class Deadlines:
 
 
 def _expire(limit: _Limit) -> None:
-    limit.reply.expire(late(limit.path, limit.request, limit.timeout))
+    limit.reply.expire(deadline_error(limit.path, limit.request, limit.timeout))
 
 
-def late(path: str, request: str, timeout: float) -> AskDeadline:
-    """What an asker gets whose time is over."""
+def deadline_error(path: str, request: str, timeout: float) -> AskDeadline:
+    """Return the error of a caller whose time limit has passed."""
     return AskDeadline(f"{path} did not answer {request} within {timeout:g} s", path=path)

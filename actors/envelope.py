@@ -1,7 +1,7 @@
-"""What lies in a mailbox, and who waits for whom.
+"""The items of a mailbox, and the chain of askers that finds cycles.
 
-A message that nobody waits for lies there bare: an object around each would cost as much as putting
-it there. A request comes in an ``Envelope``, the runtime's own messages as ``News``.
+A message without a reply is queued bare, because an object around each would cost as much as
+queueing it. A request is in an ``Envelope``, a message of the runtime in a ``Notification``.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from actors.reply import Reply
 
 
 class Handler:
-    """One life at ``path``: which message it has in hand, and who waits for the end of that.
+    """The handler of one incarnation at ``path``, and the chain of askers that wait for it.
 
-    Its messages are numbered from 1; ``turn`` is the number of the one in hand, 0 between them.
+    ``number`` is that of the message being handled, counted from 1; 0 between two messages.
     """
 
-    __slots__ = ("chain", "path", "turn")
+    __slots__ = ("chain", "number", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.turn = 0
+        self.number = 0
         self.chain: tuple[Asker, ...] = ()
 
 
 class Asker(NamedTuple):
-    """A link of the chain of askers: a handler in its ``turn``, and the reply it asked for."""
+    """A link of the chain of askers: a handler, its message, and the reply that it waits for."""
 
     handler: Handler
-    turn: int
+    number: int
     reply: Reply[Any]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether that turn cannot end before the reply came."""
-        return self.handler.turn == self.turn and not self.reply.is_settled
+        """Whether the handler still handles that message and has no reply yet."""
+        return self.handler.number == self.number and not self.reply.is_settled
 
 
 class Envelope:
-    """A request on its way: with the reply somebody waits for, if any, and the chain of askers.
+    """A request with its reply, if a caller waits for one, and the chain of askers.
 
-    ``deferred`` says that the handler may end without an answer.
+    ``deferred``: the handler has taken the reply and may return without an answer.
     """
 
     __slots__ = ("chain", "deferred", "message", "reply")
@@ -56,22 +56,24 @@ class Envelope:
         self.deferred = False
 
 
-class News(Envelope):
-    """A message of the runtime itself: a timer, a ``Down``."""
+class Notification(Envelope):
+    """A message of the runtime itself: a timer's, or a ``Down``."""
 
     __slots__ = ()
 
 
-current_turn: ContextVar[tuple[Handler, int] | None] = ContextVar("current_turn", default=None)
-"""The handler that the present task runs for, and the turn in which the task was begun."""
+current_handler: ContextVar[tuple[Handler, int] | None] = ContextVar(
+    "current_handler", default=None
+)
+"""The handler that the current task runs for, and the number of the message that started it."""
 
 
 def chain_of_askers(reply: Reply[Any]) -> tuple[Asker, ...]:
-    """The handlers that wait for what the present task does next, itself last, with ``reply``."""
-    current = current_turn.get()
+    """Return the handlers that wait for the current task, its own last, waiting for ``reply``."""
+    current = current_handler.get()
     if current is None:
         return ()
-    handler, turn = current
-    if handler.turn != turn:
+    handler, number = current
+    if handler.number != number:
         return ()
-    return (*handler.chain, Asker(handler, turn, reply))
+    return (*handler.chain, Asker(handler, number, reply))

@@ -1,29 +1,29 @@
 """Every exception of the runtime.
 
 ActorError
-├─ Refusal               the handler refused this request; the actor lives on
+├─ Refusal               the handler refused this request; the actor keeps running
 ├─ AskError              the ask ended without a reply
 │   ├─ ActorCrashed      the incarnation that held the request died
-│   │   └─ NodeDied      with the whole process that it was in
-│   ├─ ActorStopped      the life that held it ended in order, or none follows
-│   ├─ Unreachable       the connection to the actor's node is cut; the actor may go on
+│   │   └─ NodeDied      its whole process died
+│   ├─ ActorStopped      its incarnation ended in order, or the actor is gone for good
+│   ├─ Unreachable       no connection to the actor's node; the actor may still run
 │   ├─ AskDeadline       no reply within the asker's time
-│   ├─ AskCycle          the chain of askers already waits for this actor
+│   ├─ AskCycle          the actor waits, directly or not, for the asker
 │   ├─ MailboxFull       no room, and the mailbox rejects when full
-│   └─ NoReply           the handler ended without an answer
+│   └─ NoReply           the handler returned without an answer
 ├─ StartFailed           a child did not come up
 ├─ RestartsExhausted     a supervisor gave up: more restarts than its budget
-├─ SupervisorFailed      a supervisor itself failed, not a child of it
-├─ InjectedCrash         an armed fault point struck
-├─ NodeError             of nodes: worker processes, connections between them (``actors.nodes``)
-│   ├─ NodesNotInstalled what they need is not installed
-│   ├─ BadNodeKey        a key that cannot be used: its length, or the mode of its file
+├─ SupervisorFailed      the supervisor itself failed, not one of its children
+├─ InjectedCrash         raised at an armed fault point
+├─ NodeError             worker processes and connections to other hosts (``actors.nodes``)
+│   ├─ NodesNotInstalled the extra ``nodes`` is not installed
+│   ├─ BadNodeKey        the key is unusable: its length, or the mode of its file
 │   ├─ HandshakeRefused  the other side of a connection did not prove that it has the key
-│   ├─ LinkLost          the connection to a worker or a node ended, or fell silent
+│   ├─ LinkLost          the connection to a worker or a node ended or timed out
 │   ├─ JoinFailed        this process could not join the root of another
-│   ├─ RemoteFailure     a reply failed in another process with an error of no known class
-│   ├─ WorkerGone        the worker has ended, or ends
-│   └─ WorkerDied        a worker ended that nobody had stopped: a crash of its actor
+│   ├─ RemoteFailure     a remote error of a class that is unknown here
+│   ├─ WorkerGone        the worker has ended or is ending
+│   └─ WorkerDied        a worker ended without being stopped: a crash of its actor
 ├─ MisuseError           the caller broke a rule of the runtime (a bug)
 │   └─ WrongMessage      a message of a class that the mailbox does not accept
 └─ CodecError            a message that does not fit its class
@@ -33,20 +33,21 @@ from __future__ import annotations
 
 
 class ActorError(Exception):
-    """Base of everything that the runtime raises."""
+    """Base of all exceptions of the runtime."""
 
 
 class Refusal(ActorError):
-    """Raised by a handler to refuse the request in hand: the asker gets it, the actor lives on.
+    """Raised by a handler to refuse the current request: it becomes the caller's result.
 
-    Raised while a message is handled that nobody asks about, it is a crash like any exception.
+    The actor keeps running. Raised while a message without a reply is handled, it is a crash like
+    any other exception.
     """
 
 
 class AskError(ActorError):
     """Base of the outcomes of an ask other than a value or a refusal.
 
-    ``path`` is the actor that gave none, where the runtime says so; else it is empty.
+    ``path`` is the path of the actor that did not answer; empty if it is unknown.
     """
 
     def __init__(self, text: str, *, path: str = "") -> None:
@@ -59,34 +60,34 @@ class ActorCrashed(AskError):
 
 
 class NodeDied(ActorCrashed):
-    """The process of the actor died, and the request with it; no life follows at this address."""
+    """The actor's process died with the request. Nothing will run at the address again."""
 
 
 class ActorStopped(AskError):
-    """The life that held the request ended in order, or no life will follow at this address.
+    """The incarnation that held the request ended in order, or the actor is stopped for good.
 
-    ``Ref.is_stopped`` tells the two apart.
+    ``Ref.is_stopped`` distinguishes the two.
     """
 
 
 class Unreachable(AskError):
-    """The connection to the node of the actor is cut. It may go on there, with the request, too."""
+    """The actor's node cannot be reached. The actor may still run there, with the request."""
 
 
 class AskDeadline(AskError):
-    """No reply came within the asker's time. The request may still be carried out."""
+    """No reply came within the timeout. The request may still be carried out."""
 
 
 class AskCycle(AskError):
-    """The actor asked is itself waiting for the asker: answering would never happen."""
+    """The receiver is itself waiting for the caller, so it could never answer."""
 
 
 class MailboxFull(AskError):
-    """The mailbox has no room and its policy is to reject. Try again later, or send less."""
+    """The mailbox is full and does not wait for room. Try again later, or send less."""
 
 
 class NoReply(AskError):
-    """The handler took the request and ended without replying: a bug of that actor."""
+    """The handler of the request returned without replying: a bug of that actor."""
 
 
 class StartFailed(ActorError):
@@ -98,9 +99,10 @@ class RestartsExhausted(ActorError):
 
 
 class SupervisorFailed(ActorError):
-    """A supervisor itself failed, not one of its children: a bug, or a fault made to order.
+    """A supervisor itself failed, not one of its children: a bug, or an injected fault.
 
-    ``__cause__`` is what it raised. Its children were cancelled; its own supervisor decides.
+    ``__cause__`` is the original error. The children were cancelled, and the supervisor above
+    handles the failure like any crash.
     """
 
 
@@ -109,43 +111,43 @@ class InjectedCrash(ActorError):
 
 
 class NodeError(ActorError):
-    """Base of what goes wrong with nodes: worker processes and the connections between them."""
+    """Base of the errors of nodes: worker processes, and connections to other hosts."""
 
 
 class NodesNotInstalled(NodeError):
-    """Nodes need the extra ``nodes``, which is not installed; the text names the command."""
+    """The extra ``nodes`` is not installed; the text names the command that installs it."""
 
 
 class BadNodeKey(NodeError):
-    """A key of nodes cannot be used: it has not 32 bytes, or others can read its file."""
+    """A key of nodes is unusable: it has not 32 bytes, or other users can read its file."""
 
 
 class HandshakeRefused(NodeError):
-    """The other side of a connection did not prove that it has the key, or said something else."""
+    """The peer did not prove that it has the key, or broke the protocol."""
 
 
 class LinkLost(NodeError):
-    """The connection to the other process ended, broke its rules, or was silent for too long."""
+    """The connection to the other process ended, broke the protocol, or timed out."""
 
 
 class JoinFailed(NodeError):
-    """This process is not joined: the root was not reached, was silent, or refused and said why."""
+    """This process could not join: the root was unreachable, timed out, or refused."""
 
 
 class WorkerGone(NodeError):
-    """The worker has ended, so nothing can be sent to it or come from it; the text tells how."""
+    """The worker has ended: nothing can be sent or received. The text says how it ended."""
 
 
 class WorkerDied(NodeError):
-    """A worker ended that nobody had stopped; the text tells how. It crashes its actor."""
+    """A worker ended without being stopped; the text says how. It crashes the worker's actor."""
 
 
 class RemoteFailure(NodeError):
-    """A reply failed in another process with an error that is not known here; the text names it."""
+    """A request failed in another process with an error that is unknown here: see the text."""
 
 
 class MisuseError(ActorError):
-    """The caller broke a rule of the runtime; the message names the rule."""
+    """The caller broke a rule of the runtime; the text names the rule."""
 
 
 class WrongMessage(MisuseError):
@@ -153,13 +155,13 @@ class WrongMessage(MisuseError):
 
 
 class CodecError(ActorError):
-    """A document does not fit the message class; the text names the place and what is allowed."""
+    """A document does not fit the message class; the text names the position and the rule."""
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """The error at the bottom: one that could not start names its child's, and so on.
+    """Return the original error behind ``error``.
 
-    Of a group it is that of the first in it.
+    Follows the ``__cause__`` of each ``StartFailed``, and the first error of each group.
     """
     if isinstance(error, BaseExceptionGroup):
         return root_cause(error.exceptions[0])

@@ -1,8 +1,8 @@
-"""Fault points: named places where a test makes things go wrong.
+"""Fault points: named places in the code where a test injects faults.
 
-A point is a constant of the package whose code passes it, entered in that package's table; its name
-is ``<unit>.<step>.<before|after>``. A plan says what strikes at which pass of which point, counts
-every pass, and is armed for as long as a ``with`` block lasts:
+A point is a constant in the package whose code passes it, listed in that package's table; its name
+is ``<unit>.<step>.<before|after>``. A plan maps a pass of a point to a fault, counts all passes,
+and is armed inside a ``with`` block:
 
     plan = Plan({("actor.setup.before", 2): Crash()})
     with armed(plan, RUNTIME):
@@ -42,7 +42,7 @@ class Crash:
 
 @attrs.frozen
 class Raise:
-    """Raise what ``make`` gives: an ``OSError`` with an errno, the death of a simulated process."""
+    """Raise the result of ``make``: an ``OSError`` with an errno, say."""
 
     make: Callable[[], BaseException]
 
@@ -56,14 +56,14 @@ class Delay:
 
 @attrs.frozen
 class Block:
-    """Hold the whole loop up for ``seconds`` of real time, as code does that does not wait."""
+    """Block the whole loop for ``seconds`` of real time, as blocking code does."""
 
     seconds: float
 
 
 @attrs.frozen
 class Kill:
-    """End this process with SIGKILL: nothing of it runs any more, nothing is cleaned up."""
+    """End this process with SIGKILL, without any cleanup."""
 
 
 Fault = Crash | Raise | Delay | Block | Kill
@@ -116,7 +116,7 @@ class FaultTable:
 
 
 class Plan:
-    """What strikes where: faults by the name of the point and its pass, the first being 1.
+    """The faults by the name of the point and the number of its pass, from 1.
 
     ``hits`` counts the passes since the plan was made: those of ``point`` and, beside them, those
     of ``point[subject]``.
@@ -127,7 +127,7 @@ class Plan:
         self.hits: Counter[str] = Counter()
 
     def strike(self, point: FaultPoint, subject: str = "") -> float:
-        """Count a pass; raise what is due, or give the seconds to wait."""
+        """Count a pass; raise its fault, or return the seconds to wait."""
         names = [point.name, f"{point.name}[{subject}]"] if subject else [point.name]
         self.hits.update(names)
         for name in names:
@@ -155,10 +155,10 @@ def _strike(fault: Fault, where: str) -> float:
 
 @contextmanager
 def armed(plan: Plan, *tables: FaultTable) -> Iterator[Plan]:
-    """Let ``plan`` strike at the points of ``tables`` until the block ends.
+    """Arm ``plan`` at the points of ``tables`` until the block ends.
 
-    Raises ``MisuseError`` if it names a point that is in none of them, wants a delay where nobody
-    may wait, or another plan is armed.
+    Raises ``MisuseError`` if the plan names an unknown point, has a delay for a point that cannot
+    wait, or another plan is armed.
     """
     points = {point.name: point for table in tables for point in table}
     _check(plan, points)
@@ -203,7 +203,7 @@ START_BEFORE = RUNTIME.point("supervisor.start.before")
 """A supervisor is about to begin a life of a child, the first or a later one."""
 START_AFTER = RUNTIME.point("supervisor.start.after")
 RESTART_BEFORE = RUNTIME.point("supervisor.restart.before")
-"""Likewise, but only a life after the first."""
+"""A supervisor is about to start an incarnation after the first."""
 RESTART_AFTER = RUNTIME.point("supervisor.restart.after")
 STOP_BEFORE = RUNTIME.point("supervisor.stop.before")
 """A supervisor is about to ask a child to stop."""

@@ -1,13 +1,13 @@
 """A bounded, class-checked mailbox with two lanes: control goes before messages.
 
-The control lane holds ``Signal``s, which only the runtime puts: a stop (``Ref.stop``, or the
-supervisor's) and ``Context.finish``. Everything else lies in the user lane, in one order: messages,
-and the runtime's own news (timers, ``Down``). ``Down`` must not overtake what the monitored actor
-had sent, and a timer not what came before it was due; news is privileged only in that it always
-finds room.
+The control lane holds the ``Signal``s of the runtime: a stop (``Ref.stop``, or the supervisor's)
+and ``Context.finish``. The user lane keeps everything else in one order: messages, and the
+runtime's notifications (timers, ``Down``). A ``Down`` must not overtake the messages that the
+monitored actor sent before, nor a timer those that came before it was due; notifications are
+privileged only in that there is always room for them.
 
-Putting is synchronous: a schedule point per message (what a channel's ``send`` costs) is an order
-of magnitude slower than a list. The mailbox belongs to the address, not to one life of the actor.
+Putting is synchronous: a schedule point per message, as in a channel's ``send``, is ten times
+slower than a list. The mailbox belongs to the address, not to one incarnation of the actor.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import attrs
 import outcome
 import trio
 
-from actors.envelope import Envelope, News
+from actors.envelope import Envelope, Notification
 from actors.errors import MailboxFull, MisuseError, WrongMessage
 from actors.faults import DELIVER_AFTER, DELIVER_BEFORE
 
 
 class Overflow(enum.Enum):
-    """What a full mailbox does with one more message."""
+    """The policy of a full mailbox for one more message."""
 
     REJECT = "reject"
     """The sender gets ``MailboxFull``."""
     DROP_OLDEST = "drop_oldest"
-    """The oldest waiting message goes; if it was a request, its asker gets ``MailboxFull``.
+    """The oldest queued message is dropped; the caller of a dropped request gets ``MailboxFull``.
 
-    News of the runtime (timers, ``Down``) is never dropped for room.
+    Timers and ``Down`` are never dropped.
     """
     WAIT = "wait"
     """``Ref.send`` and ``Ref.ask`` wait for room, first come, first served.
@@ -43,7 +43,10 @@ class Overflow(enum.Enum):
 
 
 class OnRestart(enum.Enum):
-    """What becomes of waiting messages when the actor starts a new life."""
+    """The policy for queued messages when an incarnation ends.
+
+    ``CLEAR`` fails queued requests and drops the other messages.
+    """
 
     KEEP = "keep"
     CLEAR = "clear"
@@ -51,10 +54,10 @@ class OnRestart(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class MailboxSpec:
-    """``capacity`` in messages, 1 or more.
+    """The options of a mailbox: ``capacity`` in messages (at least 1), and two policies.
 
-    A quarter of it is kept for messages that nobody waits for: an asker is told that there is no
-    room and can come again, a teller (a sibling with news) cannot.
+    A quarter of the capacity is reserved for messages that are not requests: a caller learns that
+    there is no room and can retry, the sender of a ``tell`` cannot.
     """
 
     capacity: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
@@ -63,30 +66,31 @@ class MailboxSpec:
 
 
 class Signal(enum.Enum):
-    """What is said to a life in the control lane, ahead of all messages. Not public."""
+    """An instruction to an incarnation, taken before all messages. Not public."""
 
     STOP = "stop"
-    """Its supervisor, or whoever holds its ``Ref``, ends it."""
+    """Sent by the supervisor or by ``Ref.stop``."""
     FINISH = "finish"
-    """The actor itself ends it."""
+    """Sent by the actor itself."""
 
 
 class _Sender(NamedTuple):
-    """A task that waits until there is room for its message, which is bare or in an envelope."""
+    """A task that waits for room for its message, which is bare or in an envelope."""
 
     task: trio.lowlevel.Task
     item: object
 
 
 class Mailbox:
-    """The queue of one address; one task at a time may wait on it, and any number for room.
+    """The queue of one address. One task may wait for a message, any number for room.
 
-    Items are requests in an ``Envelope``, ``News``, and bare messages. ``items`` holds the newer
-    ones in order, ``older`` those before them in reverse, so that both are taken from at the end:
-    that costs the same however many wait. (A deque would do it too, but an empty one takes
-    0.7 KiB, and mailboxes are many and mostly empty.) A life reads ``signals``, ``older`` and
-    ``senders`` itself: a call for each message costs a tenth of it.
+    An item is an ``Envelope`` (a request), a ``Notification``, or a bare message. ``items`` holds
+    the newer ones in order, ``older`` the earlier ones in reverse.
     """
+
+    # Two lists, both taken from at the end, take constant time however long the queue is. A deque
+    # would too, but an empty one takes 0.7 KiB, and most mailboxes are empty. An incarnation reads
+    # signals, older and senders directly: a call per message costs a tenth of handling it.
 
     __slots__ = (
         "_accepts",
@@ -116,13 +120,13 @@ class Mailbox:
         self._waiter: trio.lowlevel.Task | None = None
 
     def __len__(self) -> int:
-        """How many messages wait; signals are not counted."""
+        """Return the number of queued messages, without signals."""
         return len(self.items) + len(self.older)
 
     def put(self, message: object) -> None:
-        """Queue a message that nobody waits for.
+        """Queue a message that is not a request.
 
-        Raises ``WrongMessage``, or ``MailboxFull`` if the policy rejects.
+        Raises ``WrongMessage``, and ``MailboxFull`` unless the policy drops old messages.
         """
         if DELIVER_BEFORE.plan is not None:
             DELIVER_BEFORE.hit()
@@ -137,7 +141,7 @@ class Mailbox:
             DELIVER_AFTER.hit()
 
     def put_request(self, envelope: Envelope) -> None:
-        """Queue a request, likewise; it must leave a quarter of the room."""
+        """Queue a request, which must leave a quarter of the room. Raises the errors of ``put``."""
         DELIVER_BEFORE.hit()
         if type(envelope.message) not in self._accepts:
             self._refuse_class(envelope.message)
@@ -148,10 +152,10 @@ class Mailbox:
         DELIVER_AFTER.hit()
 
     async def put_when_room(self, item: object) -> None:
-        """Queue a message after those of earlier senders; where the policy is to wait, wait.
+        """Queue a message after those of earlier senders; wait for room if that is the policy.
 
-        A checkpoint only if it waits. Cancelled, the message is not queued. Raises what ``put``
-        raises, and what ``refuse_senders`` is given.
+        A checkpoint only if it waits. A cancelled call has not queued the message. Raises the
+        errors of ``put``, and the error passed to ``refuse_senders``.
         """
         if self.must_wait(item):
             DELIVER_BEFORE.hit()
@@ -166,7 +170,7 @@ class Mailbox:
             self.put(item)
 
     def must_wait(self, item: object) -> bool:
-        """Whether a sender that can wait must: there is no room, or others wait already."""
+        """Return whether ``put_when_room`` would wait: no room, or earlier senders wait."""
         if self.spec.overflow is not Overflow.WAIT:
             return False
         return bool(self.senders) or not self._has_room(item)
@@ -177,8 +181,8 @@ class Mailbox:
         senders = self.senders
 
         def abort(_: object) -> trio.lowlevel.Abort:
-            # Nobody is let in here, even if there is room for the next: when several are cancelled
-            # at once, who is let in would hang on the order of a set. The next take lets them in.
+            # Do not admit the next sender here, even if there is room: when several are cancelled
+            # at once, the order of a set would decide which one. The next take admits them.
             senders.remove(sender)
             return trio.lowlevel.Abort.SUCCEEDED
 
@@ -186,7 +190,7 @@ class Mailbox:
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def refuse_senders(self, error: Exception) -> None:
-        """Raise ``error`` at everybody who waits for room."""
+        """Raise ``error`` in every sender that waits for room."""
         while self.senders:
             trio.lowlevel.reschedule(self.senders.popleft().task, outcome.Error(error))
 
@@ -195,7 +199,7 @@ class Mailbox:
         return len(self) < (self._for_requests if is_request else self._capacity)
 
     def admit(self) -> None:
-        """Let in who waits, in order, as far as there is room."""
+        """Queue the messages of waiting senders, in order, as far as there is room."""
         while self.senders and self._has_room(self.senders[0].item):
             sender = self.senders.popleft()
             self.items.append(sender.item)
@@ -203,23 +207,23 @@ class Mailbox:
             self.wake()
 
     def put_always(self, message: object) -> None:
-        """Queue a message of the runtime (a timer, a monitor's news) even when there is no room.
+        """Queue a notification of the runtime (a timer, a ``Down``) even if there is no room.
 
-        Bounded all the same: by the timers and monitors that the actor itself asked for.
+        Their number is bounded by the actor's own timers and monitors.
         """
         if type(message) not in self._accepts:
             self._refuse_class(message)
-        self.items.append(News(message))
+        self.items.append(Notification(message))
         self.wake()
 
     def put_signal(self, signal: Signal) -> None:
-        """Queue a signal; it is taken before any message."""
+        """Queue a signal, which is taken before any message."""
         if signal not in self.signals:
             self.signals.append(signal)
         self.wake()
 
     def take(self) -> object:
-        """The next ``Signal``, else the next item, else None."""
+        """Remove and return the next signal, or else the next item, or else None."""
         if self.signals:
             return self.signals.pop(0)
         if self.older or self.items:
@@ -230,7 +234,7 @@ class Mailbox:
         return None
 
     def take_newer(self) -> object:
-        """The next item when no older one is left; the others are the older ones from now on."""
+        """Remove and return the oldest of ``items``, when ``older`` is empty."""
         items = self.items
         if len(items) == 1:
             return items.pop()
@@ -239,7 +243,7 @@ class Mailbox:
         return self.older.pop()
 
     def take_all(self) -> list[object]:
-        """Remove and give all waiting items, oldest first; who waits for room gets it."""
+        """Remove and return all items, oldest first; then admit waiting senders."""
         taken = [*reversed(self.older), *self.items]
         self.older.clear()
         self.items.clear()
@@ -247,11 +251,11 @@ class Mailbox:
         return taken
 
     def drop_signals(self) -> None:
-        """Forget signals meant for a life that is over."""
+        """Discard the signals of an earlier incarnation."""
         self.signals.clear()
 
     async def wait(self) -> None:
-        """Wait until there is something to take. A checkpoint only if there is nothing yet."""
+        """Wait for a signal or an item. A checkpoint only if there is none yet."""
         if self.signals or self.items or self.older:
             return
         if self._waiter is not None:
@@ -260,11 +264,13 @@ class Mailbox:
         await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
-        self._waiter = None  # a message that comes before the cancelled task runs wakes nobody
+        self._waiter = (
+            None  # a message that arrives before the cancelled task runs must not wake it
+        )
         return trio.lowlevel.Abort.SUCCEEDED
 
     def wake(self) -> None:
-        """Let who waits look again."""
+        """Wake the waiting task, so that it looks again."""
         if self._waiter is not None:
             waiter, self._waiter = self._waiter, None
             trio.lowlevel.reschedule(waiter)
@@ -288,10 +294,10 @@ class Mailbox:
             self._drop_one(self.items, range(len(self.items)))
 
     def _drop_one(self, lane: list[object], oldest_first: range) -> bool:
-        """Drop the first that is no news; False if all are."""
+        """Drop the first item that is not a notification; return whether there was one."""
         for index in oldest_first:
             item = lane[index]
-            if not isinstance(item, News):
+            if not isinstance(item, Notification):
                 del lane[index]
                 self.dropped += 1
                 if isinstance(item, Envelope) and item.reply is not None:

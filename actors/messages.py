@@ -1,14 +1,14 @@
-"""Messages: frozen attrs classes. A ``Request[T]`` is a message whose answer is a ``T``.
+"""Messages: frozen attrs classes. A ``Request[T]`` is a message that is answered with a ``T``.
 
-A message holds plain data only: no callable, no scope, no live ``Ref`` (an address travels as
-text, ``node:path``). That is what lets a message one day cross into another process.
+A message holds plain data only, so that it can be sent to another process: no callable, no scope,
+no ``Ref`` (send its path).
 
     @frozen(kw_only=True)
-    class Deposit:                      # told: nobody waits
+    class Deposit:                      # for tell: no reply
         amount: int
 
     @frozen(kw_only=True)
-    class Balance(Request[int]):        # asked: the answer is an int
+    class Balance(Request[int]):        # for ask: the answer is an int
         pass
 """
 
@@ -26,30 +26,29 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Askable(Generic[T_co]):
-    """What ``Ref.ask`` takes: a request as its asker sees it, who gets a ``T_co`` or more general.
+    """A request as its caller sees it: ``Ref.ask`` takes one and returns a ``T_co``.
 
-    An asker may expect less than the answer's class: ``object``, as ``print`` does, or
-    ``int | None``. So the type parameter is covariant here, and a type checker finds it.
+    The type parameter is covariant, so that the caller may expect a more general type than the
+    answer's, such as ``object`` or ``int | None``.
     """
 
     __slots__ = ()
 
 
 class Request(Askable[T], Generic[T]):
-    """A message that is answered with a ``T``; subclass it with the class of the answer.
+    """A message that is answered with a ``T``; subclass it with the type of the answer.
 
-    For the actor that answers, the type parameter is invariant: ``Actor.reply`` takes exactly a
-    ``T`` for it.
+    The type parameter is invariant for the answering actor: ``Actor.reply`` takes exactly a ``T``.
     """
 
     __slots__ = ()
 
 
 def message_classes(union: Any) -> tuple[type, ...]:
-    """The classes of a message union (``A | B``, or one class), checked; of ``None``: none.
+    """Return the classes of a message union: ``A | B``, one class, or ``None`` for no messages.
 
-    Raises ``MisuseError`` for a member that is not a frozen attrs class: a mutable message could
-    be changed by its sender after it was sent.
+    Raises ``MisuseError`` for a member that is not a frozen attrs class, because a sender could
+    change a mutable message after sending it.
     """
     if union in (None, types.NoneType):
         return ()

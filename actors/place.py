@@ -1,4 +1,4 @@
-"""``Place``: what a ``Ref`` points to, here (``Cell``) or in another process (``RemotePlace``)."""
+"""``Place``: the target of a ``Ref``, in this process (``Cell``) or another (``RemotePlace``)."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ class PlaceSystem(Protocol):
 
 
 class Inlet(Protocol):
-    """Where messages to a place are put; ``Mailbox`` says what each may raise."""
+    """The receiving end of a place; the errors are those of ``Mailbox``."""
 
     def put(self, message: object) -> None:
-        """Take a message that nobody waits for."""
+        """Queue a message that is not a request."""
 
     def put_request(self, envelope: Envelope) -> None:
-        """Take a request."""
+        """Queue a request."""
 
     def must_wait(self, item: object) -> bool:
-        """Whether a sender that can wait must."""
+        """Return whether ``put_when_room`` would wait."""
         ...
 
     async def put_when_room(self, item: object) -> None:
-        """Take either, once there is room."""
+        """Queue a message or a request, once there is room."""
 
 
-class NewsInlet(Protocol):
-    """Where news of the runtime is put."""
+class NotificationInlet(Protocol):
+    """The receiver of the runtime's notifications."""
 
     def put_always(self, message: object) -> None:
-        """Take news, though there is no room."""
+        """Queue a notification, even if there is no room."""
 
 
 class Watcher(Protocol):
-    """Who monitors places."""
+    """The monitoring side of a monitor."""
 
     @property
     def path(self) -> str:
-        """Its address, or another name that no other watcher has."""
+        """The watcher's path, or another name that is unique among watchers."""
         ...
 
     @property
-    def mailbox(self) -> NewsInlet:
-        """Where its ``Down`` goes."""
+    def mailbox(self) -> NotificationInlet:
+        """The receiver of each ``Down``."""
         ...
 
     @property
     def watched(self) -> dict[str, Place]:
-        """What it monitors, by path."""
+        """The monitored places, by path."""
         ...
 
 
@@ -68,17 +68,17 @@ class Place(Protocol):
 
     @property
     def path(self) -> str:
-        """Where in the whole tree it is."""
+        """The path in the whole tree."""
         ...
 
     @property
     def is_final(self) -> bool:
-        """Whether no life will ever follow there."""
+        """Whether the place is stopped for good."""
         ...
 
     @property
     def mailbox(self) -> Inlet:
-        """Where messages to it are put."""
+        """The receiving end."""
         ...
 
     @property
@@ -87,10 +87,10 @@ class Place(Protocol):
         ...
 
     def stop_for_good(self) -> None:
-        """End the life there, and let none follow."""
+        """Stop the actor in order, without a restart."""
 
     def add_watcher(self, watcher: Watcher) -> None:
-        """Let ``watcher`` hear of the ends of lives there."""
+        """Notify ``watcher`` whenever an incarnation ends."""
 
     def remove_watcher(self, path: str) -> None:
-        """Let the watcher of this path hear no more."""
+        """Stop notifying the watcher of this path."""

@@ -14,19 +14,19 @@ from actors.spec import AnySpec, AutoShutdown, Backoff, Restart, Strategy
 
 
 class ExitKind(enum.Enum):
-    """How a life ended."""
+    """How an incarnation ended."""
 
     CRASHED = "crashed"
-    """Something in it raised."""
+    """By an exception."""
     FINISHED = "finished"
-    """It ended of its own will."""
+    """By its own decision."""
     STOPPED = "stopped"
-    """Its supervisor stopped it."""
+    """By its supervisor or by ``Ref.stop``."""
 
 
 @attrs.frozen
 class Exit:
-    """The end of one life; ``error`` is what crashed it."""
+    """The end of one incarnation; ``error`` is the cause of a crash."""
 
     kind: ExitKind
     error: Exception | None = None
@@ -41,19 +41,19 @@ class Exit:
 
 @attrs.frozen
 class RestartChild:
-    """Start the child, and who comes back with it, again after ``delay_s`` seconds."""
+    """Restart the child, with its group, after ``delay_s`` seconds."""
 
     delay_s: float
 
 
 @attrs.frozen
 class ForgetChild:
-    """The child is gone for good."""
+    """Do not restart the child."""
 
 
 @attrs.frozen
 class GiveUp:
-    """Too many restarts: stop everything and crash."""
+    """Stop all children and crash: there were too many restarts."""
 
     restarts: int
 
@@ -63,25 +63,25 @@ Decision = RestartChild | ForgetChild | GiveUp
 
 @attrs.frozen(kw_only=True)
 class Budget:
-    """At most ``intensity`` restarts within ``period_s`` seconds; ``times`` are those so far."""
+    """At most ``intensity`` restarts within ``period_s`` seconds; ``times`` are the past ones."""
 
     intensity: int
     period_s: float
     times: tuple[float, ...] = ()
 
     def spend(self, now: float) -> Budget:
-        """The budget after one more restart at ``now``; times out of the period are forgotten."""
+        """Return the budget after a restart at ``now``, without times older than the period."""
         recent = tuple(time for time in self.times if now - time < self.period_s)
         return attrs.evolve(self, times=(*recent, now))
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether more restarts were made than the period allows."""
+        """Whether there were more restarts than the period allows."""
         return len(self.times) > self.intensity
 
 
 def is_restarted(spec: AnySpec, ended: Exit) -> bool:
-    """Whether a child of this spec comes back after this exit."""
+    """Return whether a child of this spec is restarted after this exit."""
     if ended.kind is ExitKind.STOPPED or spec.restart is Restart.TEMPORARY:
         return False
     return spec.restart is Restart.PERMANENT or ended.kind is ExitKind.CRASHED
@@ -90,7 +90,7 @@ def is_restarted(spec: AnySpec, ended: Exit) -> bool:
 def decide(
     spec: AnySpec, ended: Exit, budget: Budget, now: float, chance: float
 ) -> tuple[Decision, Budget]:
-    """What to do about ``ended``, and the budget after it. ``chance`` is in [0, 1)."""
+    """Return the decision about ``ended``, and the new budget. ``chance`` is in [0, 1)."""
     if not is_restarted(spec, ended):
         return ForgetChild(), budget
     spent = budget.spend(now)
@@ -100,7 +100,7 @@ def decide(
 
 
 def restarted_with(strategy: Strategy, children: Sequence[str], name: str) -> Sequence[str]:
-    """Which of ``children``, in the order of starting, start again together with ``name``."""
+    """Return the children that restart together with ``name``, in the order of starting."""
     match strategy:
         case Strategy.ONE_FOR_ONE:
             return (name,)
@@ -111,10 +111,10 @@ def restarted_with(strategy: Strategy, children: Sequence[str], name: str) -> Se
 
 
 def shuts_down(when: AutoShutdown, child: AnySpec, ended: Exit, *, others: bool) -> bool:
-    """Whether a child that will not come back takes its supervisor along.
+    """Return whether a child that is not restarted ends its supervisor.
 
-    ``others`` says whether there are other significant children, running or about to. A child that
-    somebody stopped takes nobody along.
+    ``others``: there are other significant children that run or will run. A child that was stopped
+    on purpose does not end its supervisor.
     """
     if not child.significant or ended.kind is ExitKind.STOPPED:
         return False
@@ -124,7 +124,7 @@ def shuts_down(when: AutoShutdown, child: AnySpec, ended: Exit, *, others: bool)
 
 
 def delay_s(backoff: Backoff, restart: int, chance: float) -> float:
-    """Seconds before the ``restart``-th restart (1 is the first) within the period."""
+    """Return the seconds before the ``restart``-th restart (from 1) within the period."""
     if restart <= 1:
         return backoff.first_s
     try:
@@ -135,7 +135,7 @@ def delay_s(backoff: Backoff, restart: int, chance: float) -> float:
 
 
 def describe(error: BaseException) -> str:
-    """``error`` in one line; of a group, its first leaf and how many more there are."""
+    """Return ``error`` in one line; of a group, its first error and the number of others."""
     if isinstance(error, BaseExceptionGroup):
         leaves = list(_leaves(error))
         more = f" (+{len(leaves) - 1} more)" if len(leaves) > 1 else ""

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from actors.deadlines import late
+from actors.deadlines import deadline_error
 from actors.envelope import Asker, Envelope, chain_of_askers
 from actors.errors import ActorStopped, AskCycle, MisuseError
 from actors.messages import Askable, Request
@@ -21,7 +21,7 @@ DEFAULT_ASK_TIMEOUT_S = 5.0
 
 
 class Ref(Generic[M]):
-    """Where to send messages of ``M`` to. Cheap, equal by path, safe to keep."""
+    """The address of an actor that accepts ``M``: cheap, equal by path, valid across restarts."""
 
     __slots__ = ("_cell",)
 
@@ -30,19 +30,19 @@ class Ref(Generic[M]):
 
     @property
     def path(self) -> str:
-        """Where the actor sits in the tree, such as ``root/terminals/build/shell``."""
+        """The actor's path in the tree, such as ``root/terminals/build/shell``."""
         return self._cell.path
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nobody will ever be at this address again."""
+        """Whether the actor has stopped for good: nothing will run at this address again."""
         return self._cell.is_final
 
     def tell(self, message: M) -> None:
-        """Send without waiting. Order between one sender and one receiver is kept.
+        """Send without waiting. Messages of one sender arrive in order.
 
-        To a stopped actor it is a dead letter: dropped and counted. Raises ``WrongMessage``, and
-        ``MailboxFull`` where that is the receiver's policy.
+        A message to a stopped actor is dropped and counted in ``System.dead_letters``. Raises
+        ``WrongMessage``, and ``MailboxFull`` unless the receiver's policy drops old messages.
         """
         cell = self._cell
         if cell.is_final:
@@ -51,14 +51,12 @@ class Ref(Generic[M]):
         cell.mailbox.put(message)
 
     async def send(self, message: M) -> None:
-        """Send, and where the receiver's mailbox is full and its policy is ``wait``, wait for room.
+        """Send, and wait for room if the mailbox is full and its policy is ``wait``.
 
-        Who waits gets its turn in the order of coming; the order between one sender and one
-        receiver is kept. Cancelled, the message is not sent. There is no time limit: put one
-        around it. With other policies it is a ``tell``. Always a checkpoint. Raises
-        ``ActorStopped`` if nobody is there any more, also while it waits; ``AskCycle`` if there can
-        be no room because the receiver itself waits for the sender; ``MailboxFull``;
-        ``WrongMessage``.
+        Waiting senders are served in order. A cancelled call has not sent the message. There is no
+        time limit: put one around the call. With any other policy this is a ``tell``. Always a
+        checkpoint. Raises ``ActorStopped`` if the actor has stopped for good, also during the wait;
+        ``AskCycle`` if the receiver itself waits for the sender; ``MailboxFull``; ``WrongMessage``.
         """
         await trio.lowlevel.checkpoint()
         if self._cell.is_final:
@@ -69,12 +67,12 @@ class Ref(Generic[M]):
         await mailbox.put_when_room(message)
 
     async def ask(self, request: Askable[T], *, timeout: float = DEFAULT_ASK_TIMEOUT_S) -> T:
-        """Send a request and wait for its answer, at most ``timeout`` seconds.
+        """Send a request and return its answer; wait at most ``timeout`` seconds.
 
-        Where the mailbox is full and its policy is ``wait``, the time includes the wait for room.
-        Ends in exactly one way: the value; the handler's ``Refusal``; or an ``AskError``:
-        ``ActorCrashed``, ``ActorStopped``, ``MailboxFull``, ``AskDeadline``, ``AskCycle``,
-        ``NoReply``.
+        The time includes the wait for room if the mailbox's policy is ``wait``. Raises the
+        handler's ``Refusal``, or an ``AskError``: ``ActorCrashed``, ``ActorStopped``,
+        ``MailboxFull``, ``AskDeadline``, ``AskCycle``, ``NoReply``, and ``Unreachable`` for an
+        actor on another host. ``WrongMessage`` and ``ValueError`` are bugs of the caller.
         """
         if not timeout >= 0:
             raise ValueError(f"timeout {timeout} is not a time: 0 or more seconds, or math.inf")
@@ -91,41 +89,44 @@ class Ref(Generic[M]):
         return await reply.wait()
 
     async def _wait_for_room(self, envelope: Envelope, timeout: float) -> float:
-        """How many seconds of the ``timeout`` are left when the request is in the mailbox."""
+        """Return the seconds of ``timeout`` that are left once the request is in the mailbox."""
         deadline = trio.current_time() + timeout
         with trio.move_on_at(deadline) as scope:
             await self._cell.mailbox.put_when_room(envelope)
         if scope.cancelled_caught:
-            raise late(self.path, type(envelope.message).__name__, timeout)
+            raise deadline_error(self.path, type(envelope.message).__name__, timeout)
         return deadline - trio.current_time()
 
     def send_request(self, request: Request[T]) -> Reply[T]:
-        """Send a request and get the reply to wait on. For callers that wait in their own way."""
+        """Send a request and return its reply, for callers that wait in their own way.
+
+        There is no time limit. Raises the errors of ``ask`` that occur before the wait.
+        """
         reply: Reply[T] = Reply(self._cell.system)
         self._cell.mailbox.put_request(self._request(request, reply, chain_of_askers(reply)))
         return reply
 
     def forward(self, request: Request[T], reply: Reply[T]) -> None:
-        """Send a request whose answer goes to ``reply``, taken over from an earlier request.
+        """Send a request whose answer goes to ``reply``, which was deferred by an earlier handler.
 
-        From then on it is owed by whoever is here: the end of the life that forwards costs nothing.
-        Raises ``ActorStopped`` or ``MailboxFull``; the reply is then still owed by the caller.
+        From then on this actor owes the reply: the end of the forwarding incarnation does not
+        settle it. Raises ``ActorStopped`` or ``MailboxFull``; the caller then still owes the reply.
         """
         self._cell.mailbox.put_request(self._request(request, reply, ()))
         reply.owner = None
 
     def pass_on(self, request: Request[Any], envelope: Envelope) -> None:
-        """Hand over the reply owed for ``envelope`` together with ``request``.
+        """Send ``request`` together with the reply of ``envelope``.
 
         For the runtime: an actor calls ``Actor.pass_on``.
         """
         self._cell.mailbox.put_request(self._request(request, envelope.reply, envelope.chain))
 
     def stop(self) -> None:
-        """End the actor in order and for good: the message in hand is finished, teardown runs.
+        """Stop the actor in order and for good: the current message is finished, teardown runs.
 
-        Does not wait. After its ``shutdown_s`` the life is cancelled. Between two lives it ends
-        all the same: no further life begins.
+        Does not wait. After ``ChildSpec.shutdown_s`` the incarnation is cancelled. An actor that is
+        down between two incarnations is not restarted.
         """
         self._cell.stop_for_good()
 
@@ -155,4 +156,4 @@ class Ref(Generic[M]):
         return f"Ref({self.path!r})"
 
     def __reduce__(self) -> str:
-        raise MisuseError("a Ref is a live address: send its path instead")
+        raise MisuseError("a Ref cannot be pickled or copied: send its path instead")

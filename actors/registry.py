@@ -1,4 +1,4 @@
-"""Names: where to find an actor by what it is, not by where it sits."""
+"""``Registry``: addresses of actors by group and name, independent of their place in the tree."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from actors.ref import Ref
 
 
 class RegistryListener(Protocol):
-    """Who wants to know of every name."""
+    """A receiver of changes of the registry."""
 
     def registered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """``ref`` has this name from now on."""
+        """Note that ``ref`` was registered."""
 
     def unregistered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """``ref`` has it no more."""
+        """Note that ``ref`` was removed."""
 
 
 class Registry:
-    """Addresses by group and name. An entry lasts until its actor stops for good."""
+    """The addresses of a system's actors by group and name.
+
+    An entry lasts until its actor stops for good.
+    """
 
     def __init__(self) -> None:
         self.listeners: list[RegistryListener] = []
@@ -27,9 +30,9 @@ class Registry:
         self._entries: dict[Ref[Any], set[tuple[str, str]]] = {}
 
     def add(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """Register ``ref``; again by the same address changes nothing.
+        """Register ``ref``. Idempotent.
 
-        Raises ``MisuseError`` if another live actor has the name.
+        Raises ``MisuseError`` if another actor, which is not stopped for good, has the name.
         """
         names = self._groups.setdefault(group, {})
         known = names.get(name)
@@ -41,15 +44,15 @@ class Registry:
             listener.registered(group, name, ref)
 
     def find(self, group: str, name: str) -> Ref[Any] | None:
-        """The address registered as ``name``, or None."""
+        """Return the address registered as ``name``, or None."""
         return self._groups.get(group, {}).get(name)
 
     def names(self, group: str) -> list[str]:
-        """All names of a group, sorted."""
+        """Return all names of a group, sorted."""
         return sorted(self._groups.get(group, {}))
 
     def entries(self) -> list[tuple[str, str, Ref[Any]]]:
-        """Every group, name and address."""
+        """Return every entry: group, name and address."""
         return [
             (group, name, ref)
             for group, names in self._groups.items()
@@ -57,7 +60,7 @@ class Registry:
         ]
 
     def remove(self, ref: Ref[Any]) -> None:
-        """Forget every name of ``ref``."""
+        """Remove every name of ``ref``."""
         for group, name in self._entries.pop(ref, ()):
             names = self._groups[group]
             if names.get(name) == ref:

@@ -1,4 +1,4 @@
-"""The place where one asker waits for one outcome."""
+"""``Reply``: the one result of one request, and the wait for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 T = TypeVar("T")
 
 _TAKEN: outcome.Outcome[Any] = outcome.Value(None)
-"""In the place of an outcome that its asker has."""
+"""Replaces an outcome that the caller has taken."""
 
 
 class LateReplies(Protocol):
@@ -21,10 +21,10 @@ class LateReplies(Protocol):
 
 
 class Reply(Generic[T]):
-    """An answer that is owed. Exactly one outcome reaches the asker; later ones are dropped.
+    """The pending answer to a request. The caller gets exactly one outcome: the first.
 
-    A handler answers with ``send`` or ``fail``, at once or (after ``Actor.defer``) later. What
-    comes late is counted here and in ``System.late_replies``.
+    A handler answers with ``send`` or ``fail``, at once or (after ``Actor.defer``) later. Later
+    outcomes are dropped and counted, here and in ``System.late_replies``.
     """
 
     __slots__ = ("_abandoned", "_late", "_on_abandon", "_outcome", "_task", "_totals", "owner")
@@ -37,35 +37,36 @@ class Reply(Generic[T]):
         self._on_abandon: Callable[[], object] | None = None
         self._late = 0
         self.owner: object = None
-        """The life that took it with ``defer`` and did not forward it: if it ends, none answers."""
+        """The incarnation that deferred this reply and did not forward it, if any."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether the asker has its outcome, or no longer waits for one."""
+        """Whether the caller has its outcome, or no longer waits for one."""
         return self._outcome is not None or self._abandoned
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the asker went away (its time ran out, or it was cancelled)."""
+        """Whether the caller stopped waiting: it timed out, or was cancelled."""
         return self._abandoned
 
     @property
     def late(self) -> int:
-        """How many outcomes came after the first and were dropped."""
+        """The number of outcomes that were dropped because they came after the first."""
         return self._late
 
     def send(self, value: T) -> None:
-        """Give the asker its value; dropped and counted if it already has an outcome."""
+        """Return ``value`` to the caller; dropped and counted if there is an outcome already."""
         self._settle(cast("outcome.Outcome[T]", outcome.Value(value)))
 
     def fail(self, error: Exception) -> None:
-        """Raise ``error`` at the asker; dropped and counted if it already has an outcome."""
+        """Raise ``error`` at the caller; dropped and counted if there is an outcome already."""
         self._settle(outcome.Error(error))
 
     def on_abandon(self, callback: Callable[[], object]) -> None:
-        """Have ``callback`` called when the asker goes away without an outcome.
+        """Call ``callback`` when the caller stops waiting without an outcome.
 
-        One callback; called at once if the asker has gone already. It must be quick and not raise.
+        Holds one callback, which must be quick and must not raise. Called at once if the caller has
+        already stopped waiting.
         """
         if self._abandoned:
             callback()
@@ -73,25 +74,28 @@ class Reply(Generic[T]):
             self._on_abandon = callback
 
     def give_up(self, error: Exception) -> None:
-        """No answer will come: raise ``error`` at the asker, if it still waits. For the runtime."""
+        """Raise ``error`` at the caller if it still waits. For the runtime."""
         if not self.is_settled:
             self._settle(outcome.Error(error))
 
     def expire(self, error: Exception) -> None:
-        """The asker's time is over: it gets ``error`` and no longer waits."""
+        """Raise ``error`` at the caller, whose time limit has passed. For the runtime."""
         if not self.is_settled:
             self._settle(outcome.Error(error))
             self._abandon()
 
     async def wait(self) -> T:
-        """Wait for the outcome. Called once, by the asker; a cancelled wait abandons the reply."""
+        """Wait for the outcome; return the value or raise the error. Call it once.
+
+        A cancelled wait abandons the reply.
+        """
         if self._outcome is None:
             self._task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)
         else:
             await trio.lowlevel.checkpoint()
         assert self._outcome is not None
-        # Whoever owed this reply may keep it for a while: what it carried can be large.
+        # The answering actor may keep this reply for a while, and its value can be large.
         result, self._outcome = self._outcome, _TAKEN
         return result.unwrap()
 

@@ -82,7 +82,7 @@ async def _run_root(system: System, on_started: Callable[[], None]) -> None:
     """Run the root's only incarnation. Raises the error that made it give up."""
     root = system.root
     system.root_task = trio.lowlevel.current_task()
-    root.begin_life()
+    root.begin_incarnation()
     ended = Exit(ExitKind.STOPPED)
     try:
         ended = await run_supervisor(system, root, on_started)
@@ -95,4 +95,4 @@ async def _run_root(system: System, on_started: Callable[[], None]) -> None:
 
 async def _ring(deadlines: Deadlines, alarm: trio.CancelScope) -> None:
     with alarm:
-        await deadlines.ring_for_ever()
+        await deadlines.run()

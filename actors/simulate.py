@@ -1,8 +1,8 @@
-"""Simulated runs: one seed gives one course of events, on a clock that jumps.
+"""Simulated runs: one seed determines the course of events, on a mock clock.
 
-Trio runs the tasks that are ready in an order it draws at random. Here the draw comes from the
-seed, so another seed tries another order, and the same seed the same again. What happens is written
-into a trace, by which two runs can be compared:
+Trio runs the tasks that are ready in random order. Here the seed determines the order, so another
+seed tries another order, and the same seed repeats it. All events are recorded in a trace, by which
+two runs can be compared:
 
     async def play(simulation: Simulation) -> int:
         async with simulation.open_system(spec) as system:
@@ -11,9 +11,9 @@ into a trace, by which two runs can be compared:
     run = simulate(play, seed=7)
     assert simulate(play, seed=7).trace == run.trace
 
-A run must do without threads, sockets, processes and the real clock, and draw by chance only from
-``Simulation.chance``. This file alone touches the two hooks of Trio that it takes, which are not
-public: the random source of the scheduler, and the switch that makes its order hang on that alone.
+A run must not use threads, sockets, processes, the real clock, or any random source except
+``Simulation.chance``. Only this file uses the two private hooks of Trio that it needs: the
+scheduler's random source, and the switch that makes the order depend on it alone.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from actors.system import Observer, System
 T = TypeVar("T")
 
 KEPT = 100_000
-"""Happenings of a trace that are kept; older ones are dropped, and still part of its digest."""
+"""The number of events that a trace keeps; older ones are dropped, but count in its digest."""
 SHOWN = 20
-"""The last happenings that a failed run shows."""
+"""The number of last events that a failed run shows."""
 
 
 @attrs.frozen
-class Happening:
-    """One thing that happened ``at`` so many seconds after the start of the run.
+class TraceEvent:
+    """One event, ``at`` seconds after the start of the run.
 
-    ``kind`` is "started", "crashed", "ended" or "teardown_cut" of a life, "message" when one is
-    taken in hand, "timer" when one is due, or whatever ``Simulation.note`` was given.
+    ``kind`` is "started", "crashed", "ended" or "teardown_cut" for an incarnation, "message" when
+    its handling begins, "timer" when it is due, or a kind passed to ``Simulation.note``.
     """
 
     at: float
@@ -62,19 +62,19 @@ class Happening:
 
 @attrs.frozen
 class Trace:
-    """What happened in one run, in order; equal if all of it is, the dropped part included."""
+    """The events of one run, in order. Two traces are equal if all events are, dropped ones too."""
 
-    happenings: tuple[Happening, ...] = attrs.field(eq=False, repr=False)
+    events: tuple[TraceEvent, ...] = attrs.field(eq=False, repr=False)
     count: int
     digest: str
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.happenings))
+        return "\n".join(map(str, self.events))
 
 
 @attrs.frozen
 class Run(Generic[T]):
-    """A run that came to its end with ``value``."""
+    """A finished run, and the value that its script returned."""
 
     seed: int
     value: T
@@ -82,40 +82,40 @@ class Run(Generic[T]):
 
 
 class Simulation:
-    """One run under way. ``chance`` is for the choices that its script makes."""
+    """A run in progress. ``chance`` is the random source for the script's own choices."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.chance = _source(seed, "script")
         self._pauses = _source(seed, "pauses")
-        self._happenings: deque[Happening] = deque(maxlen=KEPT)
+        self._happenings: deque[TraceEvent] = deque(maxlen=KEPT)
         self._count = 0
         self._digest = hashlib.sha256()
 
     def open_system(
         self, spec: SupervisorSpec, *, observer: Observer | None = None
     ) -> AbstractAsyncContextManager[System]:
-        """Like ``actors.open_system``, with pauses drawn from the seed, and traced."""
+        """Open a traced system like ``actors.open_system``; the seed determines the jitter."""
         return open_system(spec, observer=observer, chance=self._pauses, tracer=self.note)
 
     def note(self, kind: str, path: str, detail: str = "") -> None:
-        """Write something of the script's own into the trace."""
-        happening = Happening(trio.current_time(), kind, path, detail)
-        self._happenings.append(happening)
+        """Add an event to the trace."""
+        event = TraceEvent(trio.current_time(), kind, path, detail)
+        self._happenings.append(event)
         self._count += 1
-        self._digest.update(f"{happening}\n".encode())
+        self._digest.update(f"{event}\n".encode())
 
     @property
     def trace(self) -> Trace:
-        """What happened so far."""
+        """The trace so far."""
         return Trace(tuple(self._happenings), self._count, self._digest.hexdigest())
 
 
 def simulate(play: Callable[[Simulation], Awaitable[T]], *, seed: int) -> Run[T]:
     """Run ``play`` in a Trio loop of its own, on a mock clock that starts at 0.
 
-    What it raises is raised, with a note that names the seed and ends with what happened last.
-    Raises ``MisuseError`` if this version of Trio has not the hooks that a seed needs.
+    An exception of ``play`` is raised with a note that has the seed and the last events. Raises
+    ``MisuseError`` if this version of Trio lacks the hooks that a seed needs.
     """
     simulation = Simulation(seed)
     clock = trio.testing.MockClock(autojump_threshold=0)
@@ -130,7 +130,7 @@ def simulate(play: Callable[[Simulation], Awaitable[T]], *, seed: int) -> Run[T]
 
 def _replay_note(simulation: Simulation) -> str:
     trace = simulation.trace
-    last = [str(happening) for happening in trace.happenings[-SHOWN:]]
+    last = [str(event) for event in trace.events[-SHOWN:]]
     head = (
         f"to replay: simulate(..., seed={simulation.seed}); the last {len(last)} of {trace.count}:"
     )
@@ -139,7 +139,7 @@ def _replay_note(simulation: Simulation) -> str:
 
 @contextmanager
 def seeded_scheduling(seed: int) -> Iterator[None]:
-    """Let Trio's scheduler draw from ``seed`` until the block ends."""
+    """Make the order of Trio's scheduler depend on ``seed`` until the block ends."""
     scheduler = _scheduler()
     state, allowed = scheduler._r.getstate(), scheduler._ALLOW_DETERMINISTIC_SCHEDULING
     scheduler._r.setstate(_source(seed, "scheduler").getstate())
@@ -152,7 +152,7 @@ def seeded_scheduling(seed: int) -> Iterator[None]:
 
 
 def _scheduler() -> Any:
-    """The module of Trio that holds both hooks."""
+    """Return the module of Trio that has both hooks."""
     try:
         module: Any = importlib.import_module("trio._core._run")
     except ImportError:
@@ -168,5 +168,5 @@ def _scheduler() -> Any:
 
 
 def _source(seed: int, purpose: str) -> random.Random:
-    """A random source of its own; a text as seed does not hang on Python's hash seed."""
+    # A text as seed does not depend on Python's hash seed.
     return random.Random(f"{seed}/{purpose}")  # noqa: S311 - a simulation, not a secret

@@ -1,8 +1,8 @@
-"""Slow steps: what held the loop up, told as an event.
+"""Slow steps: code that blocked the loop, reported as an event.
 
-Trio runs one task at a time, from one checkpoint to the next: a *step*. While it lasts nothing else
-runs, no stop is heard, no time limit is kept; and nothing can cut it short. So it is told of
-afterwards. Where it was can only be seen from beside: that takes a thread, which is for debugging.
+Trio runs one task at a time, from one checkpoint to the next: a *step*. During a step nothing else
+runs, so stops and time limits have no effect, and nothing can interrupt it. It is therefore
+reported afterwards. Only another thread can see the stack of a running step: that is for debugging.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ import attrs
 import trio
 
 SLOW_STEP_S = 0.1
-"""A step that takes more seconds than this is slow."""
+"""The duration, in seconds, from which a step is slow."""
 
 CHECK_EVERY_S = 0.05
-"""How often the watchdog looks at what runs, in seconds; at a step about to be slow in time."""
+"""The longest time, in seconds, between two looks of the watchdog at the running step."""
 
 FRAMES_SHOWN = 50
-"""The innermost frames of a stack that are kept."""
+"""The number of innermost frames of a stack that are reported."""
 
-# Trio's function that runs steps; what lies outside of it says nothing.
+# Trio's function that runs steps; the frames outside of it are the same for every step.
 _RUNS_STEPS = "unrolled_run"
 
 
 @attrs.frozen(kw_only=True)
 class SlowStep:
-    """A step that kept the loop from everything else for ``duration_s`` seconds of real time.
+    """A step that blocked the loop for ``duration_s`` seconds of real time.
 
-    ``path`` is the actor or supervisor whose task it was, helper tasks included, and empty for a
-    task outside the tree. ``stack`` shows where it was when it became slow, the innermost call
-    last; it is empty without debugging, and where the code did not let another thread run.
+    ``path`` is the actor or supervisor that the task (a helper task, too) belongs to; empty for a
+    task outside the tree. ``stack`` is the stack at the moment the step became slow, innermost call
+    last; empty without debugging, or if the code did not let another thread run.
     """
 
     path: str
@@ -56,10 +56,10 @@ SlowStepObserver = Callable[[SlowStep], None]
 def watched_steps(
     report: SlowStepObserver | None, path_of: Callable[[trio.lowlevel.Task], str], *, debug: bool
 ) -> Iterator[None]:
-    """Report every slow step of the present loop until the block ends; ``debug``: with its stack.
+    """Report every slow step of the current loop until the block ends; ``debug`` adds its stack.
 
-    Steps are measured in real time, whatever clock the loop runs on. With nobody to report to
-    nothing is watched.
+    Steps are measured in real time, also on a mock clock. If ``report`` is None, nothing is
+    measured.
     """
     if report is None:
         yield
@@ -75,7 +75,9 @@ def watched_steps(
 
 
 class _StepWatch(trio.abc.Instrument):
-    """Called around every step: each word here is paid twice for each message that wakes a task."""
+    """The instrument that measures steps."""
+
+    # These methods run around every step, twice for each message that wakes a task.
 
     def __init__(
         self, report: SlowStepObserver, path_of: Callable[[trio.lowlevel.Task], str]
@@ -90,10 +92,10 @@ class _StepWatch(trio.abc.Instrument):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         if perf_counter() - self.began > SLOW_STEP_S:
-            self._tell(task, perf_counter() - self.began)
+            self._report_step(task, perf_counter() - self.began)
         self.began = math.inf
 
-    def _tell(self, task: trio.lowlevel.Task, duration_s: float) -> None:
+    def _report_step(self, task: trio.lowlevel.Task, duration_s: float) -> None:
         stack = "" if self.watchdog is None else self.watchdog.stack_of(self.began)
         self._report(
             SlowStep(path=self._path_of(task), task=task.name, duration_s=duration_s, stack=stack)
@@ -101,14 +103,15 @@ class _StepWatch(trio.abc.Instrument):
 
 
 class _Watchdog:
-    """A thread that looks at the loop's thread when a step becomes slow, once each step."""
+    """A thread that records the stack of the loop's thread, once per slow step."""
 
     def __init__(self, watch: _StepWatch) -> None:
         self._watch = watch
         self._watched = threading.get_ident()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="actors-watchdog", daemon=True)
-        # When the step began whose stack was seen last. One assignment sets both: two threads.
+        # The start of the step whose stack was recorded last, and the stack. Two threads use them,
+        # so one assignment sets both.
         self._seen = (math.nan, traceback.StackSummary())
 
     def __enter__(self) -> _Watchdog:
@@ -120,7 +123,7 @@ class _Watchdog:
         self._thread.join()
 
     def stack_of(self, began: float) -> str:
-        """The stack of the step that began then, as text; empty if it was not seen."""
+        """Return the stack of the step that began at ``began``, or an empty text."""
         seen_at, stack = self._seen
         return "".join(stack.format()).rstrip() if seen_at == began else ""
 
@@ -136,14 +139,14 @@ class _Watchdog:
         return left if 0 < left < CHECK_EVERY_S else CHECK_EVERY_S
 
     def _see(self, began: float) -> None:
-        """Should the step end meanwhile, this comes too late: nobody will ask for its stack."""
+        # If the step ends meanwhile, the recorded stack is not used.
         frame = sys._current_frames().get(self._watched)
         if frame is not None:
             self._seen = (began, _stack_of(frame))
 
 
 def _stack_of(frame: FrameType) -> traceback.StackSummary:
-    """The frames of one step, the innermost last; the lines are read only if it is shown."""
+    """Return the frames of one step, innermost last; source lines are read only for a report."""
     inner = itertools.takewhile(
         lambda each: each[0].f_code.co_name != _RUNS_STEPS, traceback.walk_stack(frame)
     )

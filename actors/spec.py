@@ -29,32 +29,32 @@ class Restart(enum.Enum):
 
 
 class Strategy(enum.Enum):
-    """Who is started again together with a child that crashed (Erlang/OTP's names and meaning)."""
+    """Which children restart together with one that crashed (Erlang/OTP's names and meaning)."""
 
     ONE_FOR_ONE = "one_for_one"
-    """It alone."""
+    """Only the crashed child."""
     ONE_FOR_ALL = "one_for_all"
     """All children: they stop in reverse order, then start in order."""
     REST_FOR_ONE = "rest_for_one"
-    """It and those that start after it, likewise."""
+    """The crashed child and those started after it: stopped and started in the same way."""
 
 
 class AutoShutdown(enum.Enum):
-    """When a supervisor ends of its own will, in order (Erlang/OTP's names and meaning)."""
+    """When a supervisor finishes because of its children (Erlang/OTP's names and meaning)."""
 
     NEVER = "never"
     ANY_SIGNIFICANT = "any_significant"
-    """As soon as a significant child ended by itself and does not come back."""
+    """When a significant child has ended by itself and is not restarted."""
     ALL_SIGNIFICANT = "all_significant"
-    """As soon as that is so and no other significant child is left."""
+    """When the last significant child has ended by itself and is not restarted."""
 
 
 @attrs.frozen(kw_only=True)
 class Backoff:
-    """Seconds before a restart: ``first_s``, then ``step_s``, ``factor`` times more each time.
+    """The pause before a restart: ``first_s`` seconds, then ``step_s``, growing by ``factor``.
 
-    Never more than ``most_s``. ``jitter`` is the part of it, 0 to 1, that is left to chance, so
-    that many children that died of one cause do not come back in one instant.
+    At most ``most_s`` seconds. ``jitter`` (0 to 1) is the random part of each pause, so
+    that children that failed of one cause do not restart all at once.
     """
 
     first_s: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
@@ -151,13 +151,13 @@ class ChildSpec:
 
 @attrs.frozen(kw_only=True)
 class SupervisorSpec:
-    """A supervisor and its children, which start in order and stop in reverse.
+    """The specification of a supervisor and its children, which start in order and stop in reverse.
 
-    ``strategy`` says who comes back together. More than ``intensity`` restarts within ``period_s``
-    seconds and the supervisor gives up: it stops its children and crashes, for its own supervisor
-    to decide; a group that comes back together counts once. With ``auto_shutdown`` it finishes when
-    its significant children have ended. ``dynamic`` supervisors start and stop children on request
-    instead, one_for_one, and stop them all at once.
+    ``strategy`` selects the children that restart together. After more than ``intensity`` restarts
+    within ``period_s`` seconds the supervisor stops its children and crashes; a group that restarts
+    together counts once. ``auto_shutdown`` lets it finish when its significant children have ended.
+    A ``dynamic`` supervisor has no children in its spec: it starts and stops them on request,
+    one_for_one, and stops them all at the same time.
     """
 
     name: str = attrs.field(validator=_check_name)
@@ -184,7 +184,7 @@ class SupervisorSpec:
         if self.dynamic and self.strategy is not Strategy.ONE_FOR_ONE:
             raise MisuseError(
                 f"dynamic supervisor {self.name!r} cannot be {self.strategy.value}: its children "
-                "have no order; it is one_for_one"
+                "have no order; use one_for_one"
             )
 
     def check_child(self, child: ChildSpec | SupervisorSpec) -> None:
@@ -199,7 +199,7 @@ class SupervisorSpec:
 def _check_significant(name: str, restart: Restart, *, significant: bool) -> None:
     if significant and restart is Restart.PERMANENT:
         raise MisuseError(
-            f"child {name!r} cannot be significant: a permanent child always comes back; "
+            f"child {name!r} cannot be significant: a permanent child is always restarted; "
             "make it transient or temporary"
         )
 

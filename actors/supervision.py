@@ -1,19 +1,19 @@
-"""One life of a supervisor as a state machine: what happened goes in, what to do comes out. Pure.
+"""One incarnation of a supervisor as a state machine: events in, actions out. Pure.
 
-Rules of order, beside those of ``policy.py``:
+Rules of order, in addition to those of ``policy.py``:
 
 - Children start one after the other, each when the one before is up. A first start that fails ends
   the supervisor.
-- A group that comes back together (one_for_all, rest_for_one) is stopped in reverse, one after the
-  other; then comes the pause; then it starts in order. It costs the budget one restart.
-- Who dies on its own while its group is brought down is down like the others and costs nothing.
-  A member that dies, or does not come up, while the group starts again is one more restart.
-- A group starts also those of its children that had finished or been stopped, as a restart of the
-  supervisor does; never temporary ones.
-- A child that somebody stops, at whatever moment, is left out of the restart under way.
-- The first reason to end is the one that counts; nothing is started after it.
+- A group that restarts together (one_for_all, rest_for_one) is stopped in reverse, one after the
+  other; then follows the pause; then it starts in order. It costs the budget one restart.
+- A member that ends by itself while its group is being stopped is down like the others and costs
+  nothing. A member that crashes or fails to start while the group starts is one more restart.
+- A group also starts those of its children that had finished or been stopped, as a restart of the
+  supervisor does, but never temporary ones.
+- A child that is stopped on purpose, at any time, is left out of the restart in progress.
+- The first reason to end the supervisor counts; nothing is started after it.
 
-Every method that tells of an event gives the actions to carry out, in order.
+Each event method returns the actions to carry out, in order.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from actors.spec import AnySpec, Restart, Strategy, SupervisorSpec
 
 @attrs.frozen
 class Start:
-    """Begin a life of the child."""
+    """Start an incarnation of the child."""
 
     name: str
 
 
 @attrs.frozen
 class Stop:
-    """Ask the child's life to end, within its time."""
+    """Stop the child's incarnation, within its time limit."""
 
     name: str
 
 
 @attrs.frozen
-class EndLife:
-    """The child's life is over; another may follow."""
+class EndIncarnation:
+    """Note the end of the child's incarnation; another may follow."""
 
     name: str
     ended: Exit
@@ -62,7 +62,7 @@ class EndLife:
 
 @attrs.frozen
 class Forget:
-    """The child is gone for good."""
+    """Remove the child: it is stopped for good."""
 
     name: str
     ended: Exit
@@ -70,7 +70,7 @@ class Forget:
 
 @attrs.frozen
 class Pause:
-    """Tell of ``ticket`` in ``delay_s`` seconds."""
+    """Call ``pause_over`` with ``ticket`` in ``delay_s`` seconds."""
 
     ticket: int
     delay_s: float
@@ -78,29 +78,29 @@ class Pause:
 
 @attrs.frozen
 class Up:
-    """All children are up for the first time."""
+    """Report that all children are up for the first time."""
 
 
 @attrs.frozen
 class End:
-    """All children are down: the supervisor's life ends like this."""
+    """End the supervisor with this exit: all children are down."""
 
     ended: Exit
 
 
-Action = Start | Stop | EndLife | Forget | Pause | Up | End
+Action = Start | Stop | EndIncarnation | Forget | Pause | Up | End
 
 
 class Status(enum.Enum):
-    """What a child is doing, as its supervisor knows it."""
+    """The state of a child as its supervisor knows it."""
 
     DOWN = "down"
-    """Waits for its start."""
+    """Will be started."""
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
     GONE = "gone"
-    """Ended for good: it comes back only with its group, if at all."""
+    """Ended for good; only a restart of its group may start it again."""
 
 
 @attrs.define(eq=False)
@@ -108,8 +108,8 @@ class _Child:
     spec: AnySpec
     status: Status = Status.DOWN
     was_up: bool = False
-    leaving: bool = False
-    """Somebody stopped it."""
+    is_removed: bool = False
+    """Stopped on purpose: no restart follows."""
 
     @property
     def is_alive(self) -> bool:
@@ -118,7 +118,7 @@ class _Child:
 
 @attrs.define(eq=False)
 class _Group:
-    """Children that come back together: first they end, then there is a pause."""
+    """Children that restart together: they end, then there is a pause, then they start."""
 
     names: frozenset[str]
     to_stop: list[str]
@@ -127,7 +127,7 @@ class _Group:
 
 
 class Supervision:
-    """The state of one life of the supervisor at ``path``."""
+    """The state of one incarnation of the supervisor at ``path``."""
 
     def __init__(self, path: str, spec: SupervisorSpec) -> None:
         self._path = path
@@ -147,29 +147,29 @@ class Supervision:
         self._actions: list[Action] = []
 
     def status(self, name: str) -> Status:
-        """What the child is doing; of one that is not known: gone."""
+        """Return the child's state: ``GONE`` for an unknown name."""
         child = self._children.get(name)
         return Status.GONE if child is None else child.status
 
     @property
     def is_ending(self) -> bool:
-        """Whether there is a reason to end."""
+        """Whether the supervisor is ending."""
         return self._ending is not None
 
     @property
     def restarts(self) -> int:
-        """How many restarts the budget has counted in its period so far."""
+        """The number of restarts that the budget counts in the current period."""
         return len(self._budget.times)
 
     # Events.
 
     def begin(self) -> list[Action]:
-        """The life begins: start all children of the spec."""
+        """Start all children of the spec."""
         self._to_start.extend(self._order)
         return self._advance()
 
     def started(self, name: str) -> list[Action]:
-        """The child is up."""
+        """Note that the child is up."""
         child = self._children[name]
         child.was_up = True
         if child.status is Status.STARTING:
@@ -179,14 +179,14 @@ class Supervision:
         return self._advance()
 
     def ended(self, name: str, ended: Exit, now: float, chance: float) -> list[Action]:
-        """The child's life is over. ``now`` in seconds; ``chance`` in [0, 1), for the jitter."""
+        """Note the end of the child at ``now`` (seconds). ``chance``, for the jitter: [0, 1)."""
         child = self._children[name]
         assert child.is_alive, f"{self._path}/{name} ended twice"
         child.status = Status.DOWN
         self._alive -= 1
         if self._ending is not None:
-            self._actions.append(EndLife(name, ended))
-        elif child.leaving:
+            self._actions.append(EndIncarnation(name, ended))
+        elif child.is_removed:
             self._forget(child, Exit(ExitKind.STOPPED))
         elif self._group is not None and name in self._group.names:
             self._end_member(child, ended)
@@ -197,7 +197,7 @@ class Supervision:
         return self._advance()
 
     def pause_over(self, ticket: int) -> list[Action]:
-        """The time of a ``Pause`` is over."""
+        """Note the end of a ``Pause``."""
         child = self._pauses.pop(ticket, None)
         if self._ending is None and child is not None and child.status is Status.DOWN:
             self._start(child)
@@ -206,7 +206,7 @@ class Supervision:
         return self._advance()
 
     def add(self, spec: AnySpec) -> list[Action]:
-        """Somebody starts a child of a dynamic supervisor, of a name that is free."""
+        """Start a child of a dynamic supervisor; its name must be free."""
         assert self._spec.dynamic
         assert spec.name not in self._children
         child = self._children[spec.name] = _Child(spec)
@@ -214,26 +214,26 @@ class Supervision:
         return self._advance()
 
     def remove(self, name: str) -> list[Action]:
-        """Somebody stops a child, for good."""
+        """Stop a child for good, on request."""
         child = self._children.get(name)
         if self._ending is not None or child is None or child.status is Status.GONE:
             return []
         if child.is_alive:
-            child.leaving = True
+            child.is_removed = True
             self._stop(child)
         else:
             self._forget(child, Exit(ExitKind.STOPPED))
         return self._advance()
 
     def stop(self) -> list[Action]:
-        """Somebody stops the supervisor."""
+        """Stop the supervisor, on request."""
         self._end(Exit(ExitKind.STOPPED))
         return self._advance()
 
-    # What follows from them.
+    # Steps.
 
     def _advance(self) -> list[Action]:
-        """Take the next step of whatever is under way."""
+        """Take the next step of the end, the group's restart or the start in progress."""
         if self._ending is not None:
             self._stop_next(self._ending)
         elif self._group is not None:
@@ -266,7 +266,7 @@ class Supervision:
 
     def _forget(self, child: _Child, ended: Exit) -> None:
         child.status = Status.GONE
-        child.leaving = False
+        child.is_removed = False
         if self._spec.dynamic:
             del self._children[child.spec.name]
         self._actions.append(Forget(child.spec.name, ended))
@@ -275,7 +275,7 @@ class Supervision:
         if self._spec.dynamic:
             self._forget(child, ended)
         else:
-            self._actions.append(EndLife(child.spec.name, ended))
+            self._actions.append(EndIncarnation(child.spec.name, ended))
             error = start_failed(f"{self._path}/{child.spec.name}", ended)
             self._end(Exit(ExitKind.CRASHED, error))
 
@@ -287,10 +287,10 @@ class Supervision:
                 self._forget(child, ended)
                 self._shut_down_after(child, ended)
             case RestartChild(delay_s):
-                self._actions.append(EndLife(name, ended))
+                self._actions.append(EndIncarnation(name, ended))
                 self._restart(child, delay_s)
             case GiveUp(restarts):
-                self._actions.append(EndLife(name, ended))
+                self._actions.append(EndIncarnation(name, ended))
                 self._end(Exit(ExitKind.CRASHED, self._exhausted(name, restarts, ended)))
 
     def _shut_down_after(self, child: _Child, ended: Exit) -> None:
@@ -327,7 +327,7 @@ class Supervision:
         return self._tickets
 
     def _restart_group(self, name: str, delay_s: float) -> None:
-        """Takes the place of a restart of fewer children that is under way."""
+        # Replaces a restart of fewer children that is in progress.
         names = restarted_with(self._spec.strategy, self._order, name)
         for member in (self._children[each] for each in names):
             if member.status is Status.GONE and member.spec.restart is not Restart.TEMPORARY:
@@ -336,11 +336,11 @@ class Supervision:
         self._group = _Group(frozenset(names), list(names), delay_s)
 
     def _end_member(self, child: _Child, ended: Exit) -> None:
-        """It was to be stopped: whether it waited for that or died first is all one."""
+        # It was about to be stopped: a crash before that makes no difference.
         if child.spec.restart is Restart.TEMPORARY:
             self._forget(child, ended)
         else:
-            self._actions.append(EndLife(child.spec.name, ended))
+            self._actions.append(EndIncarnation(child.spec.name, ended))
 
     def _bring_down(self, group: _Group) -> None:
         child = self._last_alive(group.to_stop)
@@ -389,7 +389,7 @@ class Supervision:
 
 
 def start_failed(path: str, ended: Exit) -> StartFailed:
-    """What somebody gets whose child did not come up."""
+    """Return the error for the caller that started a child, which failed to start."""
     cause = ended.error
     failure = StartFailed(
         f"{path} did not start: {describe(cause) if cause is not None else ended.reason}"

@@ -1,9 +1,9 @@
 """Supervisors: one task that owns one nursery, starts children, and carries the policy out.
 
 Only the supervisor's task starts children: ``start_soon`` copies the caller's context variables,
-and an outer request must not leak into a long-lived actor. Everything that happens comes to it as
-an event, a due restart included, so that a stop is always heard. What follows from an event is
-``Supervision``'s to say; this file does it.
+and an outer request must not leak into a long-lived actor. Everything reaches that task as an
+event, the end of a pause included, so that it always notices a stop. ``Supervision`` decides what
+follows from an event; this file carries it out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import trio
 from actors import faults
 from actors.cell import Cell, State
 from actors.errors import ActorError, ActorStopped, MisuseError, SupervisorFailed
-from actors.life import run_actor
+from actors.incarnation import run_actor
 from actors.policy import Exit, ExitKind, describe
 from actors.ref import Ref
 from actors.reply import Reply
@@ -25,7 +25,7 @@ from actors.spec import AnySpec, ChildSpec, SupervisorSpec
 from actors.supervision import (
     Action,
     End,
-    EndLife,
+    EndIncarnation,
     Forget,
     Pause,
     Start,
@@ -72,7 +72,7 @@ class _StopCell:
 
 @attrs.frozen(eq=False)
 class _StopAll:
-    """Somebody stops this supervisor."""
+    """This supervisor is to stop."""
 
 
 _Event = _Started | _Ended | _PauseOver | _StartChild | _StopChild | _StopCell | _StopAll
@@ -89,7 +89,7 @@ async def run_supervisor(system: System, cell: Cell, on_started: Callable[[], No
 
 
 class Supervisor:
-    """One life of a supervisor."""
+    """One incarnation of a supervisor."""
 
     def __init__(self, system: System, cell: Cell) -> None:
         assert isinstance(cell.spec, SupervisorSpec)
@@ -97,9 +97,9 @@ class Supervisor:
         self._cell = cell
         self._spec = cell.spec
         self._rules = Supervision(cell.path, cell.spec)
-        # Bounded by the number of children (each has at most a start, an end and a pause in it)
-        # and of those who ask for a start or a stop. No deque: there are many supervisors, and an
-        # empty one takes 0.7 KiB.
+        # Bounded by the number of children (at most a start, an end and a pause of each) and of
+        # callers of start_child and stop_child. Not a deque: there are many supervisors, and an
+        # empty deque takes 0.7 KiB.
         self._events: list[_Event] = []
         self._is_over = False
         self._start_replies: dict[str, Reply[Ref[Any]]] = {}
@@ -123,11 +123,11 @@ class Supervisor:
         self._post(_StopChild(name, reply))
 
     def forget_when_down(self, cell: Cell) -> None:
-        """Let no life follow the present one of ``cell``, a child."""
+        """Start no further incarnation of ``cell``, a child."""
         self._post(_StopCell(cell))
 
     async def run(self, on_started: Callable[[], None]) -> Exit:
-        """Live until stopped, or until there is a reason to end.
+        """Run until stopped or until the rules end it, and return how it ended.
 
         A failure of the supervisor itself is a crash like a child's: its children are cancelled.
         """
@@ -137,7 +137,7 @@ class Supervisor:
         except* Exception as group:
             self._result = Exit(ExitKind.CRASHED, self._failed(group))
         finally:
-            self._end_cut_children()
+            self._end_cancelled_children()
             self._refuse_waiting()
         result = self._result or Exit(ExitKind.STOPPED)
         if result.error is not None:
@@ -146,9 +146,9 @@ class Supervisor:
 
     async def _work(self) -> None:
         async with trio.open_nursery() as nursery:
-            self._cell.holds(nursery.cancel_scope)
+            self._cell.run_within(nursery.cancel_scope)
             self._nursery = nursery
-            self._bring_back_places()
+            self._add_places()
             self._carry_out(self._rules.begin())
             while self._result is None:
                 self._handle(await self._next_event())
@@ -160,7 +160,7 @@ class Supervisor:
         return error
 
     async def _next_event(self) -> _Event:
-        """The oldest event; a stop goes before all of them. Others run meanwhile."""
+        # The checkpoint lets other tasks run between two events. A stop precedes all of them.
         mailbox = self._cell.mailbox
         await trio.lowlevel.checkpoint()
         while not (mailbox.signals or self._events):
@@ -171,8 +171,8 @@ class Supervisor:
             return _StopAll()
         return self._events.pop(0)
 
-    def _bring_back_places(self) -> None:
-        """A place for each child of the spec; the old ones where there are some."""
+    def _add_places(self) -> None:
+        # A restarted supervisor keeps its children's places, so their addresses stay valid.
         for spec in self._spec.children:
             if spec.name not in self._cell.children:
                 self._add_place(spec)
@@ -210,7 +210,7 @@ class Supervisor:
                 self._carry_out(rules.stop())
 
     def _child_started(self, cell: Cell) -> None:
-        """Whoever waits for a start while all is being stopped is refused in the end."""
+        # While the supervisor is ending, the callers of start_child are refused at the end.
         name = cell.spec.name
         if not self._rules.is_ending:
             self._observe("started", cell)
@@ -256,14 +256,14 @@ class Supervisor:
                     faults.STOP_BEFORE.hit()
                     self._cell.children[name].request_stop()
                     faults.STOP_AFTER.hit()
-                case EndLife(name, ended):
-                    self._end_life(self._cell.children[name], ended)
+                case EndIncarnation(name, ended):
+                    self._end_incarnation(self._cell.children[name], ended)
                 case Forget(name, ended):
                     self._forget(self._cell.children[name], ended)
                 case Pause(ticket, delay_s):
                     self._nursery.start_soon(self._pause, ticket, delay_s)
                 case Up():
-                    self._come_up()
+                    self._report_up()
                 case End(ended):
                     self._result = ended
 
@@ -273,19 +273,19 @@ class Supervisor:
         faults.START_BEFORE.hit()
         if is_restart:
             faults.RESTART_BEFORE.hit()
-        cell.begin_life()
-        self._nursery.start_soon(self._live, cell, name=cell.path)
+        cell.begin_incarnation()
+        self._nursery.start_soon(self._run_child, cell, name=cell.path)
         if is_restart:
             faults.RESTART_AFTER.hit()
         faults.START_AFTER.hit()
 
     def _replace_place(self, name: str) -> Cell:
-        """A new place for a child that had gone for good and comes back with its group."""
+        # The child was stopped for good, and restarts with its group.
         self._add_place(next(spec for spec in self._spec.children if spec.name == name))
         self._sort_places()
         return self._cell.children[name]
 
-    async def _live(self, cell: Cell) -> None:
+    async def _run_child(self, cell: Cell) -> None:
         run = run_actor if isinstance(cell.spec, ChildSpec) else run_supervisor
         ended = await run(self._system, cell, lambda: self._post(_Started(cell)))
         self._post(_Ended(cell, ended))
@@ -294,22 +294,22 @@ class Supervisor:
         await trio.sleep(delay_s)
         self._post(_PauseOver(ticket))
 
-    def _come_up(self) -> None:
+    def _report_up(self) -> None:
         if self._cell.state is State.STARTING:
             self._cell.state = State.RUNNING
         self._on_started()
 
-    def _end_life(self, cell: Cell, ended: Exit) -> None:
-        """One life is over; where a dynamic supervisor itself ends, none follows."""
-        cell.end_life(ended)
+    def _end_incarnation(self, cell: Cell, ended: Exit) -> None:
+        # Children of a dynamic supervisor that is ending are not started again.
+        cell.end_incarnation(ended)
         if self._rules.is_ending and self._spec.dynamic:
             cell.make_final(ended)
         else:
-            cell.tell_watchers(ended, final=False)
+            cell.notify_watchers(ended, final=False)
 
     def _forget(self, cell: Cell, ended: Exit) -> None:
         name = cell.spec.name
-        cell.end_life(ended)
+        cell.end_incarnation(ended)
         cell.make_final(ended)
         if name in self._start_replies:
             self._start_replies.pop(name).fail(start_failed(cell.path, ended))
@@ -318,13 +318,13 @@ class Supervisor:
 
     # The end.
 
-    def _end_cut_children(self) -> None:
-        """The lives that were cancelled together with this supervisor."""
+    def _end_cancelled_children(self) -> None:
+        # Their incarnations were cancelled together with this supervisor.
         for cell in list(self._cell.children.values()):
             if not _is_down(cell):
-                cell.end_life(Exit(ExitKind.STOPPED))
+                cell.end_incarnation(Exit(ExitKind.STOPPED))
                 if not self._spec.dynamic:
-                    cell.tell_watchers(Exit(ExitKind.STOPPED), final=False)
+                    cell.notify_watchers(Exit(ExitKind.STOPPED), final=False)
 
     def _refuse_waiting(self) -> None:
         stopped = Exit(ExitKind.STOPPED)

@@ -19,22 +19,25 @@ class SupervisorRef:
 
     @property
     def names(self) -> list[str]:
-        """The names of the children there are, in the order of starting."""
+        """The names of the current children, in the order of starting."""
         return list(self._cell.children)
 
     async def start_child(self, spec: AnySpec) -> Ref[Any]:
-        """Start a child and wait until its set-up is done.
+        """Start a child, wait until its setup is done, and return its address.
 
-        Raises ``StartFailed`` (its ``__cause__`` is what the set-up raised), ``MisuseError`` if the
-        name is taken, ``ActorStopped`` while the supervisor is not up. If the caller is cancelled,
-        the child starts all the same.
+        Raises ``StartFailed`` (``__cause__`` is the setup's error), ``MisuseError`` if the name is
+        taken or the supervisor is not dynamic, and ``ActorStopped`` if the supervisor is not
+        running. A cancelled call does not cancel the start of the child.
         """
         reply: Reply[Ref[Any]] = Reply()
         self._supervisor().start_child(spec, reply)
         return await reply.wait()
 
     async def stop_child(self, name: str) -> None:
-        """Stop a child in order and wait until it is gone. No such child: nothing to do."""
+        """Stop a child for good, in order, and wait for its end. No effect if there is none.
+
+        Raises ``ActorStopped`` if the supervisor is not running.
+        """
         reply: Reply[None] = Reply()
         self._supervisor().stop_child(name, reply)
         await reply.wait()

@@ -23,11 +23,11 @@ from actors.tree import QUEUED_AT_MOST, Node, TreeWatch, Views
 
 
 @attrs.frozen
-class LifeEvent:
-    """Something happened to a life.
+class LifeCycleEvent:
+    """An event in the life cycle of the actor or supervisor at ``path``.
 
-    ``kind`` is "started", "crashed" (by ``error``), or "teardown_cut": the teardown took longer
-    than it may and was cancelled.
+    ``kind`` is "started", "crashed" (by ``error``), or "teardown_cut": the teardown exceeded its
+    time limit and was cancelled. ``incarnation`` counts from 1.
     """
 
     kind: str
@@ -36,19 +36,19 @@ class LifeEvent:
     error: Exception | None = None
 
 
-Observer = Callable[[LifeEvent], None]
-"""Called within the runtime's own tasks: it must be quick and must not raise."""
+Observer = Callable[[LifeCycleEvent], None]
+"""Called in the runtime's own tasks: it must be quick and must not raise."""
 
 
 Tracer = Callable[[str, str, str], None]
-"""Gets a kind, a path and a detail for everything that happens; likewise quick, never raising."""
+"""Called with a kind, a path and a detail for each event; it must be quick and must not raise."""
 
 
 class System:
-    """A running tree.
+    """A running tree of actors.
 
-    ``dead_letters`` counts messages told to actors that had stopped for good, ``late_replies``
-    what handlers answered when the asker had its outcome already or had gone away.
+    ``dead_letters`` counts messages to actors that were stopped for good; ``late_replies`` counts
+    answers that came after the caller had its outcome or had stopped waiting.
     """
 
     def __init__(
@@ -74,35 +74,38 @@ class System:
         self.root = self.make_cell(None, spec, above)
 
     def ref(self, path: str) -> Ref[Any]:
-        """The address of the actor at ``path``. Raises ``ActorStopped`` if there is none.
+        """Return the address of the actor at ``path``. Raises ``ActorStopped`` if there is none.
 
-        Of a path in another process that is not known yet: who asks there will see.
+        A path in another process is not checked here: a request to it fails if there is no actor.
         """
         return Ref(self.place(path))
 
     def supervisor(self, path: str) -> SupervisorRef:
-        """The handle of the supervisor at ``path``. Raises ``ActorStopped`` if there is none."""
+        """Return the handle of the supervisor at ``path``.
+
+        Raises ``ActorStopped`` if there is nothing, and ``MisuseError`` if there is an actor.
+        """
         cell = self._cell(path)
         if isinstance(cell.spec, ChildSpec):
             raise MisuseError(f"{path} is an actor, not a supervisor")
         return SupervisorRef(cell)
 
     def tree(self) -> Node:
-        """The whole tree as it is now."""
+        """Return the whole tree as it is now."""
         return self.root.node()
 
     async def fresh_tree(self, timeout: float) -> Node:
-        """Likewise, and what it shows of mailboxes in other processes is as new.
+        """Return the whole tree with the current depths of mailboxes in other processes.
 
-        Of those that do not answer within ``timeout`` seconds it is as it was last known: at the
-        last change of state.
+        For a process that does not answer within ``timeout`` seconds the depths are the last known
+        ones, which date from each actor's last change of state.
         """
         with trio.move_on_after(timeout):
             await self.routers.refresh()
         return self.tree()
 
     def watch_tree(self, capacity: int = QUEUED_AT_MOST) -> TreeWatch:
-        """The tree as it changes, the whole of it first; at most ``capacity`` changes are kept.
+        """Return a reader of the tree: all of it first, then changes, at most ``capacity`` queued.
 
         with system.watch_tree() as watch:
             async for view in watch:  # a Node, then Changes; after a Gap a Node again
@@ -119,10 +122,13 @@ class System:
             raise ActorStopped(f"there is nothing at {path}")
         return cell
 
-    # What follows is for the runtime's own files.
+    # For the runtime's own files.
 
     def place(self, path: str) -> Place:
-        """What is at ``path``, here or elsewhere. Raises ``ActorStopped`` if there is nothing."""
+        """Return the place at ``path``, in this or another process.
+
+        Raises ``ActorStopped`` if there is none.
+        """
         if path not in self._cells:
             place = self.routers.place(path, root=self.root.path)
             if place is not None:
@@ -130,11 +136,11 @@ class System:
         return self._cell(path)
 
     def cell(self, path: str) -> Cell | None:
-        """The place at ``path`` in this process."""
+        """Return the place at ``path`` in this process, or None."""
         return self._cells.get(path)
 
     def make_cell(self, parent: Cell | None, spec: AnySpec, above: str = "") -> Cell:
-        """A new place in the tree, below ``parent`` or, the root's, below the path ``above``."""
+        """Add a place below ``parent``; the root, which has none, is below the path ``above``."""
         above = above if parent is None else parent.path
         path = f"{above}/{spec.name}" if above else spec.name
         cell = self._cells[path] = Cell(self, parent, path, spec)
@@ -142,14 +148,14 @@ class System:
         return cell
 
     def forget(self, cell: Cell) -> None:
-        """The place is empty for good: free its path and its names."""
+        """Free the path and the names of a place that is stopped for good."""
         if self._cells.get(cell.path) is cell:
             del self._cells[cell.path]
         self.registry.remove(cell.ref)
         self.routers.forgotten(cell.path)
 
     def monitor(self, *, watcher: Cell, watched: Ref[Any]) -> None:
-        """Let ``watcher`` hear of the ends of lives of ``watched``."""
+        """Notify ``watcher`` whenever an incarnation of ``watched`` ends."""
         if isinstance(watcher.spec, SupervisorSpec) or Down not in watcher.spec.actor.accepts():
             raise MisuseError(f"{watcher.path} cannot monitor: it does not accept Down")
         watcher.watch(self.place(watched.path))
@@ -160,7 +166,7 @@ class System:
         self.views.close()
 
     def path_of(self, task: trio.lowlevel.Task) -> str:
-        """Where in the tree ``task`` belongs; empty if nowhere."""
+        """Return the path of the actor or supervisor that ``task`` belongs to, or an empty path."""
         path = ""
         above: trio.lowlevel.Task | None = task
         while above is not None:
@@ -174,9 +180,9 @@ class System:
     def observe(
         self, kind: str, path: str, *, incarnation: int = 0, error: Exception | None = None
     ) -> None:
-        """Tell the observer."""
+        """Report an event to the observer and the tracer."""
         if self.tracer is not None:
-            told = "" if error is None else f" {describe(error)}"
-            self.tracer(kind, path, f"life {incarnation}{told}")
+            detail = "" if error is None else f" {describe(error)}"
+            self.tracer(kind, path, f"life {incarnation}{detail}")
         if self._observer is not None:
-            self._observer(LifeEvent(kind, path, incarnation, error))
+            self._observer(LifeCycleEvent(kind, path, incarnation, error))

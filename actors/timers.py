@@ -1,6 +1,6 @@
-"""Timers as messages: what is due lies in the mailbox like any other message.
+"""Timers as messages: a due timer puts its message into the actor's mailbox.
 
-One heap per life of an actor, and one task for all of them, begun with the first.
+Each incarnation has one heap of timers, and one task for all of them, started with the first.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import math
 import trio
 
 SWEEP_AT = 64
-"""Cancelled timers are looked for when there are at least so many."""
+"""The number of timers from which the cancelled ones are removed."""
 
 
 class Timer:
-    """One message to come. ``cancel`` it when it is no longer wanted."""
+    """A message that is due later; ``cancel`` it if it is no longer needed."""
 
     __slots__ = ("_cancelled", "deadline", "message")
 
@@ -27,16 +27,16 @@ class Timer:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the message will not come."""
+        """Whether ``cancel`` was called."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """The message is not wanted any more. After it came this does nothing."""
+        """Do not send the message. No effect once it is in the mailbox."""
         self._cancelled = True
 
 
 class Timers:
-    """The timers of one life, on Trio's clock (monotonic seconds)."""
+    """The timers of one incarnation, on Trio's clock (monotonic seconds)."""
 
     __slots__ = ("_heap", "_order", "_sweep_at")
 
@@ -46,11 +46,11 @@ class Timers:
         self._sweep_at = SWEEP_AT
 
     def __len__(self) -> int:
-        """How many timers are kept, cancelled ones not yet swept included."""
+        """Return the number of timers, cancelled ones that are not yet swept included."""
         return len(self._heap)
 
     def after(self, seconds: float, message: object) -> Timer:
-        """A timer due in ``seconds`` (0 or more); those due at one time keep their order."""
+        """Add a timer due in ``seconds``; timers due at the same time keep their order."""
         if len(self._heap) >= self._sweep_at:
             self._sweep()
         timer = Timer(trio.current_time() + max(0.0, seconds), message)
@@ -58,21 +58,21 @@ class Timers:
         return timer
 
     def next_deadline(self) -> float:
-        """When the earliest timer is due; infinity when there is none."""
+        """Return the time of the earliest timer; infinity if there is none."""
         heap = self._heap
         while heap and heap[0][2].is_cancelled:
             heapq.heappop(heap)
         return heap[0][0] if heap else math.inf
 
     def take_due(self) -> list[object]:
-        """Remove the messages that are due now, earliest first."""
+        """Remove and return the messages that are due, earliest first."""
         due: list[object] = []
         while self.next_deadline() <= trio.current_time():
             due.append(heapq.heappop(self._heap)[2].message)
         return due
 
     def _sweep(self) -> None:
-        """Forget what was cancelled, so that long timers that never come due do not pile up."""
+        # Cancelled timers with a distant deadline would otherwise accumulate.
         self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
         heapq.heapify(self._heap)
         self._sweep_at = max(SWEEP_AT, 2 * len(self._heap))

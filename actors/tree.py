@@ -1,4 +1,4 @@
-"""The live tree, as data: a snapshot, and a bounded stream of what changes."""
+"""The live tree as data: snapshots, and bounded streams of changes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import trio
 from actors.errors import MisuseError
 
 QUEUED_AT_MOST = 1024
-"""Changes kept for a watcher that does not read, unless it says otherwise."""
+"""The default number of changes that are queued for a reader."""
 
 
 @attrs.frozen(kw_only=True)
 class Node:
-    """One place of the tree. ``mailbox`` counts waiting messages, ``uptime_s`` the present life."""
+    """One place of the tree and all places below it.
+
+    ``mailbox`` is the number of queued messages; ``uptime_s`` is the age of the incarnation.
+    """
 
     path: str
     name: str
@@ -31,12 +34,11 @@ class Node:
 
 @attrs.frozen(kw_only=True)
 class Change:
-    """A place of the tree is new, or its ``state`` is another one.
+    """A new place of the tree, or a new ``state`` of a place.
 
-    ``state`` is one of ``starting``, ``running``, ``stopping``, ``down`` (no life now, one may
-    follow) and ``stopped``, which is the last of a place. A life has started when it is
-    ``running``; ``restarts`` counts the lives before the present one. ``mailbox`` counts the
-    messages that waited at that moment.
+    ``state`` is one of ``starting``, ``running``, ``stopping``, ``down`` (ended, may restart) and
+    ``stopped``, the last state of a place. ``restarts`` is the number of earlier incarnations,
+    ``mailbox`` the number of messages queued at that moment.
     """
 
     path: str
@@ -48,7 +50,7 @@ class Change:
 
 @attrs.frozen
 class Gap:
-    """The watcher fell behind: ``missed`` changes were dropped. A fresh ``Node`` follows."""
+    """A gap in a slow reader's stream: ``missed`` changes were dropped. A ``Node`` follows."""
 
     missed: int
 
@@ -57,12 +59,12 @@ View = Node | Change | Gap
 
 
 def count(node: Node) -> int:
-    """How many places ``node`` and everything below it are."""
+    """Return the number of places in the tree of ``node``."""
     return 1 + sum(count(child) for child in node.children)
 
 
 def mailbox_depths(node: Node) -> dict[str, int]:
-    """How many messages wait at ``node`` and at everything below it, by path."""
+    """Return the number of queued messages of each place in the tree of ``node``, by path."""
     depths = {node.path: node.mailbox}
     for child in node.children:
         depths |= mailbox_depths(child)
@@ -70,12 +72,11 @@ def mailbox_depths(node: Node) -> dict[str, int]:
 
 
 class TreeWatch:
-    """The tree as it changes, for one reader: ``async for view in watch``.
+    """A stream of the tree for one reader: ``async for view in watch``.
 
-    First comes the whole tree as it is (a ``Node``), then a ``Change`` for each. Who reads too
-    slowly loses changes and is told so: after a ``Gap`` comes the whole tree again. The stream ends
-    when the tree has stopped, or with ``close``. A message is no change: for how full the mailboxes
-    are now, ask (``mailbox_depths(system.tree())``).
+    It yields the whole tree (a ``Node``), then each ``Change``. A reader that is too slow loses
+    changes: it gets a ``Gap``, then the whole tree again. The stream ends when the tree has stopped
+    or ``close`` was called. A queued message is not a change: see ``mailbox_depths``.
     """
 
     def __init__(self, views: Views, tree: Callable[[], Node], capacity: int) -> None:
@@ -88,7 +89,7 @@ class TreeWatch:
         self._missed = 0
         self._wants_tree = True
         self._is_open = True
-        self._news = trio.Event()
+        self._wakeup = trio.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +101,7 @@ class TreeWatch:
         return self
 
     async def __anext__(self) -> View:
-        """The next view. One task at a time may wait for it."""
+        """Return the next view. One task at a time may wait for it."""
         await trio.lowlevel.checkpoint()
         while True:
             if self._missed:
@@ -112,47 +113,47 @@ class TreeWatch:
                 return self._changes.popleft()
             if not self._is_open:
                 raise StopAsyncIteration
-            self._news = trio.Event()
-            await self._news.wait()
+            self._wakeup = trio.Event()
+            await self._wakeup.wait()
 
     def close(self) -> None:
-        """Watch no more; what is already queued can still be read."""
+        """Stop watching; views that are already queued can still be read."""
         self._is_open = False
         self._views.forget(self)
-        self._news.set()
+        self._wakeup.set()
 
     def add(self, change: Change) -> None:
         """Queue a change. For the runtime."""
         if self._wants_tree and not self._missed:
-            return  # the tree that comes first will show it
+            return  # the snapshot that is read first will include it
         if self._missed or len(self._changes) >= self._capacity:
             self._missed += len(self._changes) + 1
             self._changes.clear()
             self._wants_tree = True
         else:
             self._changes.append(change)
-        self._news.set()
+        self._wakeup.set()
 
     def _whole_tree(self) -> Node:
-        assert not self._changes, "changes are kept only after the tree they change"
+        assert not self._changes, "changes are queued only after a snapshot"
         self._wants_tree = False
         return self._tree()
 
 
 class Views:
-    """All who watch one tree."""
+    """The readers of one tree."""
 
     def __init__(self) -> None:
         self._watches: list[TreeWatch] = []
 
     def watch(self, tree: Callable[[], Node], capacity: int) -> TreeWatch:
-        """One more watcher; ``capacity`` is how many changes are kept for it, 1 or more."""
+        """Add a reader, with room for ``capacity`` changes (1 or more)."""
         watch = TreeWatch(self, tree, capacity)
         self._watches.append(watch)
         return watch
 
     def forget(self, watch: TreeWatch) -> None:
-        """That one watches no more."""
+        """Remove a reader."""
         if watch in self._watches:
             self._watches.remove(watch)
 
@@ -167,6 +168,6 @@ class Views:
             watch.add(change)
 
     def close(self) -> None:
-        """The tree has stopped: nothing will change any more."""
+        """End all streams: the tree has stopped."""
         for watch in list(self._watches):
             watch.close()

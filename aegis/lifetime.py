@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import structlog
 import trio
 
-from actors import AskError, LifeEvent, MisuseError, SlowStep, System, describe, root_cause
+from actors import AskError, LifeCycleEvent, MisuseError, SlowStep, System, describe, root_cause
 from actors.errors import NodeError
 from actors.faults import RUNTIME, armed
 from aegis.daemon_process import HeldRoot
@@ -126,7 +126,7 @@ async def end_terminals(system: System) -> None:
             log.warning("terminals did not end in time", error=str(error))
 
 
-def log_life_event(event: LifeEvent) -> None:
+def log_life_event(event: LifeCycleEvent) -> None:
     """Log the starts and crashes of actors."""
     if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)

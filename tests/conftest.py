@@ -51,6 +51,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations(config))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return what ``-n auto`` means: half of the time a test waits for a shell."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write down what failed, where that is asked for."""
     path = os.environ.get("AEGIS_FAILED_TESTS")

@@ -53,5 +53,5 @@ class OwedReply(Reply[Any]):
 
 def _waiting_handler(path: str) -> Handler:
     handler = Handler(path)
-    handler.turn = 1
+    handler.number = 1
     return handler

@@ -105,7 +105,7 @@ async def test_limits_of_many_open_asks_are_all_kept(
             reply.send(1)
     assert len(deadlines) <= 10 * SWEEP_AT
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(deadlines.ring_for_ever)
+        nursery.start_soon(deadlines.run)
         await trio.sleep(8)
         nursery.cancel_scope.cancel()
     assert len(deadlines) == 0

@@ -29,7 +29,7 @@ from actors import (
     Backoff,
     ChildSpec,
     InjectedCrash,
-    LifeEvent,
+    LifeCycleEvent,
     MailboxSpec,
     MisuseError,
     Overflow,
@@ -157,12 +157,12 @@ class Result:
 
     outcomes: Outcomes
     failure: ActorError | None
-    events: list[LifeEvent]
+    events: list[LifeCycleEvent]
     hits: Counter[str]
 
 
 async def scenario(plan: Plan) -> Result:
-    outcomes, events = Outcomes(), list[LifeEvent]()
+    outcomes, events = Outcomes(), list[LifeCycleEvent]()
     failure = None
     with armed(plan, RUNTIME), trio.fail_after(1000):
         try:
@@ -307,7 +307,7 @@ async def test_a_teardown_that_is_held_is_cut_after_its_time(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     temporary = attrs.evolve(echoer("a"), restart=Restart.TEMPORARY)
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     lone = SupervisorSpec(name="root", children=(temporary,))
     async with open_system(lone, observer=events.append) as system:
         with armed(Plan({("actor.teardown.before", 1): Delay(math.inf)}), RUNTIME):

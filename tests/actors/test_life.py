@@ -17,7 +17,7 @@ from actors import (
     ActorStopped,
     Backoff,
     ChildSpec,
-    LifeEvent,
+    LifeCycleEvent,
     MailboxSpec,
     OnRestart,
     Request,
@@ -26,7 +26,7 @@ from actors import (
     SupervisorSpec,
     open_system,
 )
-from actors.life import BATCH, CLEANUP_S
+from actors.incarnation import BATCH, CLEANUP_S
 
 
 @attrs.frozen
@@ -134,7 +134,7 @@ def mortal(
     return SupervisorSpec(name="root", children=(child,), intensity=10)
 
 
-def crashes_of(events: list[LifeEvent]) -> list[Exception | None]:
+def crashes_of(events: list[LifeCycleEvent]) -> list[Exception | None]:
     return [event.error for event in events if event.kind == "crashed"]
 
 
@@ -166,7 +166,7 @@ async def test_a_teardown_that_hangs_is_cut_and_reported(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     async with open_system(mortal(log, teardown="hang"), observer=events.append):
         started = trio.current_time()
     assert trio.current_time() - started == pytest.approx(CLEANUP_S)
@@ -190,7 +190,7 @@ async def test_a_teardown_may_wait_although_everything_around_it_is_cancelled(
 @pytest.mark.parametrize("how", ["crash", "helper crashes", "two helpers crash"])
 async def test_an_exception_anywhere_ends_the_life_as_a_crash(how: str) -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     async with open_system(mortal(log), observer=events.append) as system:
         system.ref("root/m").tell(Do(how))
         assert await system.ref("root/m").ask(Life()) in (1, 2)
@@ -202,7 +202,7 @@ async def test_an_exception_anywhere_ends_the_life_as_a_crash(how: str) -> None:
 
 async def test_several_errors_of_one_life_are_one_group() -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     async with open_system(mortal(log), observer=events.append) as system:
         system.ref("root/m").tell(Do("two helpers crash"))
         await trio.testing.wait_all_tasks_blocked()
@@ -213,7 +213,7 @@ async def test_several_errors_of_one_life_are_one_group() -> None:
 
 async def test_a_lone_error_is_reported_bare_with_its_life() -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     async with open_system(mortal(log), observer=events.append) as system:
         system.ref("root/m").tell(Do("crash"))
         await trio.testing.wait_all_tasks_blocked()
@@ -224,7 +224,7 @@ async def test_a_lone_error_is_reported_bare_with_its_life() -> None:
 
 async def test_a_crash_in_the_teardown_does_not_hide_what_came_before() -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     spec = mortal(log, teardown="crash in teardown", restart=Restart.TEMPORARY)
     async with open_system(spec, observer=events.append) as system:
         system.ref("root/m").tell(Do("crash"))
@@ -236,14 +236,14 @@ async def test_a_crash_in_the_teardown_does_not_hide_what_came_before() -> None:
 
 
 async def test_a_crash_in_the_teardown_of_an_ordered_stop_is_reported() -> None:
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     async with open_system(mortal([], teardown="crash in teardown"), observer=events.append):
         pass
     assert [type(error) for error in crashes_of(events)] == [KeyError]
 
 
 async def test_a_crash_in_the_teardown_of_a_cancelled_system_is_reported() -> None:
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     with trio.CancelScope() as scope:
         async with open_system(mortal([], teardown="crash in teardown"), observer=events.append):
             scope.cancel()
@@ -388,7 +388,7 @@ async def test_an_interrupt_or_an_exit_passes_through_the_whole_tree(
     how: str, error: type[BaseException], where: str
 ) -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     ways = {where: how}
     spec = mortal(log, setup=ways.get("setup", ""), teardown=ways.get("teardown", ""))
     with pytest.raises(BaseExceptionGroup) as caught:  # noqa: PT012 - the body tells it
@@ -403,7 +403,7 @@ async def test_an_interrupt_or_an_exit_passes_through_the_whole_tree(
 
 async def test_cancellation_from_outside_is_a_shutdown_and_no_crash() -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     with trio.CancelScope() as scope:
         async with open_system(mortal(log), observer=events.append) as system:
             system.ref("root/m").tell(Do("hang"))
@@ -478,7 +478,7 @@ class Closing(Actor[Life]):
 
 async def test_helper_tasks_still_run_during_the_teardown_and_may_crash_it() -> None:
     log: list[str] = []
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     spec = ChildSpec.of("c", Closing, log=log)
     async with open_system(SupervisorSpec(name="root", children=(spec,)), observer=events.append):
         await trio.testing.wait_all_tasks_blocked()

@@ -97,7 +97,7 @@ def test_one_seed_gives_one_trace() -> None:
     first, second = simulate(play, seed=7), simulate(play, seed=7)
     assert str(first.trace) == str(second.trace)
     assert first == second
-    assert first.trace.count == len(first.trace.happenings) > 100
+    assert first.trace.count == len(first.trace.events) > 100
 
 
 def test_other_seeds_give_other_traces() -> None:
@@ -125,9 +125,9 @@ def test_the_seed_decides_the_order_of_the_tasks_that_are_ready() -> None:
 
 def test_the_trace_tells_of_lives_messages_and_timers_in_order_of_time() -> None:
     trace = simulate(play, seed=3).trace
-    kinds = {happening.kind for happening in trace.happenings}
+    kinds = {event.kind for event in trace.events}
     assert kinds >= {"started", "crashed", "ended", "message", "timer", "answered", "failed"}
-    times = [happening.at for happening in trace.happenings]
+    times = [event.at for event in trace.events]
     assert times == sorted(times)
     lines = str(trace).splitlines()
     assert lines[0] == "0.000000 started root/a life 1"
@@ -213,8 +213,8 @@ def test_a_long_trace_keeps_its_end_and_the_digest_of_all() -> None:
         await talk(simulation, "that")
 
     trace, differing = simulate(one, seed=1).trace, simulate(other, seed=1).trace
-    assert (trace.count, len(trace.happenings)) == (KEPT + 1, KEPT)
-    assert trace.happenings == differing.happenings
+    assert (trace.count, len(trace.events)) == (KEPT + 1, KEPT)
+    assert trace.events == differing.events
     assert trace != differing
 
 

@@ -22,7 +22,7 @@ from actors import (
 from actors.supervision import (
     Action,
     End,
-    EndLife,
+    EndIncarnation,
     Forget,
     Pause,
     Start,
@@ -105,15 +105,15 @@ def stopped(machine: Supervision, name: str) -> list[Action]:
 
 def test_a_restart_waits_for_a_stop_that_hangs_but_hears_a_stop_of_all() -> None:
     machine = up(Strategy.ONE_FOR_ALL)
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("c")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
     assert machine.stop() == []  # c is already being stopped
-    assert stopped(machine, "c") == [EndLife("c", STOPPED), Stop("a")]
-    assert stopped(machine, "a") == [EndLife("a", STOPPED), End(STOPPED)]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Stop("a")]
+    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), End(STOPPED)]
 
 
 def test_a_child_whose_stop_hangs_can_be_stopped_for_good() -> None:
     machine = up(Strategy.REST_FOR_ONE)
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("c")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
     assert machine.remove("c") == []
     assert stopped(machine, "c") == [Forget("c", STOPPED), Start("b")]
     assert machine.started("b") == []
@@ -125,7 +125,7 @@ def test_a_child_that_waits_for_its_group_can_be_stopped_for_good() -> None:
     crash(machine, "a")
     stopped(machine, "c")
     assert machine.remove("c") == [Forget("c", STOPPED)]
-    assert stopped(machine, "b") == [EndLife("b", STOPPED), Start("a")]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), Start("a")]
     assert machine.started("a") == [Start("b")]
     assert machine.started("b") == []
 
@@ -133,25 +133,25 @@ def test_a_child_that_waits_for_its_group_can_be_stopped_for_good() -> None:
 def test_a_sibling_that_crashes_while_another_hangs_is_one_restart() -> None:
     machine = up(Strategy.ONE_FOR_ALL)
     crash(machine, "b")
-    assert crash(machine, "a") == [EndLife("a", CRASH)]
-    assert stopped(machine, "c") == [EndLife("c", STOPPED), Start("a")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Start("a")]
     assert machine.restarts == 1
 
 
 def test_an_earlier_sibling_that_crashes_meanwhile_widens_the_group() -> None:
     machine = up(Strategy.REST_FOR_ONE)
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("c")]
-    assert crash(machine, "a") == [EndLife("a", CRASH)]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("c")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
     assert machine.restarts == 2
-    assert stopped(machine, "c") == [EndLife("c", STOPPED), Start("a")]
+    assert stopped(machine, "c") == [EndIncarnation("c", STOPPED), Start("a")]
     assert machine.started("a") == [Start("b")]
     assert machine.started("b") == [Start("c")]
 
 
 def test_a_group_pauses_after_all_are_down_and_an_outdated_pause_is_ignored() -> None:
     machine = up(Strategy.REST_FOR_ONE, delay_s=1.0)
-    assert crash(machine, "c") == [EndLife("c", CRASH), Pause(1, 1.0)]
-    assert crash(machine, "b") == [EndLife("b", CRASH), Pause(2, 1.0)]
+    assert crash(machine, "c") == [EndIncarnation("c", CRASH), Pause(1, 1.0)]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Pause(2, 1.0)]
     assert machine.pause_over(1) == []
     assert machine.pause_over(2) == [Start("b")]
     assert machine.pause_over(2) == []
@@ -163,8 +163,8 @@ def test_a_restart_that_fails_stops_what_the_group_had_started() -> None:
     stopped(machine, "c")
     stopped(machine, "b")
     assert machine.started("a") == [Start("b")]
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("a")]
-    assert stopped(machine, "a") == [EndLife("a", STOPPED), Start("a")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
+    assert stopped(machine, "a") == [EndIncarnation("a", STOPPED), Start("a")]
     assert machine.restarts == 2
 
 
@@ -174,15 +174,15 @@ def test_a_child_that_is_starting_is_stopped_with_its_group() -> None:
     stopped(machine, "c")
     stopped(machine, "b")
     machine.started("a")
-    assert crash(machine, "a") == [EndLife("a", CRASH), Stop("b")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Stop("b")]
     assert machine.started("b") == []  # its set-up came to an end; the stop is still on its way
-    assert stopped(machine, "b") == [EndLife("b", STOPPED), Start("a")]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), Start("a")]
 
 
 def test_one_for_one_children_restart_apart_from_each_other() -> None:
     machine = up(Strategy.ONE_FOR_ONE, delay_s=1.0)
-    assert crash(machine, "a") == [EndLife("a", CRASH), Pause(1, 1.0)]
-    assert crash(machine, "b") == [EndLife("b", CRASH), Pause(2, 1.0)]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Pause(1, 1.0)]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Pause(2, 1.0)]
     assert machine.pause_over(2) == [Start("b")]
     assert machine.remove("a") == [Forget("a", STOPPED)]
     assert machine.pause_over(1) == []
@@ -206,8 +206,8 @@ def test_a_first_start_that_fails_while_another_child_crashed_ends_the_superviso
     machine = Supervision("s", spec_of([PERMANENT] * 2, Strategy.ONE_FOR_ONE))
     machine.begin()
     machine.started("a")
-    assert crash(machine, "a") == [EndLife("a", CRASH), Start("a")]
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("a")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Start("a")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
     _, end = stopped(machine, "a")
     assert isinstance(end, End)
     assert isinstance(end.ended.error, StartFailed)
@@ -216,10 +216,10 @@ def test_a_first_start_that_fails_while_another_child_crashed_ends_the_superviso
 def test_the_first_reason_to_end_is_the_one_that_counts() -> None:
     machine = up(Strategy.ONE_FOR_ONE)
     assert machine.stop() == [Stop("c")]
-    assert crash(machine, "a") == [EndLife("a", CRASH)]
-    assert crash(machine, "c") == [EndLife("c", CRASH), Stop("b")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH)]
+    assert crash(machine, "c") == [EndIncarnation("c", CRASH), Stop("b")]
     assert machine.started("b") == []
-    assert stopped(machine, "b") == [EndLife("b", STOPPED), End(STOPPED)]
+    assert stopped(machine, "b") == [EndIncarnation("b", STOPPED), End(STOPPED)]
     assert machine.stop() == []
 
 
@@ -236,7 +236,7 @@ def test_a_significant_child_that_waits_for_its_restart_is_one_that_is_left() ->
     machine.started("a")
     machine.started("b")
     finished = EXITS["finish"]
-    assert crash(machine, "a") == [EndLife("a", CRASH), Pause(1, 1.0)]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Pause(1, 1.0)]
     assert machine.ended("b", finished, 0.0, 0.0) == [Forget("b", finished)]
     assert machine.pause_over(1) == [Start("a")]
     machine.started("a")
@@ -248,9 +248,9 @@ def test_a_child_stopped_before_its_first_start_fails_later_like_a_restart() -> 
     machine.begin()
     assert machine.remove("b") == [Forget("b", STOPPED)]
     assert machine.started("a") == [Up()]
-    assert crash(machine, "a") == [EndLife("a", CRASH), Start("a")]
+    assert crash(machine, "a") == [EndIncarnation("a", CRASH), Start("a")]
     assert machine.started("a") == [Start("b")]
-    assert crash(machine, "b") == [EndLife("b", CRASH), Stop("a")]
+    assert crash(machine, "b") == [EndIncarnation("b", CRASH), Stop("a")]
     assert not machine.is_ending
 
 

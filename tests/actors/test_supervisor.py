@@ -14,7 +14,7 @@ from actors import (
     AskDeadline,
     Backoff,
     ChildSpec,
-    LifeEvent,
+    LifeCycleEvent,
     Node,
     Restart,
     RestartsExhausted,
@@ -232,7 +232,7 @@ async def test_a_failing_restart_is_tried_again_until_the_budget_is_spent(
     log = Log()
     pauses = Backoff(first_s=1.0, step_s=2.0, factor=1.0, jitter=0)
     spec = group("root", child(log, "a", backoff=pauses), intensity=3, period_s=100.0)
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     with pytest.raises(RestartsExhausted, match="OSError: no a"):  # noqa: PT012
         async with open_system(spec, observer=events.append) as system:
             started = trio.current_time()

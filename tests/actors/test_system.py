@@ -15,7 +15,7 @@ from actors import (
     ActorStopped,
     Backoff,
     ChildSpec,
-    LifeEvent,
+    LifeCycleEvent,
     Request,
     RestartsExhausted,
     StartFailed,
@@ -125,7 +125,7 @@ async def test_no_task_is_left_after_a_system(
 
 
 async def test_the_body_starts_when_everything_is_up() -> None:
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     inner = SupervisorSpec(name="inner", children=(helped("b"),))
     async with open_system(family(helped("a"), inner), observer=events.append):
         assert [(event.kind, event.path, event.incarnation) for event in events] == [
@@ -142,7 +142,7 @@ async def test_what_the_body_raises_comes_out_bare() -> None:
 
 
 async def test_a_root_that_gives_up_cancels_the_body() -> None:
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     with pytest.raises(RestartsExhausted, match="root gave up"):  # noqa: PT012
         async with open_system(family(helped("a"), intensity=0), observer=events.append) as system:
             system.ref("root/a").tell(Do("crash"))

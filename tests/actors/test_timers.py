@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from actors import Actor, ChildSpec, Request, SupervisorSpec, Timer, WrongMessage, open_system
-from actors.life import BATCH
+from actors.incarnation import BATCH
 from actors.timers import SWEEP_AT, Timers
 
 

@@ -44,7 +44,7 @@ def test_the_program_prints_what_the_page_says(program: Path) -> None:
     assert (done.stdout, done.stderr) == (expected, "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_program_has_right_types(program: Path) -> None:
     done = run("-m", "mypy", "--strict", "--config-file=", str(program))
     assert done.returncode == 0, done.stdout

@@ -142,7 +142,7 @@ def said_of(verdicts: Verdicts, code: str) -> str:
     return verdicts.get(number, "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "revealed"),
     [
@@ -157,7 +157,7 @@ def test_the_class_of_an_answer_is_known(verdicts: Verdicts, code: str, revealed
     assert re.search(rf'(Revealed type|Type of ".*") is "{re.escape(revealed)}"', found)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_misuse_is_an_error_and_nothing_else_is(verdicts: Verdicts) -> None:
     wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# an error" in line}
     assert len(wrong) == 14

@@ -15,7 +15,7 @@ from tests.e2e.harness import DaemonProcess
 from tests.resources.conftest import spawned
 from tests.resources.deaf_clients import Deaf, deaf_line, deaf_websocket
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 MOST_GROWN = 200
 """MiB: the 64 that may wait for all clients, as text and as bytes, and what the allocator keeps."""

@@ -12,7 +12,7 @@ from tests.attacks.conftest import Watch
 from tests.attacks.raw import Raw, bearer, frame, local, tcp
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 DRIP_S = 0.2
 LONGEST_S = 50.0

@@ -14,7 +14,7 @@ import pytest
 from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate, Pending
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 TERMINALS = 100
 STOP_S = 2.0

@@ -18,7 +18,7 @@ from tests.chaos.real.table import PROPERTY, figures
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.slow,
+    pytest.mark.long,
     # The client's event streams of the older era are left to the garbage collector on Trio.
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]

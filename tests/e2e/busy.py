@@ -17,7 +17,7 @@ import structlog.testing
 import trio
 
 from actors import Gap, Node
-from actors.envelope import current_turn
+from actors.envelope import current_handler
 from actors.errors import InjectedCrash
 from actors.faults import RECEIVE_BEFORE, Fault, FaultPoint, Plan, armed
 from aegis.lifetime import FAULT_TABLES
@@ -42,7 +42,7 @@ class CrashAt(Plan):
         self.left = Counter(paths)
 
     def strike(self, point: FaultPoint, subject: str = "") -> float:
-        turn = current_turn.get()
+        turn = current_handler.get()
         if point is RECEIVE_BEFORE and turn is not None and self.left[turn[0].path] > 0:
             self.left[turn[0].path] -= 1
             raise InjectedCrash(f"made to order, with a message for {turn[0].path}")

@@ -14,7 +14,7 @@ import attrs
 import trio
 import trio.testing
 
-from actors import ActorCrashed, LifeEvent, Node, Ref, Request, System, open_system
+from actors import ActorCrashed, LifeCycleEvent, Node, Ref, Request, System, open_system
 from aegis import app, lifetime
 from aegis.configuration.sections import Configuration
 from aegis.journal.flusher import Flusher
@@ -45,7 +45,7 @@ class DaemonInside:
     state: State
     system: System
     address: Address
-    events: list[LifeEvent]
+    events: list[LifeCycleEvent]
     on_stop: Callable[[], AbstractContextManager[object]] = nullcontext
 
     async def spawn(self, name: str, **arguments: Any) -> api.TerminalInfo:
@@ -103,7 +103,7 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
     seals = claim_state(state)
     keys = open_keys(state.directory, seals)
     address = Address("127.0.0.1", 0, socket_path(state.directory), fall_back=False)
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     stop = trio.Event()
     keyring = Keyring(keys, address, OpenConnections(limits_of_system()), state, stop, seals)
     tree = app.daemon_tree(

@@ -110,7 +110,7 @@ class Killer:
         return next(info for info in self._infos() if info["name"] == name)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_promises_hold_however_often_workers_are_killed(
     placing: Placing, witness: Path
 ) -> None:

@@ -47,7 +47,7 @@ def test_every_program_prints_what_the_page_says(own_daemon: DaemonProcess) -> N
         assert (done.stdout, done.stderr) == (expected, ""), program
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_program_has_right_types(tmp_path: Path) -> None:
     for number, (program, _) in enumerate(examples()):
         (tmp_path / f"program_{number}.py").write_text(program)

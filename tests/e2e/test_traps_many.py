@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.real.processes import processes_of
 from tests.e2e.harness import DaemonProcess, Gate
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 TERMINALS = 100
 

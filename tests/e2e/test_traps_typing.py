@@ -17,7 +17,7 @@ from tests.e2e.screens import look, wait_screen
 
 pytestmark = pytest.mark.real
 
-ASKED_S = 3.0
+ASKED_S = 1.5
 """By then a line that may be empty was asked about, several times over."""
 
 STARTUPS = {

@@ -292,7 +292,7 @@ class Harm:
             self.kill_node(is_cut=number % 5 == 3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_promises_hold_however_often_the_wire_is_cut_and_either_host_is_killed(
     hosts: Hosts, root: DaemonOn, node: JoinedNode, witness: Path
 ) -> None:

@@ -13,7 +13,7 @@ from actors import (
     Actor,
     Backoff,
     ChildSpec,
-    LifeEvent,
+    LifeCycleEvent,
     Request,
     SupervisorSpec,
     System,
@@ -96,7 +96,7 @@ async def _raise_when(fail: trio.Event) -> None:
 async def open_hosting(
     *names: str,
     intensity: int = 3,
-    events: list[LifeEvent] | None = None,
+    events: list[LifeCycleEvent] | None = None,
     others: tuple[ChildSpec, ...] = (),
 ) -> AsyncIterator[System]:
     """A system with workers at ``root/workers/<name>``, an actor ``root/a``, and others."""

@@ -25,7 +25,7 @@ from tests.actors.nodes.machine import (
     until,
 )
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 CRASHES = int(os.environ.get("AEGIS_WORKER_CRASHES", "30"))
 AT_ONCE = 3

@@ -322,7 +322,7 @@ async def finished(link: Link, ended: list[Outcome | LinkLost]) -> None:
     assert ended == [Outcome(OutcomeKind.DONE)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_hundreds_of_joins_from_one_process_leave_nothing_on_either_side(
     key: NodeKey, key_file: Path
 ) -> None:

@@ -12,7 +12,7 @@ from actors import (
     ActorCrashed,
     ActorStopped,
     Down,
-    LifeEvent,
+    LifeCycleEvent,
     Node,
     Ref,
     RestartsExhausted,
@@ -84,7 +84,7 @@ async def test_a_request_goes_from_worker_to_worker_through_the_root() -> None:
 async def test_a_worker_that_ends_is_a_crash_of_its_actor_and_is_started_again(
     how: str, text: str
 ) -> None:
-    events: list[LifeEvent] = []
+    events: list[LifeCycleEvent] = []
     with nothing_left():
         async with open_hosting("w1", "w2", events=events) as system:
             before, other = await pid_of(system, W1), await pid_of(system, W2)

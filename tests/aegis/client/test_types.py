@@ -74,7 +74,7 @@ aegis.connects  # type: ignore[attr-defined]
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_class_of_every_answer_is_known_and_every_misuse_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     run = subprocess.run(

@@ -12,7 +12,7 @@ from tests.chaos.real.run import run_real
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.slow,
+    pytest.mark.long,
     # The client's event streams of the older era are left to the garbage collector on Trio.
     pytest.mark.filterwarnings(r"ignore:Async generator 'http(x|core)2\.:ResourceWarning"),
 ]

@@ -115,7 +115,7 @@ def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_daemons_are_killed_and_nothing_is_left(tmp_path: Path) -> None:
     words = ("--real", "--seed", "5", "--lives", "2")
     done = run_chaos(*words, cwd=tmp_path, guard_s=WHOLE_GUARD_S, TMPDIR=str(tmp_path))

@@ -223,7 +223,7 @@ _BROKEN = (
     Promise(
         "a crash of an actor is swallowed",
         "G8",
-        "actors/life.py",
+        "actors/incarnation.py",
         "        if self.crashes:\n            ended = ",
         "        if False:\n            ended = ",
     ),
@@ -231,7 +231,7 @@ _BROKEN = (
         "a monitor is forgotten",
         "G6",
         "actors/supervisor.py",
-        "            cell.tell_watchers(ended, final=False)\n",
+        "            cell.notify_watchers(ended, final=False)\n",
         "            pass\n",
     ),
     Promise(
@@ -361,7 +361,7 @@ _BROKEN = (
     Promise(
         "an actor that does not end is waited for",
         "G9",
-        "actors/life.py",
+        "actors/incarnation.py",
         "        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as",
         "        with trio.CancelScope(shield=True) as",
     ),

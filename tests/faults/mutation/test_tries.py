@@ -80,7 +80,7 @@ def test_the_first_failure_is_found(output: str, failure: str | None) -> None:
     [
         ("aegis/terminals/screen/live.py", "tests/aegis/terminals"),
         ("aegis/daemon_process.py", "tests/aegis/test_daemon_process.py"),
-        ("actors/life.py", "tests/actors"),
+        ("actors/incarnation.py", "tests/actors"),
     ],
 )
 def test_the_ordinary_tests_are_those_of_the_package(file: str, tests: str) -> None:

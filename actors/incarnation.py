@@ -1,4 +1,4 @@
-"""One life of an actor: set-up, messages one by one, teardown, and how it ended."""
+"""One incarnation of an actor: setup, messages one by one, teardown, and its exit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import trio
 
 from actors import faults
 from actors.actor import Actor, Context
-from actors.cell import Cell, State, gone
-from actors.envelope import Envelope, Handler, current_turn
+from actors.cell import Cell, State, ended_error
+from actors.envelope import Envelope, Handler, current_handler
 from actors.errors import NoReply, Refusal
 from actors.faults import RECEIVE_AFTER, RECEIVE_BEFORE
 from actors.mailbox import Signal
@@ -19,30 +19,30 @@ from actors.spec import ChildSpec
 from actors.system import System
 
 BATCH = 64
-"""Messages handled per checkpoint at most."""
+"""The maximum number of messages handled between two checkpoints."""
 
 CLEANUP_S = 1.0
-"""Seconds that a teardown may take."""
+"""The time limit of a teardown, in seconds."""
 
 
 async def run_actor(system: System, cell: Cell, on_started: Callable[[], None]) -> Exit:
-    """Live one life in ``cell`` and say how it ended.
+    """Run one incarnation in ``cell`` and return how it ended.
 
     An ``Exception`` anywhere in it is a crash. ``Cancelled`` from outside, ``KeyboardInterrupt``
-    and ``SystemExit`` pass through. However it ends, everybody who waits for it is answered.
+    and ``SystemExit`` pass through. In every case all callers that wait for it get an outcome.
     """
     kind = ExitKind.STOPPED
-    life = _Life(system, cell)
+    incarnation = _Incarnation(system, cell)
     try:
-        kind = await life.run(on_started)
+        kind = await incarnation.run(on_started)
     except* Exception as group:
-        life.crashes.insert(0, group)
+        incarnation.crashes.insert(0, group)
     finally:
-        ended = life.end(kind)
+        ended = incarnation.end(kind)
     return ended
 
 
-class _Life:
+class _Incarnation:
     def __init__(self, system: System, cell: Cell) -> None:
         assert isinstance(cell.spec, ChildSpec)
         self._system = system
@@ -59,7 +59,7 @@ class _Life:
         actor = self._spec.new_actor()
         assert isinstance(actor, Actor), f"{actor!r} is not an Actor"
         async with trio.open_nursery() as nursery:
-            self._cell.holds(nursery.cancel_scope)
+            self._cell.run_within(nursery.cancel_scope)
             actor.context = self._context = Context(self._system, self._cell, nursery)
             try:
                 await faults.SETUP_BEFORE.reach(self._subject)
@@ -75,7 +75,7 @@ class _Life:
         return kind
 
     def end(self, kind: ExitKind) -> Exit:
-        """How the life ended, once it has: reported, and told to everybody it owed an answer."""
+        """Report the end, settle the owed replies, and return the exit."""
         cell = self._cell
         ended = Exit(kind)
         if self.crashes:
@@ -86,7 +86,7 @@ class _Life:
         elif self._tracer is not None:
             self._tracer("ended", cell.path, f"life {cell.incarnation} {ended.reason}")
         for reply in self._owed():
-            reply.give_up(gone(cell.path, ended))
+            reply.give_up(ended_error(cell.path, ended))
         return ended
 
     def _owed(self) -> list[Any]:
@@ -98,9 +98,9 @@ class _Life:
         return owed if current is None else [*owed, current]
 
     async def _tear_down(self, actor: Actor[Any]) -> None:
-        """What it raises is kept aside: it must not hide why the life ended."""
+        # An exception here is collected, not raised: it must not hide why the incarnation ended.
         cell = self._cell
-        self._handler.turn = 0
+        self._handler.number = 0
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEANUP_S) as scope:
             try:
                 await faults.TEARDOWN_BEFORE.reach(self._subject)
@@ -112,11 +112,11 @@ class _Life:
             self._system.observe("teardown_cut", cell.path, incarnation=cell.incarnation)
 
     async def _serve(self, actor: Actor[Any], context: Context) -> ExitKind:
-        """Handle what comes. All that a bare message costs is written out here, in one place."""
+        # All work per bare message is written out here: a call for each message is measurable.
         mailbox, handler, receive = self._cell.mailbox, self._handler, actor.receive
         items, older, signals = mailbox.items, mailbox.older, mailbox.signals
         is_traced = self._tracer is not None
-        turn = handled = 0
+        number = handled = 0
         while not signals:
             if older:
                 item = older.pop()
@@ -128,15 +128,15 @@ class _Life:
                 continue
             if mailbox.senders:
                 mailbox.admit()
-            turn += 1
-            handler.turn = turn
-            current_turn.set((handler, turn))
+            number += 1
+            handler.number = number
+            current_handler.set((handler, number))
             context.current = item
             if isinstance(item, Envelope) or is_traced or RECEIVE_BEFORE.plan is not None:
                 await self._handle(receive, item)
             else:
                 await receive(item)
-            handler.turn = 0
+            handler.number = 0
             context.current = None
             handled += 1
             if handled == BATCH:
@@ -146,7 +146,7 @@ class _Life:
         return ExitKind.STOPPED if signals.pop(0) is Signal.STOP else ExitKind.FINISHED
 
     async def _handle(self, receive: Callable[[Any], Awaitable[None]], item: object) -> None:
-        """A handler that is cancelled leaves its request to the end of the life to answer."""
+        # The request of a cancelled handler is settled by end().
         envelope = item if isinstance(item, Envelope) else Envelope(item)
         self._handler.chain = envelope.chain
         if self._tracer is not None:
@@ -163,7 +163,7 @@ class _Life:
             envelope.reply.fail(refusal)
         except Exception as error:
             if envelope.reply is not None:
-                envelope.reply.give_up(gone(self._cell.path, Exit(ExitKind.CRASHED, error)))
+                envelope.reply.give_up(ended_error(self._cell.path, Exit(ExitKind.CRASHED, error)))
             raise
         self._handler.chain = ()
         self._check_answered(envelope)
@@ -177,8 +177,12 @@ class _Life:
 
 
 def _as_one(crashes: list[Exception]) -> Exception:
-    """One exception for what crashed a life: the bare one, or a group of several."""
-    error = crashes[0] if len(crashes) == 1 else ExceptionGroup("a life crashed", crashes)
+    """Return the one exception that crashed an incarnation, or a group of several."""
+    error = (
+        crashes[0]
+        if len(crashes) == 1
+        else ExceptionGroup("several errors in one incarnation", crashes)
+    )
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
