@@ -1,6 +1,6 @@
-"""The progress of a waiting call: the newest line of output, at most ten times a second.
+"""Progress of a waiting call, for callers that asked for it: line by line, at a limited rate.
 
-The terminal answers each request for progress when there is some (long polling).
+The terminal is asked repeatedly; each request waits there until the progress has changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
 
 MIN_INTERVAL_S = 0.1
-"""Seconds between two reports."""
+"""Seconds between two reports: at most ten a second."""
 
 MAX_LINE_CHARS = 200
 
 RETRY_S = 1.0
-"""Seconds before a retry where the terminal could not answer."""
+"""Seconds before a terminal that did not answer is asked again."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -38,27 +38,27 @@ async def follow(
     arguments: Mapping[str, object],
     report: Callable[[str], Awaitable[None]],
 ) -> None:
-    """Call ``report`` with each new line of the command that the call waits for, until cancelled.
+    """Pass each new line of the call's progress to ``report``, until cancelled.
 
-    Returns at once if the arguments are invalid or the terminal is not open. Raises what
-    ``report`` raises.
+    Returns at once if the arguments are invalid or the terminal is not open. Raises the errors of
+    ``report``.
     """
     try:
         request = _request(caller, entry, arguments)
     except AegisError:
-        return  # the call itself reports the error
+        return  # the call itself fails with this error
     reported: str | None = None
-    while (progress := await _next_progress(registry, request)) is not None:
-        line = shown_line(progress.line)
+    while (news := await _news(registry, request)) is not None:
+        line = shown_line(news.line)
         if line and line != reported:
             reported = line
             await report(line)
-        request = _after(request, progress)
+        request = _after(request, news)
         await trio.sleep(MIN_INTERVAL_S)
 
 
 def shown_line(line: str | None) -> str:
-    """Return the line without control characters, shortened."""
+    """Return ``line`` without control characters, shortened to ``MAX_LINE_CHARS``."""
     return "" if line is None else shorten(_CONTROL.sub(" ", line).strip(), MAX_LINE_CHARS)
 
 
@@ -75,11 +75,11 @@ def _after(request: FollowCommand, seen: Progress) -> FollowCommand:
     return FollowCommand(name=request.name, cmd=request.cmd, writer=request.writer, seen=seen)
 
 
-async def _next_progress(registry: Registry, request: FollowCommand) -> Progress | None:
-    """Return the next progress; None if the terminal is closed or has no more progress."""
+async def _news(registry: Registry, request: FollowCommand) -> Progress | None:
+    """Return the next progress; None if the terminal is gone or has no more."""
     while True:
         front = registry.find("terminal", name_key(request.name))
-        if front is None or front.is_stopped:  # its worker may be restarting
+        if front is None or front.is_stopped:  # its worker may have died, and it is restarted then
             front = registry.find("service", "terminals")
         if front is None:
             return None

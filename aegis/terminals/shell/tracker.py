@@ -380,7 +380,7 @@ class Tracker:
         self.printed.suspend(self._visible.position)  # a line before may be an open command
         if secondary.submitted and not self._incomplete:
             self._incomplete = True
-            self._drop.begin(self.adapter.drops)
+            self._drop.begin(self.adapter.interrupts)
 
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
