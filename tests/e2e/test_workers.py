@@ -69,7 +69,7 @@ def test_what_a_killed_worker_had_comes_back_on_another_and_the_others_do_not_no
         pending.result()
     assert str(failed.value) == (
         "terminal 'build' lost its worker while it handled this call, and is being started again; "
-        "if your command was typed it was killed: look for its record with aegis_term_read before "
+        "if your command was typed, it was killed: look for its record with aegis_term_read before "
         "you run it again"
     )
     first, killed = build.records()
