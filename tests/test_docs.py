@@ -20,6 +20,7 @@ FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED_PATH = re.compile(r"(?<![\w/.*-])(?:actors|aegis|tests|docs)/[\w./-]+\.(?:py|md|sh)\b")
 PATH_OF_OURS = re.compile(r"(?<![\w/.*-])(?:actors|aegis|tests)/[\w./-]*")
+BARE_FILE = re.compile(r"`(?:\.\./)?(\w+\.py)`")
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 TEST = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 VERB = re.compile(r"^\| `([a-z ]+)` \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
@@ -80,6 +81,14 @@ def test_every_file_and_package_on_the_page_of_the_architecture_exists() -> None
     paths = PATH_OF_OURS.findall((DOCS / "architecture.md").read_text(encoding="utf-8"))
     assert len(paths) > 50
     assert [path for path in paths if not (ROOT / path.rstrip(".")).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "explanation").glob("*.md")), ids=named)
+def test_every_file_that_an_explanation_names_without_its_directory_exists(page: Path) -> None:
+    known = {
+        path.name for top in ("actors", "aegis", "tests") for path in (ROOT / top).rglob("*.py")
+    }
+    assert set(BARE_FILE.findall(page.read_text(encoding="utf-8"))) - known == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

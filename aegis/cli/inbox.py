@@ -56,7 +56,7 @@ def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    # Of the messages, only the one that stands for many wakes of a terminal is a sentence of the
+    # Of the messages, only the one that replaces many wakes of a terminal is a sentence of the
     # daemon. A wake begins with a command, and other senders write their own text.
     is_daemon = message["sender"].startswith("term:") and not message["body"].startswith("$ ")
     return in_verbs(message["text"]) if is_daemon else message["text"]

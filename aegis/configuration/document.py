@@ -1,8 +1,8 @@
-"""From the bytes of the file to a tree of YAML nodes, each with its place. Pure.
+"""The YAML parser: bytes of the file to a tree of nodes with their places. Pure.
 
-Only what a configuration needs of YAML is taken: mappings, lists, single values. Aliases, anchors
-and tags are refused, so that a short file cannot mean a huge one, and so are several documents and
-deep nesting. Nothing but ``BadConfiguration`` is raised, whatever the bytes are.
+A subset of YAML is accepted: mappings, lists, single values. Aliases, anchors and tags are refused,
+so that a short file cannot expand to a huge one; so are several documents and deep nesting. The
+only exception raised, for any bytes, is ``BadConfiguration``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from aegis.configuration.sections import MAX_BYTES
 from aegis.names import shorten
 
 MAX_DEPTH = 16
-MAX_TOLD_CHARS = 160
+MAX_REASON_CHARS = 160
 
 
 def compose(content: bytes) -> yaml.Node | None:
-    """The one document that ``content`` holds; None if it holds nothing but comments.
+    """Parse the one document in ``content``; return None if it has only comments.
 
     Raises ``BadConfiguration``.
     """
@@ -33,9 +33,9 @@ def compose(content: bytes) -> yaml.Node | None:
         raise _bad(error.sentence, place_at(error.mark)) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark or loader.get_mark()
-        raise _bad(_told(error), place_at(mark)) from None
+        raise _bad(_sentence(error), place_at(mark)) from None
     except (ValueError, OverflowError):
-        # Python refuses the number of a character, or of a version of YAML.
+        # Python refuses the number of a character or of a YAML version.
         sentence = "cannot be read as YAML: a number in it is out of range"
         raise _bad(sentence, place_at(loader.get_mark())) from None
     finally:
@@ -43,12 +43,12 @@ def compose(content: bytes) -> yaml.Node | None:
 
 
 def place_at(mark: yaml.error.Mark) -> Place:
-    """The place of a mark of the YAML reader, which counts from 0."""
+    """Return the place of a YAML mark, which counts from 0."""
     return Place(mark.line + 1, mark.column + 1)
 
 
 class _Refused(Exception):
-    """Something that YAML has and a configuration does not."""
+    """A feature of YAML that a configuration may not use."""
 
     def __init__(self, sentence: str, mark: yaml.error.Mark) -> None:
         super().__init__(sentence)
@@ -57,19 +57,22 @@ class _Refused(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Makes nodes only; refuses while it reads, before anything can grow."""
+    """A loader that only makes nodes, and refuses features before it expands them."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        """A node with all below it; ``parent`` and ``index`` are where it hangs."""
+        """Return a node with its children."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _Refused("anchors (&) and aliases (*) are not used here", event.start_mark)
+            raise _Refused(
+                "anchors (&) and aliases (*) are not allowed: write the value itself",
+                event.start_mark,
+            )
         if getattr(event, "tag", None) is not None:
-            raise _Refused("tags (!) are not used here", event.start_mark)
+            raise _Refused("tags (!) are not allowed: leave the tag out", event.start_mark)
         if self._depth == MAX_DEPTH:
             raise _Refused(f"is nested more than {MAX_DEPTH} levels deep", event.start_mark)
         self._depth += 1
@@ -81,7 +84,7 @@ class _Loader(yaml.SafeLoader):
 
 def _decoded(content: bytes) -> str:
     if len(content) > MAX_BYTES:
-        raise _bad(f"is longer than {MAX_BYTES} bytes: no configuration is")
+        raise _bad(f"is longer than {MAX_BYTES} bytes, the maximum")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,20 +94,20 @@ def _decoded(content: bytes) -> str:
 
 def _unreadable(error: yaml.reader.ReaderError) -> str:
     number = error.character if isinstance(error.character, int) else ord(error.character)
-    return f"holds the character U+{number:04X}, which cannot stand in YAML: remove it"
+    return f"contains the character U+{number:04X}, which YAML does not allow: remove it"
 
 
-def _told(error: yaml.MarkedYAMLError) -> str:
+def _sentence(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "it does not fit its rules"
     if r"'\t'" in problem:
-        return "a tab stands where only spaces may: indent with spaces"
+        return "a tab is used for indentation: indent with spaces"
     if "another document" in problem:
-        return "a second document begins ('---'): a configuration is one document"
-    return f"cannot be read as YAML: {shorten(problem, MAX_TOLD_CHARS)}"
+        return "a second document begins ('---'): keep only one document"
+    return f"cannot be read as YAML: {shorten(problem, MAX_REASON_CHARS)}"
 
 
 def _place_of(text: str, position: int | None) -> Place:
-    """The place of the character at ``position``; None: behind the last."""
+    """Return the place of the character at ``position``; None: after the last one."""
     before = text[:position].replace("\r\n", "\n").replace("\r", "\n")
     return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
 

@@ -1,8 +1,8 @@
-"""The configuration file of a root: who may write it, how it is read, whether its shell is there.
+"""Reading of the configuration file of a root, and the checks of its owner and its programs.
 
-The file names the program that every new terminal runs, and ``up`` finds it by looking upwards from
-where it was started. So it is taken only from the user who runs the daemon or from root, and only
-if nobody else may write to it.
+The file names the program that every new terminal runs, and ``up`` searches it upwards from the
+current directory. So it must belong to the daemon's user or to root, and must not be writable by
+everybody.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
 
 
 def read_configuration(path: Path) -> Parsed:
-    """What the file at ``path`` says; a missing one means the defaults, as an empty one does.
+    """Read and parse the file at ``path``; a missing or empty file means the defaults.
 
     Raises ``BadConfiguration``, whose sentences name ``path``.
     """
@@ -29,7 +29,7 @@ def read_configuration(path: Path) -> Parsed:
         content = _content(path)
         if not content:
             return Parsed()
-        # Imported only where there is something to read: it would take longer than all the rest.
+        # Imported late: importing YAML takes longer than everything else here.
         from aegis.configuration.reading import parse
 
         return attrs.evolve(parse(content), digest=hashlib.sha256(content).hexdigest())
@@ -41,29 +41,29 @@ def read_configuration(path: Path) -> Parsed:
 
 
 def programs_of(configuration: Configuration) -> tuple[str, ...]:
-    """Return what the configuration names to run, one sentence each."""
+    """Return the programs that the configuration names, one sentence each."""
     shell = configuration.terminals.shell
     return () if shell is None else (f"terminals.shell is {shell!r}",)
 
 
 def warnings_of(configuration: Configuration) -> Iterator[str]:
-    """What is allowed and will not work on this machine as it is now, one sentence each."""
+    """Yield warnings about valid values that will not work on this machine, one sentence each."""
     shell = configuration.terminals.shell
     if shell is not None and shutil.which(shell) is None:
         yield (
-            f"terminals.shell {shell!r} is no executable program here: a spawn without a shell of "
-            "its own fails until it is installed or named otherwise"
+            f"terminals.shell {shell!r} is not an executable program: a spawn that does not name "
+            "another shell fails until you install it or change the key"
         )
 
 
 def _content(path: Path) -> bytes | None:
-    """Its bytes, a few more than it may have at most; None if there is no file."""
+    """Return at most ``MAX_BYTES`` + 1 bytes of the file; None if there is no file."""
     try:
-        # Not blocking: it may be a FIFO, and then nobody would ever write to it.
+        # O_NONBLOCK: opening a FIFO without a writer would block for ever.
         opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
         if path.is_symlink():
-            raise _bad("is a link to a file that is not there: remove it") from None
+            raise _bad("is a link to a missing file: remove it") from None
         return None
     try:
         _check_owner(os.fstat(opened))
@@ -75,14 +75,16 @@ def _content(path: Path) -> bytes | None:
 
 def _check_owner(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise _bad("is no regular file")
+        raise _bad("is not a regular file: replace it by one")
     if found.st_uid not in (os.geteuid(), 0):
         raise _bad(
-            f"belongs to user {found.st_uid}, who could name the shell that you run: make it yours "
-            "(chown), or start the daemon as that user"
+            f"belongs to user {found.st_uid}, who could choose the programs that you run: change "
+            "its owner (chown), or start the daemon as that user"
         )
     if found.st_mode & stat.S_IWOTH:
-        raise _bad("may be written by everybody, who could name the shell that you run: chmod o-w")
+        raise _bad(
+            "is writable by everybody, who could choose the programs that you run: chmod o-w"
+        )
 
 
 def _bad(sentence: str) -> BadConfiguration:

@@ -1,4 +1,4 @@
-"""The section ``nodes``: the processes that terminals run in. Pure."""
+"""The section ``nodes`` of the configuration. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MAX_WORKERS = 64
 
 @attrs.frozen(kw_only=True)
 class NodesSection:
-    """The processes that terminals run in ([nodes](../nodes.md))."""
+    """The processes that run terminals ([nodes](../nodes.md))."""
 
     workers: int = setting(
         WholeNumber(0, MAX_WORKERS),
         default=0,
-        doc="Over how many worker processes terminals are spread; 0: they run in the daemon's own.",
+        doc="Number of worker processes that run terminals; 0: the daemon's process runs them.",
     )

@@ -1,4 +1,4 @@
-"""The keys of the configuration as a page of Markdown. Pure.
+"""The reference page of the configuration, in Markdown. Pure.
 
 ``docs/reference/configuration.md`` is what ``python -m aegis.configuration.page`` prints.
 """
@@ -15,9 +15,8 @@ from aegis.configuration.setting import Key, keys_of
 INTRODUCTION = """\
 # Configuration
 
-`.aegis.yaml` in the root of a daemon. It need not be there, and all of it may be left out: an empty
-file, as a missing one, means the defaults. This page is made from the keys themselves: do not edit
-it, run `python -m aegis.configuration.page > docs/reference/configuration.md`.
+The daemon reads the file `.aegis.yaml` in its root. Every key is optional; a missing or an empty
+file means the defaults.
 
 ```yaml
 terminals:
@@ -27,48 +26,62 @@ terminals:
   timeout_s: 300
 ```
 
-`up` reads it once, before anything is started. What is changed while a daemon runs holds from the
-next `up` on. [`aegis-actors config check`](cli.md#config-check) reads it as `up` would and shows
-every value, and so says before a restart whether the next one would work.
+Check the file before you restart the daemon. [`config check`](cli.md#config-check) reads it as `up`
+does and prints every value:
 
-A file that names a program (`terminals.shell`) is used once you have trusted it as it is: `up`
-shows what it names and refuses until it is called with `--trust`, once for each content
-([why](../security.md#state-that-is-not-yours)).
+```
+$ aegis-actors config check
+read /srv/.aegis.yaml
+key                      value     from
+terminals.shell          fish      the file
+terminals.cols           120       the file
+terminals.rows           40        the file
+terminals.raw_log_bytes  10000000  default
+terminals.timeout_s      300       the file
+nodes.workers            0         default
+```
 
-A file that is no good starts nothing: `up` says what is wrong, a line for each problem with the
-line of the file, the key and what is expected there, and exits with 2.
+If the file has errors, `up` does not start. It prints one line for each error and exits with 2:
 
 ```
 aegis-actors: /srv/.aegis.yaml line 3: terminals.cols must be a whole number from 2 to 1000, not 1
 aegis-actors: /srv/.aegis.yaml line 9: there is no key 'terminal'; did you mean 'terminals'?
 ```
+
+`up` reads the file once, at the start. A change takes effect at the next `up`.
+
+A file that names a program (`terminals.shell`) is not used until you trust it. `up` prints the
+program and refuses to start until you pass `--trust`, once for each content of the file
+([why](../security.md#state-that-is-not-yours)).
+
+This page is generated: do not edit it, run
+`python -m aegis.configuration.page > docs/reference/configuration.md`.
 """
 
 RULES = f"""\
 ## The file
 
 - YAML in UTF-8, at most {MAX_BYTES // 1024} KiB, one document, at most {MAX_DEPTH} levels deep.
-  Anchors, aliases and tags are refused, and so is a key that stands there twice.
-- Unknown keys are errors. A section without keys (`terminals:` alone) is an empty one.
-- Numbers are written in decimal digits. YAML has other ways, which are easily taken for something
-  else (`0120` is eighty, `1:30` is ninety): they are refused.
-- A word that YAML takes for something else than text (`no`, `on`, `5`, `2026-01-01`) is refused
-  where text is expected, until it stands in quotes.
-- It names a program that is run as you. So it must belong to you or to root, and not everybody may
-  write to it.
+  Anchors, aliases, tags and repeated keys are refused.
+- Unknown keys are errors. A section may be empty (`terminals:` alone).
+- Write numbers in decimal digits. Other notations of YAML are refused, since they are easily
+  misread (`0120` is eighty, `1:30` is ninety).
+- Quote a text that YAML reads as another type (`no`, `on`, `5`, `2026-01-01`).
+- The file names a program that runs as you. So it must belong to you or to root, and must not be
+  writable by everybody.
 
-What stands here is for callers that say nothing: an argument of a call goes before. A terminal that
-was open when the daemon ended comes back with the shell and the size that it had.
+The values are defaults: an argument of a call overrides them. A terminal that was open when the
+daemon ended is restarted with the shell and the size that it had.
 """
 
 
 def configuration_page() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     parts = [INTRODUCTION]
     for name, form in sections().items():
         parts.append(f"## {name}\n")
         parts.append(f"{inspect.cleandoc(form.__doc__ or '')}\n")
-        parts.append("| key | value | default | what it is |\n|---|---|---|---|")
+        parts.append("| key | value | default | description |\n|---|---|---|---|")
         parts += [_row(key) for key in keys_of(name, form)]
         parts.append("")
     return "\n".join([*parts, RULES])

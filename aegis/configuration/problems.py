@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: a few sentences, each with its place. Pure."""
+"""The errors of a configuration: sentences with their places. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import attrs
 
 MAX_PROBLEMS = 5
-"""So many are told one by one; of the rest only how many there are."""
+"""Most errors that are listed; the others are only counted."""
 
 
 @attrs.frozen
 class Place:
-    """Where something stands in the file; the first line and the first column are 1."""
+    """A place in the file; lines and columns are from 1."""
 
     line: int
     column: int
@@ -20,9 +20,9 @@ class Place:
 
 @attrs.frozen
 class Problem:
-    """One thing that is wrong. ``sentence`` names the key, if there is one, and what is expected.
+    """One error. ``sentence`` names the key, if any, and the expected value.
 
-    ``place`` is None for what is wrong with the file as a whole, ``key`` empty where none is known.
+    ``place`` is None for an error of the whole file; ``key`` is empty if unknown.
     """
 
     sentence: str
@@ -33,8 +33,8 @@ class Problem:
 class BadConfiguration(Exception):
     """The configuration cannot be used: ``problems``, in the order of the file.
 
-    At most ``MAX_PROBLEMS`` of them are kept; ``more`` is how many others there were. ``path`` is
-    how the file is called in sentences.
+    At most ``MAX_PROBLEMS`` are kept; ``more`` is the number of others. ``path`` is the name of the
+    file in sentences.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class BadConfiguration(Exception):
         super().__init__("; ".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """One line for each problem, and one for those that are not told."""
-        told = [f"{self.path}{_where(each.place)}: {each.sentence}" for each in self.problems]
-        return [*told, f"{self.path}: and {self.more} more like these"] if self.more else told
+        """Return one line per problem, and one with the number of others."""
+        lines = [f"{self.path}{_where(each.place)}: {each.sentence}" for each in self.problems]
+        return [*lines, f"{self.path}: and {self.more} more like these"] if self.more else lines
 
 
 def _where(place: Place | None) -> str:

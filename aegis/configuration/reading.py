@@ -1,4 +1,4 @@
-"""From a tree of YAML nodes to a ``Configuration``, or to what is wrong with it. Pure."""
+"""Conversion of a tree of YAML nodes to a ``Configuration``, or to its errors. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _GUESSES: dict[str, Guess] = {
 
 
 def parse(content: bytes) -> Parsed:
-    """The configuration that a file of this content means; an empty one means the defaults.
+    """Parse the content of a file; an empty file means the defaults.
 
-    Raises ``BadConfiguration`` with all that is wrong, and nothing else.
+    Raises ``BadConfiguration`` with all errors, and no other exception.
     """
     root = compose(content)
     if root is None or _is_nothing(root):
@@ -43,13 +43,13 @@ def parse(content: bytes) -> Parsed:
 
 
 class _Reader:
-    """Walks the tree and collects all that is wrong, in the order of the file."""
+    """A visitor of the tree that collects all errors in the order of the file."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
     def document(self, root: yaml.Node) -> dict[str, dict[str, object]]:
-        """The plain values of each section that the file has."""
+        """Return the values of each section in the file."""
         known = sections()
         document: dict[str, dict[str, object]] = {}
         if not isinstance(root, yaml.MappingNode):
@@ -86,7 +86,7 @@ class _Reader:
     def _entries(
         self, mapping: yaml.MappingNode, prefix: str, known: Iterable[str]
     ) -> Iterator[tuple[str, yaml.Node]]:
-        """The entries whose keys are known, each once; the others are problems."""
+        """Yield the entries with known keys, each once; record the others as problems."""
         lines: dict[str, int] = {}
         for key, value in mapping.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else None
@@ -96,8 +96,8 @@ class _Reader:
                 self._add(
                     key,
                     f"{prefix}{name}",
-                    f"{prefix}{shorten(name, MAX_SHOWN_CHARS)} stands here a second time; it "
-                    f"stands on line {lines[name]} already",
+                    f"{prefix}{shorten(name, MAX_SHOWN_CHARS)} is repeated; it is already on line "
+                    f"{lines[name]}: keep one of them",
                 )
             else:
                 lines[name] = key.start_mark.line + 1
@@ -108,7 +108,7 @@ class _Reader:
 
     def _add_unknown(self, node: yaml.Node, prefix: str, name: str, known: Iterable[str]) -> None:
         if len(self.problems) >= MAX_PROBLEMS:
-            sentence = ""  # it is only counted
+            sentence = ""  # only counted
         else:
             whole = f"{prefix}{name}"
             shown = f"{shorten(whole, MAX_SHOWN_CHARS)!r}"
@@ -121,21 +121,21 @@ class _Reader:
 
 
 def scalar_of(node: yaml.ScalarNode) -> Scalar:
-    """A single value, and what YAML takes it for."""
+    """Convert a YAML scalar, with the type that YAML guesses."""
     guess = _GUESSES.get(node.tag.rpartition(":")[2], "text")
     return Scalar(node.value, guess, plain=node.style is None)
 
 
 def _hint(prefix: str, name: str, known: list[str]) -> str:
-    """What may have been meant: a key of this section, or one that belongs elsewhere."""
+    """Return a suggestion: a key of this section or of another one."""
     name = shorten(name, MAX_SHOWN_CHARS)
     close = nearest(name, known, most=1)
     if close:
         return f"did you mean {f'{prefix}{close[0]}'!r}?"
-    elsewhere = [key.name for key in every_key() if key.name.partition(".")[2] == name.lower()]
-    if elsewhere:
-        return f"did you mean {elsewhere[0]!r}?"
-    return f"there are {', '.join(f'{prefix}{each}' for each in known)}"
+    others = [key.name for key in every_key() if key.name.partition(".")[2] == name.lower()]
+    if others:
+        return f"did you mean {others[0]!r}?"
+    return f"the known keys are {', '.join(f'{prefix}{each}' for each in known)}"
 
 
 def _is_nothing(node: yaml.Node) -> bool:

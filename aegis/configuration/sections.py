@@ -1,6 +1,6 @@
-"""The whole configuration: the one list of its sections. Pure.
+"""The list of all sections of the configuration. Pure.
 
-A part that gets a section writes it as a class in a file of its own, and adds one field here.
+To add a section, declare it as a class in its own module and add one field to ``Configuration``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from aegis.configuration.setting import Key, keys_of
 from aegis.configuration.terminals import TerminalsSection
 
 MAX_BYTES = 256 * 1024
-"""How long the file may be."""
+"""Maximum length of the file."""
 
 
 @attrs.frozen(kw_only=True)
 class Configuration:
-    """What ``.aegis.yaml`` says, and the defaults of all that it does not say."""
+    """The values of ``.aegis.yaml``, and defaults for the other keys."""
 
     terminals: TerminalsSection = attrs.field(factory=TerminalsSection)
     nodes: NodesSection = attrs.field(factory=NodesSection)
@@ -26,7 +26,7 @@ class Configuration:
 
 @attrs.frozen
 class Parsed:
-    """A configuration, the whole names of the keys that its file gives, its content's digest."""
+    """A configuration, the full names of the keys in its file, and the digest of the file."""
 
     configuration: Configuration = attrs.field(factory=Configuration)
     given: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ class Parsed:
 
 
 def sections() -> dict[str, type]:
-    """The sections by their names, in their order."""
+    """Return the sections by name, in order."""
     return {field.name: field.type for field in resolved_fields(Configuration) if field.type}
 
 
 def every_key() -> list[Key]:
-    """Every key of every section, in their order."""
+    """Return every key of every section, in order."""
     return [key for name, form in sections().items() for key in keys_of(name, form)]
 
 
 def effective_values(configuration: Configuration) -> dict[str, object]:
-    """The value of each key, by its whole name."""
+    """Return the value of each key, by its full name."""
     values: dict[str, object] = {}
     for key in every_key():
         section, _, name = key.name.partition(".")

@@ -1,7 +1,7 @@
-"""How a section declares its keys. Pure.
+"""The declaration of the keys of a section. Pure.
 
-A section is a frozen attrs class; each of its fields is a ``setting``. All else follows: how it is
-read, what is told of a bad value, what ``config check`` shows, the page of the keys.
+A section is a frozen attrs class; each of its fields is a ``setting``. The parser, its messages,
+``config check`` and the reference page are derived from the declaration.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from aegis.configuration.values import Kind
 
 
 def setting(kind: Kind, *, default: object, doc: str, otherwise: str = "") -> Any:
-    """The field of one key.
+    """Declare the field of one key.
 
-    ``doc`` says what it does, in a sentence; ``otherwise`` what holds where ``default`` is None.
+    ``doc`` describes the key in one sentence; ``otherwise`` describes a ``default`` of None.
     """
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -41,7 +41,7 @@ class Key:
 
 
 def keys_of(section: str, form: type) -> Iterator[Key]:
-    """The keys of a section, in their order."""
+    """Yield the keys of a section, in order."""
     for field in resolved_fields(form):
         about = field.metadata
         yield Key(

@@ -1,4 +1,4 @@
-"""The section ``terminals``: what terminals and commands begin with. Pure."""
+"""The section ``terminals`` of the configuration. Pure."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ MAX_RAW_LOG_BYTES = 1024**3
 
 @attrs.frozen(kw_only=True)
 class TerminalsSection:
-    """What a terminal is spawned with, and how long a call waits, where the caller says nothing."""
+    """Defaults of calls that spawn a terminal or wait for a command."""
 
     shell: str | None = setting(
         Program(),
         default=None,
         otherwise="$SHELL of the daemon if it has exact boundaries, else bash",
-        doc="The shell of a terminal that is spawned without one.",
+        doc="Shell of a terminal that is spawned without `shell`.",
     )
     cols: int = setting(
         WholeNumber(2, 1000),
         default=DEFAULT_COLS,
-        doc="The width of a terminal that is spawned without one, in columns.",
+        doc="Width in columns of a terminal that is spawned without `cols`.",
     )
     rows: int = setting(
         WholeNumber(1, 1000),
         default=DEFAULT_ROWS,
-        doc="The height of a terminal that is spawned without one, in rows.",
+        doc="Height in rows of a terminal that is spawned without `rows`.",
     )
     raw_log_bytes: int = setting(
         WholeNumber(MIN_RAW_LOG_BYTES, MAX_RAW_LOG_BYTES),
         default=DEFAULT_RAW_LOG_BYTES,
-        doc="How large a file of raw output grows; of each terminal the newest two are kept.",
+        doc="Maximum size of a file of raw output, in bytes; the newest two files are kept.",
     )
     timeout_s: float = setting(
         Number(0.01, MAX_TIMEOUT_S),
         default=DEFAULT_RUN_TIMEOUT_S,
-        doc="How long `term_run`, `term_wait`, `term_broadcast` and `workspace_exec` wait without "
-        "a `timeout`, in seconds.",
+        doc="Seconds that `term_run`, `term_wait`, `term_broadcast` and `workspace_exec` wait if "
+        "`timeout` is not given.",
     )

@@ -1,7 +1,7 @@
-"""Kinds of values: what a key may be set to, and how that is said. Pure.
+"""Kinds of values: the values that a key accepts, and the messages about others. Pure.
 
-YAML guesses what a plain word means: ``no`` is false, ``0120`` is eighty, ``1:30`` is ninety. Here
-the key says what is meant, and a word that YAML would take for something else is refused.
+YAML guesses the type of a plain word: ``no`` is false, ``0120`` is eighty, ``1:30`` is ninety. Here
+the key determines the type, and a word of another type to YAML is refused.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 _ODD = re.compile(r"[-+]?(0[0-9a-zA-Z_]|[0-9]+[_:])|\+[0-9]")
-"""How numbers begin that YAML 1.1 reads in other bases, in minutes, or with fillings."""
+"""Beginnings of numbers that YAML 1.1 reads in another base, as minutes, or with separators."""
 
 
 class Unfit(Exception):
-    """A value does not fit its key; the text follows the key in a sentence."""
+    """A value does not fit its key; the text follows the name of the key in a sentence."""
 
 
 @attrs.frozen
 class Scalar:
-    """A single value as it stands in the file; ``guess`` is what YAML takes it for.
+    """A single value of the file; ``guess`` is the type that YAML guesses.
 
-    ``plain``: it stands there without quotes, and not as a block of text.
+    ``plain``: the value is neither quoted nor a block of text.
     """
 
     text: str
@@ -45,19 +45,19 @@ class Scalar:
 
 
 class Kind(Protocol):
-    """What a key may be set to."""
+    """A kind of values that a key accepts."""
 
     @property
     def expected(self) -> str:
-        """That as a noun phrase: ``a whole number from 2 to 1000``."""
+        """The accepted values as a noun phrase: ``a whole number from 2 to 1000``."""
         ...
 
     def read(self, scalar: Scalar) -> object:
-        """The value that the file gives. Raises ``Unfit``."""
+        """Convert a value of the file. Raises ``Unfit``."""
         ...
 
     def fits(self, value: Any) -> bool:
-        """Whether a value that came otherwise may stand here."""
+        """Return whether a converted value is accepted."""
         ...
 
 
@@ -71,11 +71,9 @@ class WholeNumber:
 
     @property
     def expected(self) -> str:
-        """As ``Kind`` says."""
         return f"a whole number{_of(self.unit)} from {self.low} to {self.high}"
 
     def read(self, scalar: Scalar) -> int:
-        """As ``Kind`` says."""
         check_given(scalar, self)
         if not scalar.plain or len(scalar.text) > MAX_DIGITS or not _WHOLE.fullmatch(scalar.text):
             raise unfit(scalar, self)
@@ -85,7 +83,6 @@ class WholeNumber:
         return value
 
     def fits(self, value: Any) -> bool:
-        """As ``Kind`` says."""
         return type(value) is int and self.low <= value <= self.high
 
 
@@ -99,11 +96,9 @@ class Number:
 
     @property
     def expected(self) -> str:
-        """As ``Kind`` says."""
         return f"a number{_of(self.unit)} from {self.low:.16g} to {self.high:.16g}"
 
     def read(self, scalar: Scalar) -> float:
-        """As ``Kind`` says."""
         check_given(scalar, self)
         if not scalar.plain or len(scalar.text) > MAX_DIGITS or not _DECIMAL.fullmatch(scalar.text):
             raise unfit(scalar, self)
@@ -113,28 +108,25 @@ class Number:
         return value
 
     def fits(self, value: Any) -> bool:
-        """As ``Kind`` says."""
         return type(value) is float and math.isfinite(value) and self.low <= value <= self.high
 
 
 @attrs.frozen
 class Program:
-    """A program: a name that is looked for in PATH, or an absolute path."""
+    """A program: a name that is searched in PATH, or an absolute path."""
 
     max_chars: int = MAX_PATH_CHARS
 
     @property
     def expected(self) -> str:
-        """As ``Kind`` says."""
         return "the name of a program or an absolute path"
 
     def read(self, scalar: Scalar) -> str:
-        """As ``Kind`` says."""
         check_given(scalar, self)
         if scalar.plain and scalar.guess != "text":
             raise Unfit(
                 f"must be {self.expected}; YAML takes {shown(scalar)} for {scalar.guess}: if it is "
-                "the program, put it in quotes"
+                "a program, put it in quotes"
             )
         if len(scalar.text) > self.max_chars:
             length = len(scalar.text)
@@ -144,27 +136,26 @@ class Program:
         return scalar.text
 
     def fits(self, value: Any) -> bool:
-        """As ``Kind`` says; None is no program, where that is the default."""
         if value is None:
-            return True
+            return True  # the default: no program
         is_sane = type(value) is str and 0 < len(value) <= self.max_chars
         return is_sane and _is_written(value) and ("/" not in value or value.startswith("/"))
 
 
 def check_given(scalar: Scalar, kind: Kind) -> None:
-    """Raise ``Unfit`` if the key stands there with nothing behind it."""
+    """Raise ``Unfit`` if the key has no value."""
     if scalar.plain and scalar.guess == "nothing":
         raise Unfit(f"has no value: give {kind.expected}, or leave the key out")
 
 
 def unfit(scalar: Scalar, kind: Kind) -> Unfit:
-    """The error for a value that is not of this kind."""
+    """Return the error for a value that is not of this kind."""
     quoted = "" if scalar.plain else "the quoted "
     return Unfit(f"must be {kind.expected}, not {quoted}{shown(scalar)}{_remedy(scalar, kind)}")
 
 
 def _remedy(scalar: Scalar, kind: Kind) -> str:
-    """What to do about a number that is one, but not written as one here."""
+    """Return what to do about a number in a notation that is not accepted."""
     if isinstance(kind, Program):
         return ""
     if not scalar.plain:
@@ -174,13 +165,13 @@ def _remedy(scalar: Scalar, kind: Kind) -> str:
 
 
 def shown(scalar: Scalar) -> str:
-    """The value as a sentence shows it: short, on one line, with nothing a terminal would obey."""
+    """Return the value for a sentence: shortened, on one line, escaped."""
     text = shorten(scalar.text, MAX_SHOWN_CHARS)
     return text if scalar.plain and _DECIMAL.fullmatch(text) else repr(text)
 
 
 def _is_written(text: str) -> bool:
-    """Whether it holds neither control characters nor halves of surrogate pairs."""
+    """Return whether ``text`` has neither control characters nor surrogates."""
     return not any(unicodedata.category(each) in ("Cc", "Cs") for each in text)
 
 

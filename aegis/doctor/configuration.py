@@ -1,4 +1,4 @@
-"""The configuration of a root: whether the daemon can use it."""
+"""The check of the configuration file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aegis.doctor.finding import Finding, ok, problem, warning
 from aegis.state.root import CONFIG_NAME, State
 
 SUBJECT = "configuration"
-REMEDY = "mend it, then: aegis-actors config check"
+REMEDY = "correct it, then: aegis-actors config check"
 
 
 def examine_configuration(state: State) -> Iterator[Finding]:
-    """One finding for each thing that is wrong with it; else what it sets."""
+    """Yield a finding for each error or warning; else one that lists the keys that are set."""
     path = state.root / CONFIG_NAME
     try:
         parsed = read_configuration(path)
@@ -26,8 +26,8 @@ def examine_configuration(state: State) -> Iterator[Finding]:
     for sentence in warnings:
         yield warning(SUBJECT, sentence, f"install it, or name another one in {path}")
     if not warnings:
-        yield ok(SUBJECT, _told(parsed.given))
+        yield ok(SUBJECT, _keys_set(parsed.given))
 
 
-def _told(given: tuple[str, ...]) -> str:
+def _keys_set(given: tuple[str, ...]) -> str:
     return f"{CONFIG_NAME} sets {', '.join(given)}" if given else "all defaults"

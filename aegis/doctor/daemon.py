@@ -1,4 +1,4 @@
-"""The daemon of a root: whether one holds it, answers, and is of this version."""
+"""The check of the daemon of a root: it runs, answers, and has this version."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ LOCKS = Path("/proc/locks")
 
 
 def examine_daemon(state: State, version: str) -> Iterator[Finding]:
-    """Ask the daemon who it is; ``version`` is that of this program."""
+    """Call the daemon and compare its version with this program's ``version``."""
     held = is_held(state)
     try:
         with connect(state.root) as client:
             status = client.call("status", {})
     except NoDaemon as error:
         if held:
-            sentence = f"one holds the root, but cannot be reached: {error}"
-            yield problem("daemon", sentence, "wait if it starts or stops; else end its process")
+            sentence = f"a process holds the root, but cannot be reached: {error}"
+            yield problem(
+                "daemon", sentence, "if it is starting or stopping, wait; else end the process"
+            )
         else:
             yield ok("daemon", "none runs for this root")
     except ClientError as error:
-        remedy = "look into its log; aegis-actors down, then up"
+        remedy = "read its log, then: aegis-actors down, aegis-actors up"
         yield problem("daemon", f"it does not answer: {error}", remedy)
     else:
         yield _judge(status["version"], status["pid"], status["url"], version)
@@ -35,16 +37,14 @@ def examine_daemon(state: State, version: str) -> Iterator[Finding]:
 def _judge(running: str, pid: int, url: str, version: str) -> Finding:
     sentence = f"version {running} runs (pid {pid}) at {url}"
     if running != version:
-        remedy = "aegis-actors down, then up"
+        remedy = "restart it: aegis-actors down, aegis-actors up"
         return warning("daemon", f"{sentence}, and this program is {version}", remedy)
     return ok("daemon", sentence)
 
 
 def is_held(state: State) -> bool:
-    """Whether a process holds the lock of the root (proc(5), /proc/locks).
-
-    It is only looked at: to try the lock would turn away a daemon that starts just then.
-    """
+    """Return whether a process holds the lock of the root (proc(5), /proc/locks)."""
+    # Taking the lock to test it would make a daemon fail that is starting at that moment.
     try:
         found = state.lock.stat()
         locks = LOCKS.read_text()

@@ -1,4 +1,4 @@
-"""Files of the state, other than ledgers, that are missing or cannot be read, and what was kept."""
+"""The check for state files, other than ledgers, that are missing, damaged or set aside."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from aegis.state.root import State
 META, IN_FLIGHT, SUBSCRIBERS = "meta.json", "in_flight.json", "subscribers.json"
 
 KEPT = ".damaged-"
-"""What the name of a file that was set aside contains."""
+"""Part of the name of a damaged file that was set aside."""
 
 
 def examine_damage(state: State, *, is_in_use: bool) -> Iterator[Finding]:
-    """One finding for each file that is damaged or missing, and one for all that were kept."""
+    """Yield a finding for each damaged or missing file, and one for all files set aside."""
     is_sound = True
     for found in (*_workspace(state), *_terminals(state, is_in_use=is_in_use), *_kept(state)):
         is_sound = False
@@ -39,13 +39,13 @@ def _workspace(state: State) -> Iterator[Finding]:
         names = [each.name for each in _directories(state) if (each / LEDGER).exists()]
         if names:
             sentence = f"{name} is missing, so the next up restores none of {len(names)} terminals"
-            yield problem("workspace", sentence, f"spawn those you need again: {_some(names)}")
+            yield problem("workspace", sentence, f"spawn the ones you need again: {_some(names)}")
         return
     except (ValueError, RecursionError):
         document = None
     if not (isinstance(document, dict) and isinstance(document.get("terminals"), list)):
         sentence = f"{name} is damaged; the next up sets it aside and restores no terminal"
-        yield problem("workspace", sentence, "put a good copy in its place before that")
+        yield problem("workspace", sentence, "replace it by a good copy before the next up")
 
 
 def _terminals(state: State, *, is_in_use: bool) -> Iterator[Finding]:
@@ -67,14 +67,14 @@ def _meta(subject: str, path: Path) -> Iterator[Finding]:
     try:
         decode_line(path.read_bytes())
     except FileNotFoundError:
-        yield problem(subject, f"{path.name} is missing; the usual settings are used", remedy)
+        yield problem(subject, f"{path.name} is missing; default settings are used", remedy)
     except DamagedLine as damage:
-        sentence = f"{path.name} is damaged: {damage}; the usual settings are used"
+        sentence = f"{path.name} is damaged: {damage}; default settings are used"
         yield problem(subject, sentence, remedy)
 
 
 def _lost_records(subject: str, directory: Path) -> Iterator[Finding]:
-    """Whether the ledger ends before the numbers that were given."""
+    """Yield a problem if the ledger ends before the last sequence number in use."""
     note = _note(directory / IN_FLIGHT)
     fields = (note.load() if note is not None else None) or {}
     following, commands = fields.get("next"), fields.get("commands")
@@ -87,8 +87,8 @@ def _lost_records(subject: str, directory: Path) -> Iterator[Finding]:
         ends_with = f"ends with record {ends}" if ends >= 0 else "has no records"
         yield problem(
             subject,
-            f"its ledger {ends_with}, though numbers up to {following - 1} were given",
-            "keep a copy of the file: it was cut or removed from outside",
+            f"its ledger {ends_with}, although numbers up to {following - 1} were used",
+            "keep a copy of the file: another program truncated or removed it",
         )
 
 
@@ -100,11 +100,11 @@ def _kept(state: State) -> Iterator[Finding]:
     ]
     if kept:
         sentence = f"damaged files were set aside: {_some(kept)}"
-        yield warning("damage", sentence, "see what they hold; delete them when you have")
+        yield warning("damage", sentence, "inspect them, then delete them")
 
 
 def _directories(state: State) -> list[Path]:
-    """Those of the terminals; the names of others begin with a dot."""
+    """Return the directories of terminals; names of other directories begin with a dot."""
     if not state.terminals.is_dir():
         return []
     found = sorted(state.terminals.iterdir())
@@ -112,7 +112,7 @@ def _directories(state: State) -> list[Path]:
 
 
 def _note(path: Path) -> Note | None:
-    """The note; None where there is none, or where the disk refuses it."""
+    """Open the note; return None if it is missing or cannot be read."""
     if not path.is_file():
         return None
     try:

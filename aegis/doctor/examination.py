@@ -1,4 +1,4 @@
-"""The whole examination, and the repairs that go before it."""
+"""All checks in their order, and the repair."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from aegis.state.root import State
 
 
 def examine(state: State) -> Iterator[Finding]:
-    """Look at everything; nothing is changed. Each finding comes as soon as it is made."""
+    """Run all checks; yield each finding at once. Nothing is changed."""
     is_in_use = is_held(state)
     checks: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         ("machine", partial(examine_machine, state)),
@@ -48,10 +48,10 @@ def examine(state: State) -> Iterator[Finding]:
 
 
 def repair(state: State) -> Iterator[Finding]:
-    """Mend what can be mended without losing a byte; what was done, one finding each.
+    """Repair the state without losing a byte; yield a finding for each repair.
 
-    Refuses, with a problem, where a daemon runs or the state is of a newer version. The root is
-    held meanwhile, so that none starts.
+    Yields a problem and repairs nothing if a daemon runs or the state is of a newer version. The
+    root is held meanwhile, so that no daemon can start.
     """
     if not state.directory.is_dir():
         return
@@ -68,10 +68,10 @@ def repair(state: State) -> Iterator[Finding]:
 
 
 def _guarded(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """What a check finds, and where the system refuses it, that it does."""
+    """Yield the findings of a check; an ``OSError`` becomes a problem."""
     try:
         yield from check()
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         sentence = f"cannot be examined:{where} {error.strerror or error}"
-        yield problem(subject, sentence, "look at the disk and at who owns the file")
+        yield problem(subject, sentence, "check the disk and the owner of the file")

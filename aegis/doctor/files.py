@@ -1,4 +1,4 @@
-"""The files of a state directory: modes, owners, what was left over, what cannot be read."""
+"""Checks and repair of the state directory: modes, owners, leftovers, keys, version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aegis.state.root import State
 from aegis.state.state_files import read_safely
 
 ASIDE = "aside"
-"""Where ``--repair`` puts what it takes away, below the state's directory."""
+"""The directory below the state that ``--repair`` moves files to."""
 
 MAX_SHOWN = 5
 MAX_KEYS_BYTES = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ _MODES = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600, stat.S_IFSOCK: 0o600}
 
 
 def examine_modes(state: State) -> Iterator[Finding]:
-    """Whether others may read or write what is ours, or own it. Raises ``OSError``."""
+    """Check that no other user owns the files or may access them. Raises ``OSError``."""
     open_to_others, foreign = [], []
     for path in every_file(state.directory):
         found = path.lstat()
@@ -34,15 +34,15 @@ def examine_modes(state: State) -> Iterator[Finding]:
             open_to_others.append(path)
     if foreign:
         sentence = f"{_some(state, foreign)} belong to another user"
-        yield problem("owner", sentence, "start the daemon as one user, always the same")
+        yield problem("owner", sentence, "start the daemon always as the same user")
     if open_to_others:
-        yield problem("modes", f"others may use {_some(state, open_to_others)}", REPAIR)
+        yield problem("modes", f"other users may access {_some(state, open_to_others)}", REPAIR)
     if not foreign and not open_to_others:
-        yield ok("modes", "nobody else may read or write the state")
+        yield ok("modes", "no other user may read or write the state")
 
 
 def repair_modes(state: State) -> Iterator[Finding]:
-    """Take away from others what they may do."""
+    """Remove the permissions of other users."""
     for path in every_file(state.directory):
         found = path.lstat()
         if found.st_uid == os.geteuid() and _is_open_to_others(path, found):
@@ -52,7 +52,7 @@ def repair_modes(state: State) -> Iterator[Finding]:
 
 
 def examine_leftovers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
-    """Files of writes and purges that were cut short, an endpoint without a daemon."""
+    """Check for files of unfinished writes and purges, and an endpoint without a daemon."""
     left = [] if is_in_use else leftovers(state)
     if left:
         yield warning("leftovers", f"{_some(state, left)} were left by a crash", REPAIR)
@@ -61,7 +61,7 @@ def examine_leftovers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
 
 
 def leftovers(state: State) -> list[Path]:
-    """What no daemon is at work on, where none runs."""
+    """Return the leftovers of a crash; only valid if no daemon runs."""
     found = [each for each in every_file(state.directory) if each.name.endswith(".new")]
     if state.terminals.is_dir():
         found += [each for each in state.terminals.iterdir() if each.name.startswith(".purged-")]
@@ -71,30 +71,30 @@ def leftovers(state: State) -> list[Path]:
 
 
 def examine_keys(state: State) -> Iterator[Finding]:
-    """Whether the keys can be read: a daemon does not start without."""
+    """Check that the keys can be read: without them a daemon does not start."""
     try:
         data = read_safely(str(state.keys), MAX_KEYS_BYTES)
         held = None if data is None else decode(data)
     except (OSError, ValueError) as error:
-        remedy = f"{REPAIR}; then every session URL is a new one"
+        remedy = f"{REPAIR}; every session URL changes"
         yield problem("keys", f"{state.keys.name} cannot be used: {error}", remedy)
     else:
         yield ok("keys", "none yet" if held is None else f"{len(held.sessions)} sessions")
 
 
 def examine_version(state: State) -> Iterator[Finding]:
-    """Whether this program understands the layout of the state."""
+    """Check that this program supports the version of the state."""
     path = state.directory / "version"
     text = (read_safely(str(path), 4096) or b"").decode("ascii", "replace").strip("\0\n ")
     if text and (not text.isdecimal() or int(text) > STATE_VERSION):
         sentence = f"the state is of version {text[:20]!r}, made by a newer aegis-actors"
-        yield problem("version", sentence, "upgrade this one")
+        yield problem("version", sentence, "upgrade aegis-actors")
     else:
-        yield ok("version", f"{text or 'none yet'} of the state, {STATE_VERSION} is understood")
+        yield ok("version", f"the state has {text or 'none yet'}, {STATE_VERSION} is supported")
 
 
 def repair_files(state: State) -> Iterator[Finding]:
-    """Put aside what was left over, and keys that cannot be read. Nothing is deleted."""
+    """Move leftovers and unreadable keys to the directory ``ASIDE``. Nothing is deleted."""
     taken = leftovers(state)
     if any(each.remedy for each in examine_keys(state)):
         taken.append(state.keys)
@@ -105,7 +105,7 @@ def repair_files(state: State) -> Iterator[Finding]:
 
 
 def put_aside(state: State, path: Path) -> Path:
-    """Move it to a name of its own in a directory that nothing else uses."""
+    """Move ``path`` to a new name in the directory ``ASIDE``; return the new path."""
     aside = state.directory / ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)
     plain = "-".join(path.relative_to(state.directory).parts)
@@ -116,7 +116,7 @@ def put_aside(state: State, path: Path) -> Path:
 
 
 def every_file(directory: Path) -> Iterator[Path]:
-    """The directory and all below it, but what was put aside; no link is followed."""
+    """Yield a directory and all files below it except ``ASIDE``; no link is followed."""
     if not directory.is_dir():
         return
     yield directory
@@ -128,7 +128,7 @@ def every_file(directory: Path) -> Iterator[Path]:
 
 def _is_open_to_others(path: Path, found: os.stat_result) -> bool:
     if stat.S_IFMT(found.st_mode) not in _MODES or path.name.startswith("typed."):
-        return False  # a shell makes the latter, in a directory that is closed to others
+        return False  # shells make the typed.* files, in a directory that is private
     return bool(stat.S_IMODE(found.st_mode) & 0o077)
 
 

@@ -1,4 +1,4 @@
-"""What an examination found: one line each, and what to do about it. Pure."""
+"""Findings of checks: one line each, with a remedy. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 
 class Level(enum.Enum):
-    """How bad it is: nothing to do, something to know, something that does not work."""
+    """The severity of a finding: nothing to do, something to know, something that fails."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Level(enum.Enum):
 
 @attrs.frozen
 class Finding:
-    """``sentence`` is what was found about ``subject``, ``remedy`` what to do, empty if nothing."""
+    """A ``sentence`` about ``subject``; ``remedy`` says what to do and may be empty."""
 
     subject: str
     level: Level
@@ -27,20 +27,20 @@ class Finding:
 
 
 def ok(subject: str, sentence: str) -> Finding:
-    """All is well."""
+    """Return a finding without a remedy."""
     return Finding(subject, Level.OK, sentence)
 
 
 def warning(subject: str, sentence: str, remedy: str) -> Finding:
-    """It works, but it should be known."""
+    """Return a finding about something that works but should be known."""
     return Finding(subject, Level.WARNING, sentence, remedy)
 
 
 def problem(subject: str, sentence: str, remedy: str) -> Finding:
-    """Something does not work."""
+    """Return a finding about something that does not work."""
     return Finding(subject, Level.PROBLEM, sentence, remedy)
 
 
 def has_problem(findings: Iterable[Finding]) -> bool:
-    """Whether anything does not work."""
+    """Return whether one of the findings is a problem."""
     return any(each.level is Level.PROBLEM for each in findings)

@@ -1,4 +1,4 @@
-"""What a ledger holds, folded line by line: checksums, and whether a number is missing. Pure."""
+"""The survey of a ledger: checksums and missing sequence numbers. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_SHOWN = 5
 
 @attrs.define
 class Survey:
-    """The lines of one ledger seen so far, in their order; ``torn`` bytes follow the last one.
+    """A summary of the lines of one ledger; ``torn`` bytes follow the last line.
 
-    A damaged line may have held any one number. So numbers are missing only where more of them
-    are skipped than damaged lines stand between.
+    A damaged line may have had any one number. So numbers are missing only if more of them are
+    skipped than there are damaged lines in between.
     """
 
     lines: int = 0
@@ -32,11 +32,11 @@ class Survey:
 
     @property
     def highest(self) -> int:
-        """The highest number that a line has or may have had; -1 if there is none."""
+        """Return the highest number that a line has or may have had; -1 without lines."""
         return (-1 if self._expected is None else self._expected - 1) + self._excused
 
     def see(self, judged: Line | Damaged, misfit: str | None = None) -> None:
-        """Take the next line. ``misfit``: why a line that checks cannot be read; None if it can."""
+        """Add the next line. ``misfit``: why an intact line cannot be read; None if it can."""
         if isinstance(judged, Damaged):
             self.damaged_count += 1
             self._excused += 1
@@ -55,7 +55,7 @@ class Survey:
     def _number(self, number: int) -> None:
         expected = 0 if self._expected is None else self._expected
         if number < expected:
-            self._fault(f"{number} comes again after {expected - 1}")
+            self._fault(f"{number} is repeated after {expected - 1}")
         elif number - expected > self._excused:
             missing = str(expected) if number == expected + 1 else f"{expected} to {number - 1}"
             self._fault(f"{missing} missing")
@@ -68,14 +68,14 @@ class Survey:
 
 
 def judge_ledger(subject: str, survey: Survey, *, is_in_use: bool) -> list[Finding]:
-    """What a survey says. ``is_in_use``: a daemon may be in the middle of an append."""
+    """Return the findings of a survey. ``is_in_use``: a daemon may be appending a line."""
     found = []
     if survey.fault_count:
         found.append(
             problem(
                 subject,
                 f"its numbers have {survey.fault_count} faults: {', '.join(survey.faults)}",
-                "keep a copy of the file: what is missing was lost, or somebody edited it",
+                "keep a copy of the file: records were lost, or another program edited it",
             )
         )
     if survey.damaged_count:
@@ -83,17 +83,17 @@ def judge_ledger(subject: str, survey: Survey, *, is_in_use: bool) -> list[Findi
         found.append(
             warning(
                 subject,
-                f"{survey.damaged_count} lines do not check (first at byte {places}); "
-                "they are passed over and stay where they are",
-                "check the disk: their bytes were changed behind the daemon's back",
+                f"{survey.damaged_count} lines have a bad checksum (first at byte {places}); "
+                "they are skipped and not changed",
+                "check the disk: another program or the disk changed their bytes",
             )
         )
     if survey.foreign_count:
         found.append(
             warning(
                 subject,
-                f"{survey.foreign_count} lines are no records of this version ("
-                f"{'; '.join(survey.foreign)}); they are skipped and stay where they are",
+                f"{survey.foreign_count} lines are not records of this version ("
+                f"{'; '.join(survey.foreign)}); they are skipped and not changed",
                 "use the version of aegis-actors that wrote them, or a newer one",
             )
         )
@@ -101,8 +101,8 @@ def judge_ledger(subject: str, survey: Survey, *, is_in_use: bool) -> list[Findi
         found.append(
             warning(
                 subject,
-                f"the last {survey.torn} bytes are an append that was cut short",
-                "the next up keeps them aside, or: aegis-actors doctor --repair",
+                f"the last {survey.torn} bytes are an unfinished append",
+                "the next up sets them aside, or: aegis-actors doctor --repair",
             )
         )
-    return found or [ok(subject, f"{survey.lines} lines check")]
+    return found or [ok(subject, f"{survey.lines} lines are intact")]

@@ -1,4 +1,4 @@
-"""The ledgers of terminals and inboxes: every line is read and checked."""
+"""The check of the ledgers of terminals and inboxes, line by line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEDGER = "ledger.jsonl"
 
 
 def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
-    """What is wrong with each of them, or that all check. Raises ``OSError``."""
+    """Yield the findings of every ledger, and a total. Raises ``OSError``."""
     lines = count = 0
     seals = _seals(state)
     for path in ledgers(state):
@@ -35,13 +35,13 @@ def examine_ledgers(state: State, *, is_in_use: bool) -> Iterator[Finding]:
         found = judge_ledger(_subject(state, path), survey, is_in_use=is_in_use)
         yield from (each for each in found if each.remedy)
         count, lines = count + 1, lines + survey.lines
-    yield ok("ledgers", f"{count} read, {lines} good lines")
+    yield ok("ledgers", f"{count} read, {lines} intact lines")
 
 
 def repair_ledgers(state: State) -> Iterator[Finding]:
-    """Keep aside the torn tail of each ledger, as a start of the daemon would.
+    """Set aside the torn tail of each ledger, as a start of the daemon does.
 
-    Damaged lines are left: each stands for a number that is not free.
+    Damaged lines are not removed: each occupies a sequence number.
     """
     disk = OsDisk()
     for path in ledgers(state):
@@ -50,20 +50,20 @@ def repair_ledgers(state: State) -> Iterator[Finding]:
                 continue
             opened = open_ledger(disk, path)
         except (StorageError, OSError):
-            continue  # the examination after this one says why
+            continue  # the check after the repair reports it
         disk.close(opened.fd)
         if opened.torn is not None:
             yield ok(_subject(state, path), f"the torn tail was moved to {opened.torn.name}")
 
 
 def ledgers(state: State) -> list[Path]:
-    """Their files, those of terminals first."""
+    """Return the files of the ledgers, terminals first."""
     inboxes = state.inboxes.glob("*.jsonl")
     return sorted(state.terminals.glob(f"*/{LEDGER}")) + sorted(inboxes)
 
 
 def _seals(state: State) -> Seals | None:
-    """What signs the lines; None for a state that is not this user's own, which is told apart."""
+    """Return the seals of the state; None if it is not this user's, which ``trust`` reports."""
     try:
         return open_seals(str(state.root))
     except (UntrustedState, RegistryError):
@@ -77,9 +77,9 @@ def _nothing(_: Line) -> str | None:
 def survey_of(
     path: Path, misfit: Callable[[Line], str | None] = _nothing, seal: Seal | None = None
 ) -> Survey:
-    """Read a whole ledger, a chunk and a longest line at a time. Raises ``OSError``.
+    """Read a whole ledger with bounded memory. Raises ``OSError``.
 
-    ``misfit`` says why a line that checks cannot be read, None if it can.
+    ``misfit`` returns why an intact line cannot be read, None if it can.
     """
     survey = Survey()
     rest, base = b"", 0
@@ -91,14 +91,14 @@ def survey_of(
             for each in sorted(judged, key=_start):
                 survey.see(each, misfit(each) if isinstance(each, Line) else None)
             rest, base = data[found.whole - base :], found.whole
-            if len(rest) > MAX_LINE_BYTES:  # no line: what ends it is judged as damaged
+            if len(rest) > MAX_LINE_BYTES:  # not a line: its end counts as a damaged line
                 rest, base = rest[-1:], base + len(rest) - 1
     survey.torn = len(rest)
     return survey
 
 
 def _misfit(line: Line) -> str | None:
-    """Why the line of a terminal's ledger is no record of this version; None if it is one."""
+    """Return why the line of a terminal's ledger is not a record; None if it is one."""
     try:
         record_in(line.fields)
     except CodecError as error:
@@ -111,7 +111,7 @@ def _start(judged: Line | Damaged) -> int:
 
 
 def _subject(state: State, path: Path) -> str:
-    """``terminal build`` or ``inbox pm``."""
+    """Return the subject of a ledger: ``terminal build`` or ``inbox pm``."""
     if path.is_relative_to(state.terminals):
         return f"terminal {path.parent.name}"
     return f"inbox {re.sub(r'[.]jsonl$', '', path.name)}"

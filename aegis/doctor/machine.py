@@ -1,4 +1,4 @@
-"""The machine: kernel, Python, packages, limits, space, clock."""
+"""The check of the machine: kernel, Python, packages, limits, disk space, clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
 def examine_machine(state: State) -> Iterator[Finding]:
-    """One finding for each of them. Raises ``OSError``."""
+    """Yield one finding for each subject. Raises ``OSError``."""
     uname = os.uname()
     yield judge_kernel(uname.sysname, uname.release)
     yield judge_python(sys.version_info[:3])
@@ -41,10 +41,10 @@ def examine_machine(state: State) -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[tuple[str, str | None]]:
-    """What this program needs at any rate, and in which version it is there."""
+    """Yield the required packages and their installed versions, None if missing."""
     for requirement in metadata.requires(DISTRIBUTION) or []:
         if ";" in requirement:
-            continue  # for an extra
+            continue  # of an optional extra
         found = re.match(r"[\w.-]+", requirement)
         assert found is not None
         try:
@@ -54,7 +54,7 @@ def _packages() -> Iterator[tuple[str, str | None]]:
 
 
 def _newest(directory: Path) -> float | None:
-    """When the newest of the files right in it was written."""
+    """Return the modification time of the newest file in the directory."""
     if not directory.is_dir():
         return None
     return max((each.lstat().st_mtime for each in directory.iterdir()), default=None)

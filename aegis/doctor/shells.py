@@ -1,4 +1,4 @@
-"""The shells of this machine: a daemon of our own, for a moment, runs a command on each."""
+"""The check of the shells: a temporary daemon runs a command on each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READY = b"aegis-actors down"
 
 
 def examine_shells() -> Iterator[Finding]:
-    """One finding for each shell that has an integration, with the start-up files of the user."""
+    """Yield a finding for each supported shell, run with the user's start-up files."""
     found = {name: path for name in SHELLS if (path := shutil.which(name)) is not None}
     if "bash" not in found:
         yield problem("shell bash", "it is not installed", "install bash 4.4 or newer")
@@ -35,7 +35,7 @@ def examine_shells() -> Iterator[Finding]:
             for name, path in found.items():
                 yield _examine(client, name, path)
     except (ClientError, OSError, subprocess.SubprocessError) as error:
-        yield problem("shells", f"a daemon to try them cannot be started: {error}", "see above")
+        yield problem("shells", f"the daemon that tests them cannot start: {error}", "see above")
 
 
 def _examine(client: LineClient, name: str, path: str) -> Finding:
@@ -45,13 +45,13 @@ def _examine(client: LineClient, name: str, path: str) -> Finding:
         arguments = {"name": name, "cmd": "true", "timeout": COMMAND_LIMIT_S}
         record = client.call("term_run", arguments)
     except ClientError as error:
-        return problem(subject, f"{sentence}: {error}", "look into its start-up files")
+        return problem(subject, f"{sentence}: {error}", "check its start-up files")
     if record["exit"] != 0:
-        remedy = "look into its start-up files"
+        remedy = "check its start-up files"
         return problem(subject, f"{sentence}: 'true' ended with {record['exit']}", remedy)
     if info["integration"] != "osc133":
-        remedy = "upgrade it, or look whether its start-up files start another shell"
-        return warning(subject, f"{sentence}: boundaries of commands are best effort", remedy)
+        remedy = "upgrade it, or check whether its start-up files start another shell"
+        return warning(subject, f"{sentence}: the boundaries of commands are best effort", remedy)
     return ok(subject, f"{sentence}: runs commands with exact boundaries")
 
 
@@ -69,7 +69,7 @@ def _version(path: str) -> str:
 
 @contextmanager
 def _daemon() -> Iterator[LineClient]:
-    """A daemon of a root of its own, which is removed with all that it held."""
+    """Run a daemon with a temporary root, which is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="aegis-doctor-") as directory:
         root = Path(directory).resolve()
         words = [*PROGRAM, "up", "--root", str(root), "--port", "0", "--log-level", "error"]
@@ -85,18 +85,18 @@ def _daemon() -> Iterator[LineClient]:
 
 
 def _wait_ready(process: subprocess.Popen[bytes]) -> None:
-    """Return once it serves. Raises ``OSError`` if it ends or takes too long."""
+    """Wait until the daemon is ready. Raises ``OSError`` if it ends or takes too long."""
     assert process.stdout is not None
-    said = b""
+    output = b""
     poll = select.poll()
     poll.register(process.stdout, select.POLLIN)
-    while READY not in said:
+    while READY not in output:
         if not poll.poll(START_LIMIT_S * 1000):
             raise TimeoutError(f"it is not ready after {START_LIMIT_S:g} s")
         more = os.read(process.stdout.fileno(), 65_536)
         if not more:
             raise OSError("it ended while it was starting")
-        said += more
+        output += more
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Whether the state is this user's own, as a start of the daemon would judge it."""
+"""The check that the state is this user's own, by the rules of a start of the daemon."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aegis.state.state_files import UnsafeFile
 from aegis.trust import NamedPrograms, examine, forged_files, shown
 
 SUBJECT = "trust"
-TRUST = "if you trust what it holds: aegis-actors up --trust"
+TRUST = "if you trust its content: aegis-actors up --trust"
 
 
 def examine_trust(state: State) -> Iterator[Finding]:
-    """What keeps the daemon from using the state; nothing is changed. Raises ``OSError``."""
+    """Yield why the daemon would refuse the state; change nothing. Raises ``OSError``."""
     try:
         state_id = examine(state, trust=False, programs=_programs(state))
         forged = [] if state_id is None else forged_files(state, open_seals(str(state.root)))
@@ -31,7 +31,7 @@ def examine_trust(state: State) -> Iterator[Finding]:
         yield problem(SUBJECT, str(error), "see above")
     else:
         if forged:
-            yield problem(SUBJECT, f"a daemon of yours did not write {shown(forged)}", TRUST)
+            yield problem(SUBJECT, f"your daemons did not write {shown(forged)}", TRUST)
         else:
             yield ok(SUBJECT, "the state is yours" if state_id else "there is no state yet")
 
@@ -40,5 +40,5 @@ def _programs(state: State) -> NamedPrograms:
     try:
         parsed = read_configuration(state.root / CONFIG_NAME)
     except BadConfiguration:
-        return NamedPrograms()  # another finding
+        return NamedPrograms()  # the check of the configuration reports it
     return NamedPrograms(programs_of(parsed.configuration), parsed.digest)

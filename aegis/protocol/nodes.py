@@ -116,8 +116,8 @@ def unreachable(name: str, node: str, since: str | None = None) -> str:
     """Return the sentence for terminal ``name`` on an unreachable host. ``since`` is UTC."""
     when = "" if since is None else f" since {since[:19]}Z"
     return (
-        f"terminal {name!r} is on node {node!r}, which is unreachable{when}; it goes on there and "
-        "answers when the link is back"
+        f"terminal {name!r} is on node {node!r}, which is unreachable{when}; it keeps running "
+        "there and answers when the connection is restored"
     )
 
 

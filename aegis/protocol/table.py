@@ -21,9 +21,11 @@ from aegis.protocol.entry import Entry, Owner
 
 CALL_AGAIN = "nothing is lost: call again"
 AGAIN_DOES_NO_HARM = "it may have been carried out; calling again does no harm"
-LOOK_AT_TERMINALS = "aegis_term_list tells what became of it; then call again if need be"
-LOOK_AT_SESSIONS = "it may be done already: session_list shows who has a session"
-LOOK_AT_WORKSPACES = "workspace_list tells what became of it; then call again if need be"
+CHECK_TERMINALS = "check with aegis_term_list whether it was carried out before you call again"
+CHECK_SESSIONS = (
+    "it may have been carried out: aegis_session_list shows which handles have a session"
+)
+CHECK_WORKSPACES = "check with workspace_list whether it was carried out before you call again"
 
 COMMANDS: tuple[Entry, ...] = (
     Entry(
@@ -33,7 +35,7 @@ COMMANDS: tuple[Entry, ...] = (
         reply=terminals.TerminalInfo,
         errors=("already_exists", "storage"),
         on_hosts=True,
-        remedy=LOOK_AT_TERMINALS,
+        remedy=CHECK_TERMINALS,
     ),
     Entry(
         name="term_list",
@@ -53,11 +55,11 @@ COMMANDS: tuple[Entry, ...] = (
         tells_progress=True,
         errors=("not_found", "busy", "incomplete_input", "storage"),
         remedy=(
-            "if your command was typed it goes on: look for its record with aegis_term_read "
+            "if your command was typed, it keeps running: look for its record with aegis_term_read "
             "before you run it again"
         ),
         remedy_if_worker_died=(
-            "if your command was typed it was killed: look for its record with aegis_term_read "
+            "if your command was typed, it was killed: look for its record with aegis_term_read "
             "before you run it again"
         ),
     ),
@@ -68,11 +70,11 @@ COMMANDS: tuple[Entry, ...] = (
         reply=broadcast.BroadcastOutcomes,
         destructive=True,
         remedy=(
-            "where your command was typed it goes on: look for its records with aegis_term_read "
-            "before you run it again"
+            "where your command was typed, it keeps running: look for its records with "
+            "aegis_term_read before you run it again"
         ),
         remedy_if_worker_died=(
-            "where your command was typed it was killed: look for its records with "
+            "where your command was typed, it was killed: look for its records with "
             "aegis_term_read before you run it again"
         ),
     ),
@@ -85,7 +87,7 @@ COMMANDS: tuple[Entry, ...] = (
         errors=("not_found", "busy", "storage"),
         remedy="the keys may have been typed: look with aegis_term_read before you send them again",
         remedy_if_worker_died=(
-            "the keys may have been typed, and what they began was killed: look with "
+            "the keys may have been typed, and what they started was killed: look with "
             "aegis_term_read before you send them again"
         ),
     ),
@@ -152,7 +154,7 @@ COMMANDS: tuple[Entry, ...] = (
         destructive=True,
         errors=("not_found",),
         remedy="the signal may have been sent: look with aegis_term_list before you send it again",
-        remedy_if_worker_died="what it was meant for was killed",
+        remedy_if_worker_died="its target was killed",
     ),
     Entry(
         name="term_resize",
@@ -171,7 +173,7 @@ COMMANDS: tuple[Entry, ...] = (
         destructive=True,
         errors=("not_found", "already_exists", "storage"),
         on_hosts=True,
-        remedy=LOOK_AT_TERMINALS,
+        remedy=CHECK_TERMINALS,
     ),
     Entry(
         name="inbox_read",
@@ -196,14 +198,14 @@ COMMANDS: tuple[Entry, ...] = (
         reply=inboxes.Receipt,
         errors=("not_found", "storage"),
         verb="inbox send",
-        remedy="your message may have been delivered: sent again, it may be there twice",
+        remedy="your message may have been delivered: if you send it again, it may arrive twice",
     ),
     Entry(
         name="workspace_create",
         owner=Owner.WORKSPACES,
         command=workspaces.CreateWorkspace,
         reply=workspaces.WorkspaceInfo,
-        remedy=LOOK_AT_WORKSPACES,
+        remedy=CHECK_WORKSPACES,
     ),
     Entry(
         name="workspace_list",
@@ -219,7 +221,7 @@ COMMANDS: tuple[Entry, ...] = (
         command=workspaces.DeleteWorkspace,
         reply=workspaces.WorkspaceDeleted,
         destructive=True,
-        remedy=LOOK_AT_WORKSPACES,
+        remedy=CHECK_WORKSPACES,
     ),
     Entry(
         name="workspace_exec",
@@ -227,17 +229,14 @@ COMMANDS: tuple[Entry, ...] = (
         command=workspaces.ExecCommand,
         reply=workspaces.ExecResult,
         destructive=True,
-        remedy=(
-            "your command was ended if it ran: look at what it may have done before you run it "
-            "again"
-        ),
+        remedy=("if your command ran, it was ended: check its effects before you run it again"),
     ),
     Entry(
         name="shell_open",
         owner=Owner.WORKSPACES,
         command=workspaces.OpenShell,
         reply=workspaces.ShellInfo,
-        remedy=LOOK_AT_WORKSPACES,
+        remedy=CHECK_WORKSPACES,
     ),
     Entry(
         name="shell_read",
@@ -255,7 +254,7 @@ COMMANDS: tuple[Entry, ...] = (
         destructive=True,
         remedy="it may have been typed: look with shell_read before you send it again",
         remedy_if_worker_died=(
-            "it may have been typed, and what it began was killed: look with shell_read before "
+            "it may have been typed, and what it started was killed: look with shell_read before "
             "you send it again"
         ),
     ),
@@ -266,7 +265,7 @@ COMMANDS: tuple[Entry, ...] = (
         reply=terminals.Done,
         destructive=True,
         remedy="the signal may have been sent: look with shell_read before you send it again",
-        remedy_if_worker_died="what it was meant for was killed",
+        remedy_if_worker_died="its target was killed",
     ),
     Entry(
         name="shell_close",
@@ -274,7 +273,7 @@ COMMANDS: tuple[Entry, ...] = (
         command=workspaces.CloseShell,
         reply=terminals.Closed,
         destructive=True,
-        remedy=LOOK_AT_WORKSPACES,
+        remedy=CHECK_WORKSPACES,
     ),
     Entry(
         name="status",
@@ -330,7 +329,7 @@ COMMANDS: tuple[Entry, ...] = (
         destructive=True,
         operator=True,
         errors=("not_found", "storage"),
-        remedy=LOOK_AT_SESSIONS,
+        remedy=CHECK_SESSIONS,
     ),
     Entry(
         name="token_rotate",
@@ -340,7 +339,7 @@ COMMANDS: tuple[Entry, ...] = (
         destructive=True,
         operator=True,
         errors=("not_found", "storage"),
-        remedy="the old key may be void already: call again, which voids the new one as well",
+        remedy="the old key may be revoked already: call again, which replaces the new one as well",
     ),
     Entry(
         name="down",

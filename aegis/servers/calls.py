@@ -1,7 +1,7 @@
-"""The port between the servers and the rest: who calls, what is called, how a failure reads.
+"""The port between the servers and the daemon: callers, commands, failures.
 
-Pure. The servers authenticate, frame and render; whoever implements ``CallPort`` checks the
-arguments strictly, attaches the identity and asks the actor that is responsible.
+The servers authenticate, frame and render. The implementation of ``CallPort`` checks the arguments
+strictly, attaches the identity and asks the actor that owns the command. Pure.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MAX_SENTENCE_CHARS = 2000
 
 @attrs.frozen
 class Identity:
-    """Who somebody is, as their key proved.
+    """The identity of a client, as its key proved.
 
-    ``handle`` None together with ``operator``: the operator, who may act under any handle.
+    ``operator`` with ``handle`` None: the operator, who may act under any handle.
     """
 
     handle: str | None
@@ -39,7 +39,7 @@ OPERATOR = Identity(handle=None, operator=True)
 
 @attrs.frozen
 class Caller:
-    """Who calls and through what; ``connection`` is unique to one connection or session."""
+    """The origin of a call. ``connection`` is unique to one connection or session."""
 
     identity: Identity
     face: Face
@@ -47,13 +47,13 @@ class Caller:
 
 
 class CallPort(Protocol):
-    """What the servers need from the rest of the daemon."""
+    """The calls that the servers make into the daemon."""
 
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
-        """Carry out a command; gives a reply of ``entry.reply``.
+        """Carry out a command and return a reply of class ``entry.reply``.
 
         Raises ``AegisError`` or ``AskError``, each with one sentence. Cancelled when the client
-        cancels or goes away.
+        cancels or disconnects.
         """
         ...
 
@@ -64,19 +64,19 @@ class CallPort(Protocol):
         arguments: Mapping[str, object],
         report: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Tell how that call of ``caller`` gets on, line by line, until cancelled.
+        """Pass each line of progress of this call to ``report``, until cancelled.
 
-        For a command whose ``entry.tells_progress``. Returns when there is nothing to tell (any
-        more); raises what ``report`` raises.
+        For a command with ``entry.tells_progress``. Returns when there is no more progress; raises
+        the errors of ``report``.
         """
         ...
 
     def opened(self, caller: Caller) -> None:
-        """A connection or session began; called once, before its first call."""
+        """Note that a connection or session began. Called once, before its first call."""
         ...
 
     def closed(self, caller: Caller) -> None:
-        """A connection or session is over; called once for each ``opened``."""
+        """Note that a connection or session ended. Called once for each ``opened``."""
         ...
 
 
@@ -89,14 +89,14 @@ class Failure:
 
 
 def visible(identity: Identity) -> tuple[Entry, ...]:
-    """The commands that ``identity`` may use, in the table's order."""
+    """Return the commands that ``identity`` may use, in the table's order."""
     return tuple(entry for entry in COMMANDS if identity.operator or not entry.operator)
 
 
 def find_entry(identity: Identity, name: str) -> Entry:
-    """The command called ``name`` on the wire.
+    """Return the entry of the command called ``name`` on the wire.
 
-    Raises ``NotFound`` naming the nearest, ``Forbidden`` if only the operator may use it.
+    Raises ``NotFound`` with the nearest name, ``Forbidden`` if only the operator may use it.
     """
     entry = BY_NAME.get(name)
     if entry is None:
@@ -105,7 +105,7 @@ def find_entry(identity: Identity, name: str) -> Entry:
 
 
 def find_tool(identity: Identity, tool: str) -> Entry:
-    """The command whose MCP tool is called ``tool``; raises as ``find_entry`` does."""
+    """Return the entry of the MCP tool ``tool``; raises as ``find_entry`` does."""
     entry = _BY_TOOL.get(tool)
     if entry is None:
         raise unknown_command(tool, [each.tool for each in visible(identity)])
@@ -113,7 +113,7 @@ def find_tool(identity: Identity, tool: str) -> Entry:
 
 
 def find_stream(identity: Identity, name: str) -> StreamEntry:
-    """The stream of this name; raises as ``find_entry`` does."""
+    """Return the stream of this name; raises as ``find_entry`` does."""
     entry = BY_STREAM.get(name)
     if entry is None:
         raise unknown_command(name, list(BY_STREAM))
@@ -123,14 +123,14 @@ def find_stream(identity: Identity, name: str) -> StreamEntry:
 
 
 def unknown_command(name: str, known: list[str]) -> NotFound:
-    """The error for a name that is none of ``known``."""
+    """Return the error for a name that is not in ``known``."""
     close = nearest(name, known, most=1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
     return NotFound(f"there is no {shorten(name)!r}; {hint}")
 
 
 def failure_of(error: Exception) -> Failure | None:
-    """How ``error`` reads to the client; None for an error that should not have happened."""
+    """Return the failure that the client sees; None for an unexpected error."""
     if isinstance(error, AegisError):
         return Failure(error.code, one_sentence(str(error)))
     if isinstance(error, Refusal):
@@ -141,12 +141,12 @@ def failure_of(error: Exception) -> Failure | None:
 
 
 def internal_failure(name: str) -> Failure:
-    """What a client is told of an error that should not have happened."""
-    return Failure("internal", f"{name} failed inside the daemon; its log says why")
+    """Return the failure that the client sees of an unexpected error."""
+    return Failure("internal", f"{name} failed with an internal error; see the daemon's log")
 
 
 def one_sentence(text: str) -> str:
-    """``text`` on one line, at most ``MAX_SENTENCE_CHARS`` long, in characters that can be sent."""
+    """Return ``text`` on one line of at most ``MAX_SENTENCE_CHARS`` characters in valid UTF-8."""
     sendable = text.encode("utf-8", "replace").decode()
     return shorten(" ".join(sendable.split()), MAX_SENTENCE_CHARS)
 

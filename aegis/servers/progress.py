@@ -1,6 +1,6 @@
-"""How a call gets on while it waits, for callers that want to see it: line by line, not too often.
+"""Progress of a waiting call, for callers that asked for it: line by line, at a limited rate.
 
-The terminal is asked again and again for news; each question waits there until there is some.
+The terminal is asked repeatedly; each request waits there until the progress has changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from aegis.servers.calls import Caller
 from aegis.servers.connection import with_identity
 
 MIN_INTERVAL_S = 0.1
-"""A caller is told of its progress ten times a second at most."""
+"""Seconds between two reports: at most ten a second."""
 
 MAX_LINE_CHARS = 200
 
 RETRY_S = 1.0
-"""Seconds before a terminal that could not answer is asked again."""
+"""Seconds before a terminal that did not answer is asked again."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -38,27 +38,27 @@ async def follow(
     arguments: Mapping[str, object],
     report: Callable[[str], Awaitable[None]],
 ) -> None:
-    """Give ``report`` each new line of what the call of ``entry`` waits for, until cancelled.
+    """Pass each new line of the call's progress to ``report``, until cancelled.
 
-    Returns at once if the arguments are no good or the terminal is not open. Raises what
-    ``report`` raises.
+    Returns at once if the arguments are invalid or the terminal is not open. Raises the errors of
+    ``report``.
     """
     try:
         request = _request(caller, entry, arguments)
     except AegisError:
-        return  # the call itself says so
-    told: str | None = None
+        return  # the call itself fails with this error
+    reported: str | None = None
     while (news := await _news(registry, request)) is not None:
         line = shown_line(news.line)
-        if line and line != told:
-            told = line
+        if line and line != reported:
+            reported = line
             await report(line)
         request = _after(request, news)
         await trio.sleep(MIN_INTERVAL_S)
 
 
 def shown_line(line: str | None) -> str:
-    """A line for people: without control characters, not too long."""
+    """Return ``line`` without control characters, shortened to ``MAX_LINE_CHARS``."""
     return "" if line is None else shorten(_CONTROL.sub(" ", line).strip(), MAX_LINE_CHARS)
 
 
@@ -76,10 +76,10 @@ def _after(request: FollowCommand, seen: Progress) -> FollowCommand:
 
 
 async def _news(registry: Registry, request: FollowCommand) -> Progress | None:
-    """The next thing to tell; None if the terminal is gone, or cannot tell anything more."""
+    """Return the next progress; None if the terminal is gone or has no more."""
     while True:
         front = registry.find("terminal", name_key(request.name))
-        if front is None or front.is_stopped:  # its worker may have died: it comes back then
+        if front is None or front.is_stopped:  # its worker may have died, and it is restarted then
             front = registry.find("service", "terminals")
         if front is None:
             return None

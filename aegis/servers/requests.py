@@ -51,7 +51,7 @@ _KINDS = "'hello', 'request', 'cancel', 'open', 'credit' and 'close'"
 
 @attrs.frozen(kw_only=True)
 class Hello:
-    """The client says which protocol it speaks and, if it likes, who it is."""
+    """The client's protocol version and, optionally, its key."""
 
     version: int
     token: str | None = attrs.field(default=None, repr=False)
@@ -59,13 +59,13 @@ class Hello:
 
     @property
     def shows_key(self) -> bool:
-        """Whether it says who the client is."""
+        """Whether the frame has a key of the client."""
         return self.token is not None or self.session is not None
 
 
 @attrs.frozen
 class Request:
-    """The client asks for a command to be carried out."""
+    """A request for a command."""
 
     id: RequestId
     command: str
@@ -74,7 +74,7 @@ class Request:
 
 @attrs.frozen
 class Cancel:
-    """The client gives up one of its requests."""
+    """The cancellation of a request."""
 
     id: RequestId
 
@@ -83,7 +83,7 @@ Frame = Hello | Request | Cancel | Open | Credit | Close
 
 
 def parse_frame(text: str | bytes) -> Frame:
-    """The frame that ``text`` is. Raises ``InvalidRequest`` saying what is allowed."""
+    """Parse a frame. Raises ``InvalidRequest`` with the allowed values."""
     document = _parse_object(text)
     kind = document.pop("type", None)
     if kind == "hello":
@@ -101,19 +101,19 @@ def parse_frame(text: str | bytes) -> Frame:
 
 
 def hello_frame(server: str, handle: str | None) -> str:
-    """The server's answer to a hello; ``handle`` is null for the operator."""
+    """Return the server's answer to a hello; ``handle`` is null for the operator."""
     return json_text(
         {"type": "hello", "version": PROTOCOL_VERSION, "server": server, "handle": handle}
     )
 
 
 def reply_frame(request: RequestId, result: Mapping[str, Any]) -> str:
-    """The result of a request. Raises ``UnsendableText``."""
+    """Return the frame of a request's result. Raises ``UnsendableText``."""
     return json_text({"type": "reply", "id": request, "result": result})
 
 
 def error_frame(request: RequestId | None, failure: Failure) -> str:
-    """The failure of a request, or of a frame that was none."""
+    """Return the frame of a failure; ``request`` is None for a frame that was not understood."""
     return json_text(
         {"type": "error", "id": request, "code": failure.code, "message": failure.sentence}
     )
@@ -122,7 +122,7 @@ def error_frame(request: RequestId | None, failure: Failure) -> str:
 def stream_frame(
     frame: Opened | Item | Gap | Ended, beside: Mapping[str, object] | None = None
 ) -> str:
-    """A frame of a stream; ``beside`` its own fields stands what an opened stream says.
+    """Return a frame of a stream; ``beside`` has the start fields of an opened stream.
 
     Raises ``UnsendableText``.
     """
@@ -136,7 +136,7 @@ def _hello(document: dict[str, Any]) -> Hello:
     _no_others(document, {"version", "token", "session"}, "hello")
     version = document.get("version")
     if version != PROTOCOL_VERSION or isinstance(version, bool):
-        raise InvalidRequest(f"this server speaks version {PROTOCOL_VERSION}; say it in 'version'")
+        raise InvalidRequest(f"this server speaks version {PROTOCOL_VERSION}: send it as 'version'")
     token, session = document.get("token"), document.get("session")
     if not all(key is None or isinstance(key, str) for key in (token, session)):
         raise InvalidRequest("'token' and 'session' must be text")

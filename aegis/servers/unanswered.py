@@ -1,7 +1,6 @@
-"""What a caller is told when the actor that had its call gave no answer: what happened, what became
-of the call, what to do. Which actor it was, and why, is in the log.
+"""The error sentence for a call whose actor did not answer: what happened, and what to do.
 
-Pure.
+The log names the actor and the reason. Pure.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from aegis.protocol.nodes import unreachable
 def unanswered(
     error: AskError, entry: Entry, arguments: Mapping[str, object], connection: str
 ) -> Unavailable:
-    """How ``error`` reads to whoever called ``entry`` with ``arguments``.
+    """Return the error for the caller of ``entry`` with ``arguments``.
 
-    ``connection`` is the path of the caller's own actor, which hands calls on: one that it has
-    itself reached nobody else.
+    ``connection`` is the path of the caller's own actor, which passes calls on: a call that failed
+    in it was passed on to no other actor.
     """
     if error.path == connection:
         return Unavailable(
-            "this connection had an internal error before your call reached anybody; nothing was "
+            "this connection had an internal error before your call was passed on; nothing was "
             "done: call again"
         )
     subject = _subject(entry, arguments)
@@ -41,8 +40,7 @@ def unanswered(
             return Unavailable(_stopped(subject, entry))
         case MailboxFull():
             return Unavailable(
-                f"{subject} has too many calls waiting already; yours was not taken: try again "
-                "later"
+                f"{subject} has too many calls queued; yours was rejected: try again later"
             )
         case NodeDied():
             lost = subject if entry.owner is Owner.TERMINAL else "the shell"
@@ -50,7 +48,7 @@ def unanswered(
         case Unreachable():
             happened = _cut_off(error.path, subject, arguments)
         case AskDeadline():
-            happened = f"{subject} gave no answer in time: the daemon is overloaded"
+            happened = f"{subject} did not answer in time: the daemon is overloaded"
         case _:
             happened = f"{subject} had an internal error while it handled this call"
     return Unavailable(f"{happened}; {entry.remedy}")
@@ -63,7 +61,6 @@ def _subject(entry: Entry, arguments: Mapping[str, object]) -> str:
 
 
 def _lost(subject: str, entry: Entry) -> str:
-    """What is told of a worker that died."""
     return (
         f"{subject} lost its worker while it handled this call, and is being started again; "
         f"{entry.remedy_if_worker_died or entry.remedy}"
@@ -71,16 +68,15 @@ def _lost(subject: str, entry: Entry) -> str:
 
 
 def _cut_off(path: str, subject: str, arguments: Mapping[str, object]) -> str:
-    """What is told of an actor on a host whose connection is cut."""
     node = node_of(path)
     if node is not None and "name" in arguments:
         return unreachable(shorten(str(arguments["name"])), node)
     where = "its node" if node is None else f"node {node!r}"
-    return f"{subject} gave no answer: {where} is unreachable"
+    return f"{subject} did not answer: {where} is unreachable"
 
 
 def node_of(path: str) -> str | None:
-    """The host that the actor at ``path`` is on, if it is on one that joined."""
+    """Return the joined host that the actor at ``path`` is on; None if it is on none."""
     root, _, below = path.partition("/nodes/")
     return below.partition("/")[0] or None if root == "root" else None
 
@@ -88,7 +84,7 @@ def node_of(path: str) -> str | None:
 def _stopped(subject: str, entry: Entry) -> str:
     if entry.owner is Owner.TERMINAL:
         return (
-            f"{subject} was closed, or has failed, before it answered this call; aegis_term_list "
-            "shows how it stands, aegis_term_read what it recorded"
+            f"{subject} was closed or has failed before it answered this call; see its state with "
+            "aegis_term_list and its records with aegis_term_read"
         )
-    return f"{subject} has ended before it answered this call; {entry.remedy}"
+    return f"{subject} ended before it answered this call; {entry.remedy}"

@@ -75,4 +75,4 @@ def test_fish_shows_what_a_verb_does_past_a_comma_too(daemon: DaemonProcess) -> 
         timeout=GUARD_S,
         check=True,
     )
-    assert done.stdout == "doctor\tLook whether everything works, and say...\n"
+    assert done.stdout == "doctor\tCheck that everything works, and print...\n"

@@ -161,10 +161,10 @@ def test_a_shell_that_is_not_there_is_known_before_a_spawn_fails(own_daemon: Dae
     own_daemon.start("--port", "0", "--trust")
     checked = own_daemon.cli("config", "check")
     assert checked.returncode == 0
-    assert "'/no/such/shell' is no executable program here" in checked.stderr
+    assert "'/no/such/shell' is not an executable program" in checked.stderr
     error = own_daemon.refusal("term_spawn", name="build")
     assert error.code == "invalid_request"
-    assert "'/no/such/shell' is no executable program" in str(error)
+    assert "'/no/such/shell' is not an executable program" in str(error)
     assert own_daemon.call("term_spawn", name="build", shell="bash")["state"] == "idle"
 
 

@@ -175,8 +175,8 @@ async def test_a_front_that_crashes_costs_its_callers_their_answers_and_the_comm
                 )
             sentence = (
                 "terminal 'build' had an internal error while it handled this call; if your "
-                "command was typed it goes on: look for its record with aegis_term_read before "
-                "you run it again"
+                "command was typed, it keeps running: look for its record with aegis_term_read "
+                "before you run it again"
             )
             assert await refused(busy.runs["build"]) == f"aegis_term_run: {sentence}"
             assert await refused(queued) == sentence
@@ -252,7 +252,7 @@ async def test_a_router_that_crashes_costs_the_call_in_hand_and_no_wake(
                 sending = busy.call("line", "handoff", target_handle="bob", context="work")
                 assert await refused(sending) == (
                     "the inbox had an internal error while it handled this call; your message "
-                    "may have been delivered: sent again, it may be there twice"
+                    "may have been delivered: if you send it again, it may arrive twice"
                 )
             [record] = await check_aftermath(busy, path)
             assert is_true(record, "build")
@@ -334,7 +334,7 @@ async def test_a_directory_that_crashes_costs_the_answer_of_a_broadcast_and_type
                 await refused(busy.call("legacy", "term_list"))
             assert await refused(lost) == (
                 "the directory of terminals had an internal error while it handled this call; "
-                "where your command was typed it goes on: look for its records with "
+                "where your command was typed, it keeps running: look for its records with "
                 "aegis_term_read before you run it again"
             )
             [record] = await check_aftermath(busy, "root/terminal-directory")
@@ -422,7 +422,7 @@ async def test_a_connection_that_crashes_costs_the_call_in_hand_of_its_client_al
             with crashing(path):
                 words = await refused(busy.call(face, "term_list"))
             assert words.removeprefix("aegis_term_list: ") == (
-                "this connection had an internal error before your call reached anybody; nothing "
+                "this connection had an internal error before your call was passed on; nothing "
                 "was done: call again"
             )
             [record] = await check_aftermath(busy, path)

@@ -155,7 +155,7 @@ def test_a_damaged_line_of_an_inbox_is_reported_and_the_other_messages_are_shown
     [told] = logged(own_daemon, "damaged lines skipped")
     assert (told["lines"], told["level"], Path(told["file"]).name) == (1, "warning", "pm.jsonl")
     assert path.read_bytes().startswith(damaged)
-    assert "1 lines do not check" in problems(own_daemon)["inbox pm"]
+    assert "1 lines have a bad checksum" in problems(own_daemon)["inbox pm"]
 
 
 def test_subscriptions_that_cannot_be_read_are_kept_and_reported(own_daemon: DaemonProcess) -> None:

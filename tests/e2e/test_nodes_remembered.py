@@ -19,8 +19,8 @@ pytestmark = [
 ]
 
 AWAY = (
-    "terminal 'train' is on node 'gpu1', which is unreachable since 2026-05-22T12:03:04Z; it goes "
-    "on there and answers when the link is back"
+    "terminal 'train' is on node 'gpu1', which is unreachable since 2026-05-22T12:03:04Z; it keeps "
+    "running there and answers when the connection is restored"
 )
 
 

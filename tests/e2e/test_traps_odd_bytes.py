@@ -302,7 +302,7 @@ def test_term_read_and_doctor_tell_of_lines_that_cannot_be_read(own_daemon: Daem
     done = own_daemon.cli("term", "read", "a")
     assert done.returncode == 0
     assert "1 lines of the ledger of a cannot be read" in done.stderr
-    assert "1 lines do not check" in own_daemon.examine()["terminal a"].sentence
+    assert "1 lines have a bad checksum" in own_daemon.examine()["terminal a"].sentence
     assert "damaged lines skipped" in own_daemon.log
 
 

@@ -145,7 +145,7 @@ def _parsed(chunks: Iterable[bytes]) -> list[Event]:
 
 def _fed(parser: MarkParser, chunk: bytes) -> list[Event]:
     events = parser.feed(chunk)
-    assert len(parser._sequence) + len(parser._held) <= MAX_SEQUENCE_BYTES + len(OURS)
+    assert len(parser._sequence) + len(parser._incomplete) <= MAX_SEQUENCE_BYTES + len(OURS)
     return events
 
 
@@ -215,7 +215,7 @@ def _scanned(chunks: Iterable[bytes]) -> list[Sequence]:
     for chunk in chunks:
         found += scanner.feed(chunk, at)
         at += len(chunk)
-        assert len(scanner._held) <= _LONGEST
+        assert len(scanner._incomplete) <= _LONGEST
     return found
 
 

@@ -1,4 +1,4 @@
-"""The verbs of the program and their places (``module:name``), in the order of the help. Pure."""
+"""The table of verbs: their places (``module:name``), in the order of the help."""
 
 from __future__ import annotations
 

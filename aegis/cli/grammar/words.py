@@ -1,4 +1,4 @@
-"""Words of a command line: those that are a command for a shell, those that are verbs. Pure."""
+"""Conversion of words to a shell command, and of tool names in sentences to verbs. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def command_text(words: Sequence[str]) -> str:
-    """``words`` as text for a shell: one word is text already, several are quoted each."""
+    """Return ``words`` as text for a shell: one word is text already, several are quoted each."""
     if len(words) == 1:
         return words[0]
     import shlex

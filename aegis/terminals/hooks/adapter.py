@@ -1,7 +1,7 @@
-"""``ShellAdapter``: what the daemon must know of one start of one kind of shell.
+"""``ShellAdapter``: the interface to one start of one kind of shell.
 
-Each kind has a file of its own here, whose ``prepare`` writes the start-up files and gives the
-adapter; ``choice`` finds the kind by the program's name.
+Each kind has its own module, whose ``prepare`` writes the start-up files and returns the adapter;
+``choice`` finds the kind by the program's name.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from aegis.terminals.hooks.submission import (
 from aegis.terminals.typed import NOT_SAID, ONE_LINE, TypedLine, TypedText, Unknown
 
 PROBE_S = 0.5
-"""A shell at its prompt answers a probe in a fraction of a millisecond, or it never got it."""
+"""Time limit, in seconds, of a probe: a shell at its prompt answers within a millisecond."""
 
 REARM_S = 1.0
-"""A shell that stands at its prompt for so long has not read its hook: that takes milliseconds."""
+"""Time, in seconds, after which a shell at its prompt is taken not to have read its hook."""
 
 
 @attrs.frozen(kw_only=True)
 class Rearmed:
-    """How a shell that runs already gets its hook: ``keys`` are typed at its prompt.
+    """The hook for a running shell: ``keys`` to type at its prompt.
 
-    They make it read the files that ``adapter`` tells of; its first mark carries the new secret.
+    They make it read the files of ``adapter``; its first mark carries the new secret.
     """
 
     adapter: ShellAdapter
@@ -45,10 +45,9 @@ class Rearmed:
 class ShellAdapter:
     """One start of a shell whose hook puts ``secret`` into its marks.
 
-    ``argv`` starts it and ``env`` goes over its environment (never a secret); ``directory`` holds
-    the files of the hook. ``error_tty`` is the path of the PTY that standard error of submitted
-    commands goes to, if they have one apart. A kind that differs in how it is spoken to overrides
-    the methods.
+    ``argv`` starts it, ``env`` is merged over its environment (never a secret), and ``directory``
+    holds the files of the hook. ``error_tty`` is the path of the PTY for standard error of
+    submitted commands, if it is split. The methods are overridden by kinds with another protocol.
     """
 
     integration: Integration = "osc133"
@@ -59,80 +58,78 @@ class ShellAdapter:
     error_tty: str | None = None
 
     reports_starts: ClassVar[bool] = True
-    """Whether the hook tells where a typed command begins; else its Enter is taken for that."""
+    """Whether the hook reports the start of a typed command; else its Enter is taken for that."""
 
     types_probe: ClassVar[bool] = False
-    """Whether the probe key is a line that a program in front would read as its input."""
+    """Whether the probe key is a line that a foreground program would read as input."""
 
+    # Readline sleeps in a read of the terminal, and its completion asks below the prompt whether to
+    # list all that it found, where a private key would be taken for the answer.
     uses_readline: ClassVar[bool] = False
-    """Whether its line editor is readline.
-
-    That sleeps in a read of the terminal, and a completion asks below the prompt whether to list
-    all that it found, where a private key would be an answer.
-    """
+    """Whether its line editor is readline."""
 
     def ask_line(self) -> bytes | None:
         """Make the hook report the line's length at a prompt; return the keys to type for it.
 
-        Return None where the hook cannot be asked without disturbing whoever types.
+        Return None where the question would disturb a typing user.
         """
         return None if self.integration == "fallback" or self.types_probe else self.probe_key
 
     @property
     def redraw(self) -> re.Pattern[bytes] | None:
-        """What the shell prints for ``ask_line`` on an empty line. None: the report alone.
+        """The shell's output for ``ask_line`` on an empty line, with the group ``report``.
 
-        The group ``report`` is the report.
+        None: the report alone.
         """
         return None
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The environment to start it in, where ``inherited`` is that of every shell here."""
+        """Return the environment to start it in: ``inherited`` with this kind's changes."""
         return {**inherited, **self.env}
 
     @property
     def greeting(self) -> bytes:
-        """What is typed to a shell that reads no file of ours, until it has shown a prompt."""
+        """The keys for a shell that reads no file of ours, typed until it shows a prompt."""
         return b""
 
     @property
     def probe_key(self) -> bytes:
-        """Asks the hook how long the line is (``133;P;k=l``), and changes nothing."""
+        """The key that requests the length of the line (``133;P;k=l``) and changes nothing."""
         return PROBE_KEY
 
     @property
     def probe_delay_s(self) -> float:
-        """How long a Ctrl-C must be left alone before the probe key follows it."""
+        """Time, in seconds, between a Ctrl-C and the probe key."""
         return 0.0
 
     @property
     def interrupt_line(self) -> bytes:
-        """Drops a line that the shell is reading."""
+        """The keys that drop the line that the shell is reading."""
         return INTERRUPT_LINE
 
     @property
-    def drops(self) -> tuple[bytes, ...]:
-        """What drops a line that the shell is reading; the next one if the line goes on."""
+    def interrupts(self) -> tuple[bytes, ...]:
+        """The keys that drop the line; the next ones are for a line that continues."""
         return (self.interrupt_line,)
 
     def encode(self, cmd: str) -> bytes:
-        """The bytes that make the shell read exactly ``cmd`` and run it.
+        """Return the bytes that make the shell read exactly ``cmd`` and run it.
 
-        Raises ``InvalidRequest`` for what no shell can read.
+        Raises ``InvalidRequest`` for text that no shell can read.
         """
         return encode_submission(cmd, b"" if self.error_tty is None else SPLIT_KEY)
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text that the hook stored for a typed command under ``number``, once.
 
-        ``number`` is None where it stored nothing. ``line`` is what is known about it already.
+        ``number`` is None if it stored nothing. ``line`` holds the known facts about the command.
         """
         return Unknown(NOT_SAID)
 
     def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
-        """A typed command's text, if it is in what was printed, and its output without it."""
+        """Split output at the prompt into a typed command's echo, if any, and its output."""
         return Unknown(NOT_SAID), printed
 
     def is_incomplete(self, exit_code: int | None, text: str) -> bool:
-        """Whether a submission that ended so, and printed ``text``, was not read to its end."""
+        """Return whether a submission with this exit code and output was not read to its end."""
         return False

@@ -1,4 +1,4 @@
-"""Bash as the shell of a terminal: its start-up files, how it is started, what was typed into it.
+"""Bash as the shell of a terminal: its start-up files, its start, and the text typed into it.
 
 The hook itself is ``bash.sh`` beside this file. Each start has a directory of its own for the
 hook's files (mode 0700): ``init.sh``, the secret until bash has read it, and the texts of typed
@@ -35,14 +35,15 @@ class BashAdapter(ShellAdapter):
 
     @property
     def redraw(self) -> re.Pattern[bytes]:
-        """Readline clears the line before ``bind -x`` and then draws the prompt's last line."""
+        """The cleared and redrawn line around the report."""
+        # Readline clears the line before ``bind -x`` and then draws the prompt's last line.
         mark = rb"\x1b\]133;%b;n=" + re.escape(self.secret) + rb";q=\d+%b\x07"
         report, drawn = mark % (b"P;k=l", b";l=0"), mark % (b"B", b"")
         return re.compile(rb"\r\x1b\[K\r?(?P<report>" + report + rb")\r?[^\n]*?" + drawn)
 
     @property
-    def drops(self) -> tuple[bytes, ...]:
-        """Where Ctrl-C is ignored (``trap '' INT``) a key makes bash heed it once."""
+    def interrupts(self) -> tuple[bytes, ...]:
+        """Ctrl-C; then, if bash ignores it (``trap '' INT``), a key that enables it once."""
         return self.interrupt_line, HEED_KEY, self.interrupt_line
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
@@ -62,7 +63,7 @@ def prepare(program: str, directory: Path) -> BashAdapter:
 def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     """Write the start-up files for a bash that runs at its prompt. Raises ``OSError``.
 
-    ``words`` are those that it was started with.
+    ``words`` are the arguments of its start.
     """
     adapter = BashAdapter(secret=write_startup(directory), argv=words, directory=directory)
     file = shlex.quote(str(directory.absolute() / INIT_FILE))
@@ -70,9 +71,9 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 
 def write_startup(directory: Path) -> bytes:
-    """Put the hook and a new secret into ``directory`` (it exists, mode 0700); gives the secret.
+    """Write the hook and a new secret into ``directory`` (mode 0700); return the secret.
 
-    What an earlier shell left there is removed. Raises ``OSError``.
+    Files of an earlier shell are removed. Raises ``OSError``.
     """
     remove_left(directory, ["typed.*"])
     write_private(directory / INIT_FILE, hook("bash.sh"))
@@ -80,7 +81,7 @@ def write_startup(directory: Path) -> bytes:
 
 
 def argv(program: str, directory: Path) -> list[str]:
-    """The arguments that start ``program``, a bash, interactive and with the hook."""
+    """Return the arguments that start ``program``, a bash, interactive and with the hook."""
     return [program, "--rcfile", str(directory.absolute() / INIT_FILE), "-i"]
 
 

@@ -1,4 +1,4 @@
-"""What was typed into a bash, from the new entries of its history. Pure.
+"""The text typed into a bash, from the new entries of its history. Pure.
 
 Bash runs a pasted text of several lines command by command. Its history gets an entry per command,
 or per line, and leaves some out (HISTCONTROL, HISTIGNORE, ``set +o history``, ``history -d``). The
@@ -22,12 +22,12 @@ from aegis.terminals.typed import NOT_IN_HISTORY, NOT_WHOLE, TypedLine, TypedTex
 
 _HEADER = re.compile(r"([0-9]+) ([0-9]+) (-?[0-9]+) (-?[0-9]+) ([01])\n")
 _JOINTS = re.compile(r"[\s;\\]+")
-"""What ``cmdhist`` puts between two lines, or takes out."""
+"""Text that ``cmdhist`` inserts between two lines, or removes."""
 
 
 @attrs.frozen(kw_only=True)
 class NewEntries:
-    """What the hook wrote: the new entries, how many lines were read and commands begun."""
+    """The hook's report: the new entries, and the numbers of lines read and commands begun."""
 
     entries: list[str]
     lines: int
@@ -35,7 +35,7 @@ class NewEntries:
 
 
 def typed_text(written: str, line: TypedLine) -> TypedText:
-    """Return what was typed, by what the hook has ``written``."""
+    """Return the typed text, by the report that the hook has ``written``."""
     new = _parse(written)
     if new is None:
         return Unknown(NOT_IN_HISTORY)
@@ -49,7 +49,7 @@ def typed_text(written: str, line: TypedLine) -> TypedText:
 
 
 def _parse(written: str) -> NewEntries | None:
-    """The entries from the first to the last number; None if one of these is missing."""
+    """Parse the hook's report; None if an entry is missing."""
     header = _HEADER.match(written)
     if header is None:
         return None
@@ -68,7 +68,7 @@ def _parse(written: str) -> NewEntries | None:
 
 
 def _line_count(entries: list[str]) -> int:
-    """A here-document's entry ends with a newline, which is no line of its own."""
+    # A here-document's entry ends with a newline, which is no line of its own.
     return sum(entry.rstrip("\n").count("\n") + 1 for entry in entries)
 
 
@@ -77,7 +77,7 @@ def _is_one_command(new: NewEntries, line: TypedLine) -> bool:
 
 
 def _covers(keyed: str, new: NewEntries) -> bool:
-    """Whether ``keyed`` has the lines that were read, and every entry in order."""
+    """Return whether ``keyed`` has as many lines as were read, and every entry in order."""
     if keyed.count("\n") + 1 != new.lines:
         return False
     text, position = _JOINTS.sub("", keyed), 0

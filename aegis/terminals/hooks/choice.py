@@ -1,4 +1,4 @@
-"""Which kind of shell a program is, by its name."""
+"""The kind of shell of a program, by its name."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _REARM: Mapping[str, Callable[[tuple[str, ...], Path], Rearmed]] = {
     "fish": fish.rearm,
     "zsh": zsh.rearm,
 }
-"""How a shell that runs already gets its hook."""
+"""The functions that give a running shell its hook."""
 
 _CAN_SPLIT = frozenset({"bash", "zsh"})
-"""The kinds whose hook can send standard error of one command to a PTY of its own."""
+"""The kinds whose hook can send a command's standard error to its own PTY."""
 
 ERROR_TTY_FILE = "init.stderr"
-"""Where the hook finds the path of that PTY, if there is one."""
+"""The file from which the hook reads the path of that PTY."""
 
 
 def is_supported(program: str) -> bool:
-    """Whether there is a hook for this program."""
+    """Return whether there is a hook for this program."""
     return Path(program).name in _KINDS
 
 
 def rearm_shell(
     name: str, words: tuple[str, ...], directory: Path, *, error_tty: str | None, typed: bool
 ) -> Rearmed:
-    """How a shell of this name, which stands at its prompt, gets its hook.
+    """Return the hook for a running shell of this name, which is at its prompt.
 
-    ``words`` are those that it was started with, ``error_tty`` is the PTY of standard error if
-    there is one. ``typed``: a hook of its own was not read, so it is typed to as to any program.
-    Raises ``OSError``.
+    ``words`` are the arguments of its start, ``error_tty`` is the PTY of standard error, if any.
+    ``typed``: it did not read the hook of its kind, so it gets the keys for any program. Raises
+    ``OSError``.
     """
     otherwise = fallback.rearm_posix if name in _POSIX else fallback.rearm_other
     rearmed = (fallback.rearm_other if typed else _REARM.get(name, otherwise))(words, directory)
@@ -55,14 +55,14 @@ def rearm_shell(
 
 
 def can_separate(program: str) -> bool:
-    """Whether standard error of its commands can be told apart."""
+    """Return whether standard error of its commands can be split."""
     return Path(program).name in _CAN_SPLIT
 
 
 def prepare_shell(program: str, directory: Path, error_tty: str | None) -> ShellAdapter:
     """Write the start-up files for one start of ``program`` into ``directory`` (mode 0700).
 
-    ``error_tty`` is the path of the PTY for standard error, if it is to come apart. Raises
+    ``error_tty`` is the path of the PTY for standard error, if it is to be split. Raises
     ``OSError``.
     """
     path = directory / ERROR_TTY_FILE

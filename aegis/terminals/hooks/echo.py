@@ -1,4 +1,4 @@
-"""What a shell without a hook says about commands, read from what it printed. Pure."""
+"""Facts about commands of a shell without a hook, read from its output. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from aegis.terminals.typed import NOT_SAID, TypedText, Unknown
 _NOT_READ_TO_ITS_END = re.compile(
     r"submission\b.*(?:end of file|unterminated|unmatched|no closing|unclosed)", re.IGNORECASE
 )
-"""How dash, busybox, mksh, ksh and bash say that the file they read ends too early."""
+"""The messages of dash, busybox, mksh, ksh and bash about a file that ends too early."""
 
 
 def split_echo(printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
-    """What was typed at a prompt, and what the command printed: the echo is the first line.
-
-    ``printed`` is everything since the prompt.
-    """
+    """Split the output since a prompt into the typed text and the command's output."""
+    # The echo is the first line.
     typed, _, rest = printed.text.partition("\n")
     left = printed.total_bytes - len(typed.encode()) - 1
     output = attrs.evolve(printed, text=rest, total_bytes=max(left, 0))
@@ -27,6 +25,6 @@ def split_echo(printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
 
 
 def is_incomplete(exit_code: int | None, text: str) -> bool:
-    """Whether the shell gave up at the end of the file of a submission; ``text``: its output."""
+    """Return whether the shell failed at the end of a submission's file; ``text``: its output."""
     lines = text.rstrip().rsplit("\n", 2)[-2:]
     return exit_code not in (0, None) and any(_NOT_READ_TO_ITS_END.search(line) for line in lines)

@@ -1,11 +1,11 @@
-"""Shells without a hook that tells everything: boundaries are best effort there.
+"""Shells without a complete hook: their boundaries are best effort.
 
-A shell of the POSIX family reads ``posix.sh`` as its ``$ENV``: its prompts tell where a line ends.
-Any other program is typed to: the lines call a script that prints the marks. What is no shell at
-all never answers, and is never ready.
+A shell of the POSIX family reads ``posix.sh`` as its ``$ENV``: its prompts mark the ends of lines.
+For any other program lines are typed that call a script which prints the marks. A program that is
+no shell never answers, and is never ready.
 
-A command's text goes through a file of mode 0600 where the shell can read one, so it arrives
-exactly, whatever the tty would make of it.
+Where the shell can read a file, a command's text is passed in one of mode 0600: so the tty cannot
+alter it.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ MARK_COUNT_FILE = "mark.count"
 CSH_FILE = "init.csh"
 
 _KILL = b"\x15"
-"""Ctrl-U: the tty, or the shell's line editor, drops what is on the line."""
+"""Ctrl-U: the tty, or the shell's line editor, clears the line."""
 
 _INTERRUPT = b"\x03"
 
 
 class FallbackAdapter(ShellAdapter):
-    """A shell that tells the beginning of its commands only where the daemon makes it."""
+    """A shell that reports the start of the daemon's commands only."""
 
     types_probe = True
 
     @property
     def interrupt_line(self) -> bytes:
-        """Drops a line that the shell is reading."""
+        """The key that drops the line that the shell is reading."""
         return _INTERRUPT
 
     def split_echo(self, printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
-        """A typed command's text is its echo."""
+        """Split off the echo, which is a typed command's text."""
         return split_echo(printed)
 
     def is_incomplete(self, exit_code: int | None, text: str) -> bool:
-        """Whether the text ended before the shell had read a whole command."""
+        """Return whether the text ended before the shell had read a whole command."""
         return is_incomplete(exit_code, text)
 
 
@@ -67,19 +67,19 @@ class PosixAdapter(FallbackAdapter):
     reports_starts = False
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The hook as ``$ENV``; it puts the user's own back, and reads that."""
+        """Return ``inherited`` with the hook as ``$ENV``; it restores and reads the user's own."""
         before = {"AEGIS_ENV": inherited["ENV"]} if "ENV" in inherited else {}
         return {**inherited, **before, "ENV": str(self.directory.absolute() / ENV_FILE)}
 
     @property
     def probe_key(self) -> bytes:
-        """A line that answers, instead of what may be on the line."""
+        """The keys that clear the line and run one that answers."""
         return _KILL + b" __aegis_p\r"
 
     def encode(self, cmd: str) -> bytes:
-        """Put ``cmd`` into a file; gives the line that reads it.
+        """Write ``cmd`` to a file; return the line that reads it.
 
-        Raises ``InvalidRequest`` for what no shell can read, and ``OSError``.
+        Raises ``InvalidRequest`` for text that no shell can read, and ``OSError``.
         """
         check_command(cmd)
         write_private(self.directory / SUBMISSION_FILE, cmd.encode() + b"\n")
@@ -87,23 +87,21 @@ class PosixAdapter(FallbackAdapter):
 
 
 class TypedAdapter(FallbackAdapter):
-    """A program that is typed to as if it were a shell."""
+    """A program that gets keys as if it were a shell."""
 
     @property
     def greeting(self) -> bytes:
-        """A line that a shell answers with its first prompt's marks."""
+        """The line that a shell answers with the marks of its first prompt."""
         return self._mark("end first 0") + b"\r"
 
     @property
     def probe_key(self) -> bytes:
-        """A line that answers, instead of what may be on the line."""
+        """The keys that clear the line and run one that answers."""
         return _KILL + self._mark("probe") + b"\r"
 
     def encode(self, cmd: str) -> bytes:
-        """``cmd`` as somebody would type it, between two calls of the script.
-
-        The line behind it tells the end of one that was no valid line: there no call was made.
-        """
+        """Return ``cmd`` between two calls of the script, as typed text."""
+        # A line of invalid syntax makes no call: the line after it reports the end.
         check_command(cmd)
         text = cmd.rstrip("\r\n").replace("\r\n", "\r").replace("\n", "\r").encode()
         which = secrets.token_hex(4)
@@ -111,7 +109,8 @@ class TypedAdapter(FallbackAdapter):
         return calls[0] + b";" + text + b";" + calls[1] + b"\r" + calls[2] + b"\r"
 
     def _mark(self, words: str) -> bytes:
-        """The line that calls the script. A blank first keeps it out of some histories."""
+        """Return the line that calls the script."""
+        # The leading blank keeps it out of some histories.
         return os.fsencode(f" {self._path(MARK_FILE)} {words}")
 
     def _path(self, name: str) -> str:
@@ -119,23 +118,23 @@ class TypedAdapter(FallbackAdapter):
 
 
 class CshAdapter(TypedAdapter):
-    """A tcsh, whose ``precmd`` tells where a line ends."""
+    """A tcsh, whose ``precmd`` marks the end of a line."""
 
     reports_starts = False
 
     @property
     def greeting(self) -> bytes:
-        """Sets ``precmd``."""
+        """The line that sets ``precmd``."""
         return os.fsencode(f" source {self._path(CSH_FILE)}\r")
 
     def encode(self, cmd: str) -> bytes:
-        """Put ``cmd`` into a file; gives the line that reads it. Raises ``OSError``, too."""
+        """Write ``cmd`` to a file; return the line that reads it. Raises ``OSError``, too."""
         check_command(cmd)
         write_private(self.directory / SUBMISSION_FILE, cmd.encode() + b"\n")
         return self._mark("begin x") + os.fsencode(f"; source {self._path(SUBMISSION_FILE)}\r")
 
     def startup(self) -> bytes:
-        """What the greeting makes the shell read."""
+        """Return the content of the file that the greeting makes the shell read."""
         return os.fsencode(f"alias precmd '{self._path(MARK_FILE)} end x $status'\n")
 
 
@@ -155,7 +154,7 @@ def _posix(words: tuple[str, ...], directory: Path) -> PosixAdapter:
 def rearm_posix(words: tuple[str, ...], directory: Path) -> Rearmed:
     """Write the hook for a shell of the family that runs at its prompt. Raises ``OSError``.
 
-    ``words`` are those that it was started with.
+    ``words`` are the arguments of its start.
     """
     adapter = _posix(words, directory)
     path = shlex.quote(str(directory.absolute()))
@@ -164,14 +163,14 @@ def rearm_posix(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 
 def prepare_other(program: str, directory: Path) -> TypedAdapter:
-    """Write what is typed to, for one start of ``program``. Raises ``OSError``."""
+    """Write the script of marks for one start of ``program``. Raises ``OSError``."""
     return _typed((program,), directory)
 
 
 def rearm_other(words: tuple[str, ...], directory: Path) -> Rearmed:
-    """Write what is typed to, for any shell that runs at its prompt. Raises ``OSError``.
+    """Write the script of marks for any shell that runs at its prompt. Raises ``OSError``.
 
-    ``words`` are those that it was started with.
+    ``words`` are the arguments of its start.
     """
     adapter = _typed(words, directory)
     return Rearmed(adapter=adapter, keys=_KILL + adapter.greeting)

@@ -35,7 +35,7 @@ _SUBMIT_KEY = b"\x1e"
 _PROBE_KEY = b"\x1d"
 
 _INTERRUPT_S = 0.2
-"""In this time fish has dropped a line, and said so: then the probe need not be sent at all."""
+"""Time, in seconds, in which fish drops a line and reports it: then no probe is needed."""
 
 
 class FishAdapter(ShellAdapter):
@@ -43,23 +43,24 @@ class FishAdapter(ShellAdapter):
 
     @property
     def probe_key(self) -> bytes:
-        """Asks the hook how long the line is."""
+        """The key that requests the length of the line."""
         return _PROBE_KEY
 
     @property
     def probe_delay_s(self) -> float:
-        """Fish forgets a Ctrl-C when another key follows it at once."""
+        """Time, in seconds, between a Ctrl-C and the probe key."""
+        # Fish loses a Ctrl-C when another key follows it at once.
         return _INTERRUPT_S
 
     @property
     def interrupt_line(self) -> bytes:
-        """Drops a text that the hook has read, and found to be incomplete."""
+        """The key that drops a text that the hook found to be incomplete."""
         return _SUBMIT_KEY
 
     def encode(self, cmd: str) -> bytes:
-        """Put ``cmd`` where the hook reads it; gives the key that makes it do so.
+        """Write ``cmd`` to a file of the hook; return the key that makes it read the file.
 
-        Raises ``InvalidRequest`` for what no shell can read, and ``OSError``.
+        Raises ``InvalidRequest`` for text that no shell can read, and ``OSError``.
         """
         check_command(cmd)
         write_private(self.directory / SUBMISSION_FILE, b"." + cmd.encode())
@@ -82,25 +83,25 @@ def prepare(program: str, directory: Path) -> FishAdapter:
 def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     """Write the hook's files for a fish that runs at its prompt. Raises ``OSError``.
 
-    ``words`` are those that it was started with.
+    ``words`` are the arguments of its start.
     """
     adapter = FishAdapter(secret=_write(directory), argv=words, directory=directory)
     return Rearmed(adapter=adapter, keys=os.fsencode(f"\x15 {_read_hook(directory)}\r"))
 
 
 def _write(directory: Path) -> bytes:
-    """Put the hook and a new secret into the directory; gives the secret."""
+    """Write the hook and a new secret into the directory; return the secret."""
     remove_left(directory, ["typed.*", SUBMISSION_FILE])
     write_private(directory / INIT_FILE, hook("fish.fish"))
     return write_secret(directory)
 
 
 def _read_hook(directory: Path) -> str:
-    """The line that makes fish read the hook."""
+    """Return the line that makes fish read the hook."""
     return f"source {_quoted(directory.absolute())}"
 
 
 def _quoted(directory: Path) -> str:
-    """The path of the hook as a word of fish."""
+    """Return the path of the hook, quoted for fish."""
     path = str(directory / INIT_FILE)
     return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"

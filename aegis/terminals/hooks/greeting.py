@@ -1,4 +1,4 @@
-"""What is typed to a shell that reads no file of ours, until it has shown a prompt."""
+"""Keys for a shell that reads no start-up file of ours, typed until it shows a prompt."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 import trio
 
 AGAIN_S = (0.5, 1.5, 4.0)
-"""When it is typed again: a shell may drop what it finds typed when it starts."""
+"""Seconds between repetitions: a starting shell may drop keys that were typed before."""
 
 
 class Greeting:
-    """``write`` types it; ``look_again_after`` lets somebody call ``is_due`` so much later."""
+    """Keys and their repetitions; ``look_again_after`` schedules a call of ``is_due``."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Greeting:
         self._next = math.inf
 
     def send(self) -> None:
-        """Type it, if there is anything to type."""
+        """Type the keys, if any."""
         if not self._text:
             return
         self._write(self._text)
@@ -37,5 +37,5 @@ class Greeting:
             self._look_again_after(pause_s)
 
     def is_due(self) -> bool:
-        """Whether it is time to type it once more."""
+        """Return whether the keys must be typed again now."""
         return trio.current_time() >= self._next

@@ -1,7 +1,7 @@
-"""Whether a process is a shell that stands at its prompt, by the words it was started with. Pure.
+"""Whether a process is a shell at its prompt, by the arguments of its start. Pure.
 
-Used for a shell that took the place of ours (``exec bash``): what is typed there must reach a
-prompt and no script. So a shell that was given a script or a command does not count.
+Used for a shell that replaced ours (``exec bash``): keys typed there must reach a prompt, not a
+script. So a shell with a script or a command as argument does not count.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ _SHELLS = frozenset(
 _WITH_ARGUMENT = frozenset(
     {"--rcfile", "--init-file", "--init-command", "-C", "-o", "+o", "-O", "+O"}
 )
-"""Options whose next word belongs to them."""
+"""Options with an argument."""
 
 
 def prompting_shell(words: Sequence[str]) -> str | None:
-    """The name of the shell that these words start interactively; None if they start none.
+    """Return the name of the shell that these words start interactively; None if they do not.
 
-    A login shell's ``-bash`` is a bash. ``sh`` stays ``sh``, whatever it is; that of a busybox is
-    its second word.
+    A login shell's ``-bash`` is a bash. ``sh`` is always ``sh``; busybox's is its second word.
     """
     if words and PurePath(words[0]).name == "busybox":
         words = words[1:]
@@ -43,7 +42,7 @@ def prompting_shell(words: Sequence[str]) -> str | None:
 
 
 def _is_harmless(word: str) -> bool:
-    """Whether it is an option that leaves the shell at its prompt."""
+    """Return whether ``word`` is an option that leaves the shell at its prompt."""
     if word.startswith("--"):
         return word != "--command" and "=" not in word
     return word[:1] in ("-", "+") and len(word) > 1 and "c" not in word

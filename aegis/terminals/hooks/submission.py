@@ -1,9 +1,9 @@
-"""What is sent to a shell's line editor so that it reads exactly one given text.
+"""The keys that make a shell's line editor read exactly one given text.
 
-First a key that empties the line (whatever a person left there) and tells the hook that the line
-is the daemon's; then the text as a bracketed paste, which the editor inserts without looking at
-it; then Enter. Characters that the tty would act on (Ctrl-C, Ctrl-S, …) or that a paste alters
-(CR) go between two pastes, each as a key of its own that the hook bound to insert it.
+First a key that empties the line (a person may have left text there) and marks it as the daemon's
+for the hook; then the text as a bracketed paste, which the editor inserts literally; then Enter.
+Characters that the tty would act on (Ctrl-C, Ctrl-S, …) or that a paste alters (CR) are sent
+between two pastes, each as a key that the hook bound to insert it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import re
 from aegis.errors import InvalidRequest
 
 SUBMIT_KEY = b"\x1b[8133;0~\x1b[8133;1~"
-"""Empties the line, marks it as the daemon's. Its first half is for a quoted-insert that waits."""
+"""Empties the line and marks it as the daemon's. Its first half ends a waiting quoted-insert."""
 
 PROBE_KEY = b"\x1b[8133;2~"
-"""Asks the hook for a line report (``133;P;k=l``) and changes nothing."""
+"""Requests a line report (``133;P;k=l``) from the hook and changes nothing."""
 
 SPLIT_KEY = b"\x1b[8133;6~"
-"""Lets standard error of what runs next go to the PTY that the hook knows."""
+"""Sends standard error of the next command to the PTY that the hook knows."""
 
 HEED_KEY = b"\x1b[8133;7~"
-"""Makes bash heed a Ctrl-C that it was told to ignore, until the line has ended."""
+"""Enables Ctrl-C in a bash that ignores it, until the line has ended."""
 
 INTERRUPT_LINE = b"\x03" + PROBE_KEY
-"""Drops a line that the shell is reading: Ctrl-C, and the probe key behind it.
+"""Drops a line that the shell is reading: Ctrl-C, then the probe key.
 
-A Ctrl-C that comes while bash draws a prompt may be kept until the next key.
+Bash may keep a Ctrl-C that comes while it draws a prompt until the next key.
 """
 
 _PASTE_BEGIN = b"\x1b[200~"
@@ -38,9 +38,9 @@ _NEEDS_KEY = re.compile(rb"[\x03\x0d\x11\x13\x1a\x1c]")
 
 
 def check_command(cmd: str) -> None:
-    """Refuse what no shell can read: NUL, and characters that UTF-8 cannot hold.
+    """Raise ``InvalidRequest`` for NUL, and for characters that UTF-8 cannot encode.
 
-    Raises ``InvalidRequest``. Everything else arrives as it is, control characters too.
+    All other text arrives unchanged, control characters too.
     """
     if "\0" in cmd:
         raise InvalidRequest(
@@ -57,7 +57,7 @@ def check_command(cmd: str) -> None:
 
 
 def encode_submission(cmd: str, accept: bytes = b"") -> bytes:
-    """The bytes that make the shell read ``cmd`` and run it; ``accept`` goes before the Enter.
+    """Return the bytes that make the shell run ``cmd``; ``accept`` is sent before the Enter.
 
     Newlines at the end of ``cmd`` change nothing: the Enter that follows ends the last line
     either way. Raises ``InvalidRequest`` as ``check_command`` does.
@@ -73,12 +73,12 @@ def encode_submission(cmd: str, accept: bytes = b"") -> bytes:
 
 
 def _paste(text: bytes) -> bytes:
-    """``text`` as pasted. An end of paste inside it is cut in two, a half in either of two."""
+    """Return ``text`` as a paste. An end of paste inside it is split between two pastes."""
     head, tail = _PASTE_END[:1], _PASTE_END[1:]
     kept = text.replace(_PASTE_END, head + _PASTE_END + _PASTE_BEGIN + tail)
     return _PASTE_BEGIN + kept + _PASTE_END
 
 
 def _insert_key(control: int) -> bytes:
-    """The key that inserts this control character."""
+    """Return the key that inserts this control character."""
     return b"\x1b[8133;%d~" % (100 + control)

@@ -1,8 +1,8 @@
-"""Zsh as the shell of a terminal: its start-up files, how it is started, what was typed into it.
+"""Zsh as the shell of a terminal: its start-up files, its start, and the text typed into it.
 
-The hook is ``zsh.zsh`` and ``arming.zsh`` beside this file. ``zshenv.zsh`` and ``zshrc.zsh`` are
-what zsh reads in the place of the user's files, which they read in turn; ``again.zsh`` is for a zsh
-that runs already. All go into ``.zdotdir`` of the terminal's directory. Beside it lie the secret,
+The hook is ``zsh.zsh`` and ``arming.zsh`` beside this file. Zsh reads ``zshenv.zsh`` and
+``zshrc.zsh`` in the place of the user's files, which they read in turn; ``again.zsh`` is for a
+running zsh. All are copied to ``.zdotdir`` of the terminal's directory. Beside it are the secret,
 until zsh has read it, and the texts of typed commands, until ``read_typed`` takes them.
 """
 
@@ -38,10 +38,10 @@ ZDOTDIR = ".zdotdir"
 """The directory of our start-up files, as zsh calls it."""
 
 USERS_ZDOTDIR = "AEGIS_ZDOTDIR"
-"""Brings the user's own ZDOTDIR to the hook, which takes it out of the environment."""
+"""Passes the user's own ZDOTDIR to the hook, which removes it from the environment."""
 
 ASK_FILE = "ask"
-"""The FIFO that the line editor watches: a byte in it asks for the length of the line."""
+"""The FIFO that the line editor watches: a byte in it requests the length of the line."""
 
 _AGAIN_FILE = "again.zsh"
 
@@ -58,22 +58,21 @@ class ZshAdapter(ShellAdapter):
     """A zsh, 5.1 or newer, with the hook."""
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """``inherited`` with our ZDOTDIR; the user's, if there is one, under another name."""
+        """Return ``inherited`` with our ZDOTDIR, and the user's one under another name."""
         users = {USERS_ZDOTDIR: inherited["ZDOTDIR"]} if "ZDOTDIR" in inherited else {}
         others = {key: value for key, value in inherited.items() if key != USERS_ZDOTDIR}
         return {**others, **users, "ZDOTDIR": str(self.directory.absolute() / ZDOTDIR)}
 
     @property
-    def drops(self) -> tuple[bytes, ...]:
-        """First a submission that is none, which no trap and no theme can alter; then Ctrl-C.
-
-        zsh forgets a Ctrl-C that comes while a widget of a theme runs (powerlevel10k), and the keys
-        behind it.
-        """
+    def interrupts(self) -> tuple[bytes, ...]:
+        """First an invalid submission, which no trap and no theme can alter; then Ctrl-C."""
+        # zsh loses a Ctrl-C that comes while a widget of a theme runs (powerlevel10k), and the keys
+        # behind it.
         return SUBMIT_KEY + b"x", self.interrupt_line
 
     def ask_line(self) -> bytes | None:
-        """Ask by the FIFO: a key would close a menu, a listing, or a row of kills."""
+        """Write to the FIFO, and return no keys."""
+        # A key would close a menu or a listing, or end a series of kills.
         path = self.directory / ZDOTDIR / ASK_FILE
         try:
             fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -81,7 +80,7 @@ class ZshAdapter(ShellAdapter):
             return None
         try:
             if not stat.S_ISFIFO(os.fstat(fifo).st_mode):
-                return None  # somebody put another file in its place: nothing is written to that
+                return None  # another file is in its place: nothing is written to it
             os.write(fifo, b"?")
         except OSError:
             return None
@@ -99,7 +98,7 @@ class ZshAdapter(ShellAdapter):
 def prepare(program: str, directory: Path) -> ZshAdapter:
     """Write the start-up files for one start of ``program``. Raises ``OSError``.
 
-    What an earlier shell left there is removed.
+    Files of an earlier shell are removed.
     """
     return ZshAdapter(secret=_write(directory), argv=(program, "-i"), directory=directory)
 
@@ -107,7 +106,7 @@ def prepare(program: str, directory: Path) -> ZshAdapter:
 def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
     """Write the hook's files for a zsh that runs at its prompt. Raises ``OSError``.
 
-    ``words`` are those that it was started with.
+    ``words`` are the arguments of its start.
     """
     adapter = ZshAdapter(secret=_write(directory), argv=words, directory=directory)
     path = directory.absolute()
@@ -117,7 +116,7 @@ def rearm(words: tuple[str, ...], directory: Path) -> Rearmed:
 
 
 def _write(directory: Path) -> bytes:
-    """Put all files and a new secret into the directory; gives the secret."""
+    """Write all files and a new secret; return the secret."""
     remove_left(directory, ["typed.*", f"{ZDOTDIR}/{ASK_FILE}"])
     private_directory(directory / ZDOTDIR)
     for name, source in _FILES.items():

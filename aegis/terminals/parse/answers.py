@@ -1,7 +1,7 @@
-"""What the terminal answers to programs that ask it something: the same for everybody who watches.
+"""The terminal's answers to programs' queries, independent of its viewers. Pure.
 
-A terminal here is a VT220 with 256 colours, dark, without pixels of its own. What it cannot know it
-says it does not know; clipboard and window title it tells nobody. Pure.
+The terminal is a VT220 with 256 colours on a dark background, without pixels. It reports unknown
+facts as unknown, and never answers with the clipboard or the window title.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _KNOWN_MODES: Mapping[tuple[bytes, int], bool] = {
     **{(b"?", number): False for number in (2004, 2026)},
     **{(b"?", number): True for number in (7, 25)},
 }
-"""The modes that are followed, with how they stand after a reset; the others are not known.
+"""The known modes, with their values after a reset.
 
-1016, a mouse that counts pixels, is one of those: who sends clicks here counts characters.
+1016, mouse positions in pixels, is unknown: clicks are sent here in characters.
 """
 
 
 class Modes:
-    """Which modes programs have set, for those who ask (DECRQM)."""
+    """The modes that programs have set, for queries (DECRQM)."""
 
     def __init__(self) -> None:
         self._changed: dict[tuple[bytes, int], bool] = {}
 
     def follow(self, sequence: Sequence) -> bool:
-        """Carry out ``sequence``; False if it changes no mode."""
+        """Apply ``sequence``; return False if it changes no mode."""
         match sequence:
             case Reset() | Csi(marker=b"", parameters=b"", final=b"!p"):
                 self._changed.clear()
@@ -50,7 +50,7 @@ class Modes:
             self._changed[key] = value
 
     def report(self, marker: bytes, number: int) -> bytes:
-        """The answer to DECRQM: 1 set, 2 reset, 0 not known."""
+        """Return the answer to DECRQM: 1 set, 2 reset, 0 unknown."""
         key = (marker, number)
         value = self._changed.get(key, _KNOWN_MODES.get(key))
         return b"\x1b[%b%d;%d$y" % (marker, number, 0 if value is None else 1 if value else 2)
@@ -58,10 +58,10 @@ class Modes:
 
 @attrs.frozen(kw_only=True)
 class Answers:
-    """What the terminal answers.
+    """The terminal's answers.
 
-    ``size`` gives its rows and columns. ``cursor_at`` gives the row and the column of the cursor,
-    both from 1, where the output has come to the given offset.
+    ``size`` returns its rows and columns. ``cursor_at`` returns the row and the column of the
+    cursor, both from 1, at an offset of the output.
     """
 
     size: Callable[[], tuple[int, int]]
@@ -69,7 +69,7 @@ class Answers:
     modes: Modes
 
     def answer(self, sequence: Sequence) -> bytes:
-        """The answer to a question; empty for anything else."""
+        """Return the answer to a query; empty for any other sequence."""
         match sequence:
             case Csi():
                 return self._csi(sequence)
@@ -87,7 +87,7 @@ class Answers:
                 return b""
 
     def _csi(self, asked: Csi) -> bytes:
-        # "CSI ? 0 u" is an answer: only of these two is 0 the same as nothing.
+        # Only for these two a parameter 0 equals none: "CSI ? 0 u" is an answer.
         is_default = asked.parameters == b"0" and asked.final in (b"c", b"q")
         parameters = b"" if is_default else asked.parameters
         fixed = _FIXED.get((asked.marker, parameters, asked.final))
@@ -120,16 +120,16 @@ class Answers:
 
 
 CELL_PIXELS = (16, 8)
-"""Height and width of a character, for who asks: a terminal here has no pixels of its own."""
+"""Height and width of a character in pixels, which programs ask for; the terminal has none."""
 
 _FIXED: Mapping[tuple[bytes, bytes, bytes], bytes] = {
     (b"", b"", b"c"): b"\x1b[?62;22c",  # DA1: a VT220 with colours
-    (b">", b"", b"c"): b"\x1b[>1;10;0c",  # DA2: the same, of no version that anybody knows
+    (b">", b"", b"c"): b"\x1b[>1;10;0c",  # DA2: the same, of an unknown version
     (b"=", b"", b"c"): b"\x1bP!|00000000\x1b\\",  # DA3
     (b"", b"5", b"n"): b"\x1b[0n",  # DSR: all is well
     (b"?", b"996", b"n"): b"\x1b[?997;1n",  # the colours are dark
     (b">", b"", b"q"): b"\x1bP>|aegis-actors\x1b\\",  # XTVERSION
-    (b"?", b"", b"u"): b"\x1b[?0u",  # kitty's keyboard protocol: none of it is on
+    (b"?", b"", b"u"): b"\x1b[?0u",  # kitty's keyboard protocol: all off
 }
 
 FOREGROUND = (0xE5, 0xE5, 0xE5)
@@ -142,7 +142,7 @@ _CUBE = (0x00, 0x5F, 0x87, 0xAF, 0xD7, 0xFF)
 
 
 def colour(index: int) -> tuple[int, int, int]:
-    """The colour ``index`` (0 to 255) of the palette: that of xterm, for everybody."""
+    """Return the colour ``index`` (0 to 255) of xterm's palette."""
     if index < 16:
         red, green, blue = _ANSI[3 * index : 3 * index + 3]
         return red, green, blue
@@ -158,7 +158,7 @@ def _shown(rgb: tuple[int, int, int]) -> bytes:
 
 
 def _palette(asked: Osc) -> bytes:
-    """OSC 4: pairs of an index and ``?``; what sets a colour is passed over."""
+    """Answer OSC 4, pairs of an index and ``?``; ignore pairs that set a colour."""
     words = asked.content.split(b";")
     replies = [
         b"\x1b]4;%b;%b%b" % (index, _shown(colour(int(index))), asked.ending)
@@ -169,7 +169,7 @@ def _palette(asked: Osc) -> bytes:
 
 
 def _colours(asked: Osc) -> bytes:
-    """OSC 10, 11, 12: the words behind the first are those of the numbers that follow."""
+    """Answer OSC 10, 11 and 12; further words are for the next numbers."""
     replies = []
     for number, what in enumerate(asked.content.split(b";"), start=asked.number):
         if what == b"?" and number <= 12:
@@ -186,11 +186,11 @@ _CAPABILITIES = {
     b"RGB": b"8/8/8",
 }
 MAX_NAMES = 64
-"""Capabilities that one sequence may ask for; the rest of it is passed over."""
+"""Limit of capabilities in one query; the rest is ignored."""
 
 
 def _capabilities(content: bytes) -> bytes:
-    """XTGETTCAP: names in hexadecimal, each with an answer of its own."""
+    """Answer XTGETTCAP: names in hexadecimal, each with its own answer."""
     return b"".join(_capability(name) for name in content.split(b";")[:MAX_NAMES])
 
 
@@ -204,5 +204,5 @@ def _capability(name: bytes) -> bytes:
 
 
 def _setting(what: bytes) -> bytes:
-    """DECRQSS: only the level of conformance is known, everything else "not valid"."""
+    """Answer DECRQSS: the conformance level; all other settings are "not valid"."""
     return b'\x1bP1$r62;1"p\x1b\\' if what == b'"p' else b"\x1bP0$r\x1b\\"

@@ -1,9 +1,9 @@
-"""Whose keys are on the shell's line: followed through the bytes that writers send to the PTY.
+"""The keys on a shell's line and their writers, followed through the bytes sent to the PTY. Pure.
 
-Pure. What the shell makes of a key is not known, only what its marks say afterwards. So this is
-bookkeeping: a line end (Enter or Ctrl-C) waits for the mark that answers it, what comes after it
-is a line half typed, and what was sent while a command ran may be either that command's input or
-type-ahead. An Enter inside a bracketed paste ends no line.
+The effect of a key on the shell is not known, only the marks that follow. So this is bookkeeping: a
+line end (Enter or Ctrl-C) waits for the mark that answers it, keys after it are an unfinished line,
+and keys that were sent while a command ran are either its input or type-ahead. An Enter inside a
+bracketed paste ends no line.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import attrs
 from aegis.terminals.parse.line_keys import LineKeys
 
 MAX_LINE_ENDS = 64
-"""So many unanswered line ends are remembered with their writers; older ones are forgotten."""
+"""Limit of unanswered line ends that are remembered with their writers."""
 
 _REDRAW = b"\x0c"
-"""Ctrl-L, with which people clear the screen: it leaves an empty line empty, unless it was bound to
-something else. So alone it is no line half typed, but a reason to ask the shell."""
+"""Ctrl-L, which people use to clear the screen: it leaves an empty line empty unless it is bound to
+something else. So alone it begins no line, but is a reason to probe the shell."""
 
 _HALF_PASTE_MARK = re.compile(rb"\x1b(?:\[(?:2(?:0[01]?)?)?)?\Z")
-"""What may be the beginning of a sequence that begins or ends a paste, cut by a write."""
+"""An incomplete sequence at the end of a write that may begin or end a paste."""
 
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|[\r\n]|\x03|\x0c+|[^\r\n\x03\x0c\x1b]+|\x1b")
 
@@ -35,7 +35,7 @@ class _LineEnd:
 
 
 class Keystrokes:
-    """The keys sent to one shell that no mark has answered yet."""
+    """The keys sent to one shell that no mark has answered."""
 
     def __init__(self) -> None:
         self._ends: list[_LineEnd] = []
@@ -49,7 +49,7 @@ class Keystrokes:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether somebody is typing a line, it may be empty, and the editor may be asked."""
+        """Whether a line is being typed, may be empty, and the editor may be asked for it."""
         return self.typing is not None and self._line.may_be_empty
 
     @property
@@ -58,13 +58,13 @@ class Keystrokes:
         return self._line.has_completed
 
     def fresh_line(self) -> None:
-        """A new prompt stands. Keys sent while a command ran count as read by that command."""
+        """Note a new prompt: keys sent while a command ran count as read by it."""
         if self._tail is None:
             self._line.reset()
 
     @property
     def typing(self) -> str | None:
-        """Who has a line half typed, or sent an Enter that is not answered."""
+        """The writer of an unfinished line, or of an unanswered Enter."""
         if self._tail is not None:
             return self._tail
         if self._ends and not self._ends[-1].interrupt:
@@ -73,7 +73,7 @@ class Keystrokes:
 
     @property
     def uncertain(self) -> str | None:
-        """Who sent keys that may lie on the line unseen, or a Ctrl-C that is not answered."""
+        """The writer of keys that may be on the line unnoticed, or of an unanswered Ctrl-C."""
         if self._ahead is not None:
             return self._ahead
         if self._tail is None and self._ends and self._ends[-1].interrupt:
@@ -81,11 +81,11 @@ class Keystrokes:
         return None
 
     def has_enter(self) -> bool:
-        """Whether somebody's Enter waits for its mark."""
+        """Return whether an Enter waits for its mark."""
         return bool(self._enters_ahead) or any(not end.interrupt for end in self._ends)
 
     def sent(self, writer: str, data: bytes, *, at_prompt: bool) -> None:
-        """``writer`` sends ``data``; ``at_prompt``: no command runs that would read it."""
+        """Note that ``writer`` sends ``data``; ``at_prompt``: no command runs that may read it."""
         self._since_probe = True
         self._line.sent(data)
         data = self._half + data
@@ -113,11 +113,9 @@ class Keystrokes:
             self._tail = writer
 
     def take_enter(self) -> str | None:
-        """A typed line was read to its end: whose Enter that was, if it can be known.
-
-        One sent at the prompt comes before one sent to a program, and if there is none (a key
-        was bound to accept the line) it was whoever typed last.
-        """
+        """Remove the Enter of a line that was read; return its writer, None if unknown."""
+        # An Enter sent at the prompt comes before one sent to a program. Without any, a key was
+        # bound to accept the line, and the last writer is taken.
         while self._ends:
             end = self._ends.pop(0)
             if not end.interrupt:
@@ -128,13 +126,13 @@ class Keystrokes:
         return writer
 
     def take_line(self) -> str | None:
-        """Whose line the shell reads next, if it was ended by an Enter and is not empty."""
+        """Remove the next line if an Enter ended it and it is not empty; return its writer."""
         if not self._ends or self._ends[0].interrupt or self._ends[0].is_empty:
             return None
         return self._ends.pop(0).writer
 
     def take_line_end(self) -> None:
-        """A typed line was dropped, or ran nothing."""
+        """Remove the end of a line that was dropped or ran nothing."""
         if self._ends:
             self._ends.pop(0)
         elif self._enters_ahead:
@@ -148,7 +146,7 @@ class Keystrokes:
         return True
 
     def command_began(self) -> None:
-        """What is not answered yet may now go to the command."""
+        """Note the start of a command, which may read all unanswered keys."""
         behind = self._tail or (self._ends[-1].writer if self._ends else None)
         if behind is not None:
             self._ahead = behind
@@ -158,16 +156,16 @@ class Keystrokes:
         self._tail = None
 
     def line_continues(self, writer: str | None) -> None:
-        """A secondary prompt: the line of ``writer`` is still half typed."""
+        """Note a secondary prompt: the line of ``writer`` is unfinished."""
         if self._tail is None:
             self._tail = writer
 
     def probed(self) -> None:
-        """The probe key is sent: its answer will cover everything sent before."""
+        """Note that the probe key is sent: its answer covers all earlier keys."""
         self._since_probe = False
 
     def line_reported(self, length: int) -> None:
-        """The line holds ``length`` characters now that all keys before the probe were read."""
+        """Take the answer to a probe: the line holds ``length`` characters."""
         writer = self.typing or self.uncertain
         self._ahead = None
         if self._since_probe:

@@ -1,7 +1,7 @@
 """Whether the line at a shell's prompt may be empty, judged by the keys sent to it. Pure.
 
-The line editor decides what a key does, and users bind keys. So this only decides when asking the
-editor is worth it and safe:
+The line editor decides the effect of a key, and users bind keys. So this only decides when asking
+the editor is useful and safe:
 
 - After plain characters only, the line is not empty: nothing is asked.
 - Keys that move or erase leave the editor waiting for the next key, its line perhaps empty: it may
@@ -36,7 +36,7 @@ _TAB, _ABORT = b"\t", b"\x07"
 _QUOTES = frozenset({b"\x16", b"\x11"})
 _SEARCHES = frozenset({b"\x12", b"\x13"})
 _ANSWERS = frozenset(bytes([code]) for code in b"ynYNqQ ")
-"""After TAB these may answer the question whether to list all completions. They do not count."""
+"""After TAB these may answer the question whether to list all completions: no text."""
 
 _LINE_ENDS = frozenset({b"\r", b"\n", b"\x03"})
 
@@ -53,7 +53,7 @@ _UNIT = re.compile(
 )
 
 _MAX_HALF_BYTES = 64
-"""A sequence longer than this is not one that a keyboard sends."""
+"""Limit of a keyboard's sequences."""
 
 
 class LineKeys:
@@ -63,7 +63,7 @@ class LineKeys:
         self.reset()
 
     def reset(self) -> None:
-        """A fresh line: nothing was sent to it."""
+        """Begin a new line."""
         self._half = b""
         self._in_paste = False
         self._is_nested = False
@@ -74,7 +74,7 @@ class LineKeys:
         self.has_completed = False
 
     def is_not_empty(self) -> None:
-        """The editor has said that there is text on the line, but not how it came there."""
+        """Note the editor's report that there is text on the line."""
         self._surplus = 0
 
     @property
@@ -84,7 +84,7 @@ class LineKeys:
         return not is_sure and not self._surplus
 
     def sent(self, data: bytes) -> None:
-        """These bytes go to the line editor now."""
+        """Note that these bytes are sent to the line editor."""
         data, self._half = self._half + data, b""
         for unit in _UNIT.findall(data):
             if _IS_HALF.match(unit):
@@ -101,7 +101,7 @@ class LineKeys:
         elif unit == _PASTE_BEGIN:
             self._in_paste = True
         elif self._quotes:
-            self._quotes = False  # whatever it is, it is inserted as it is
+            self._quotes = False  # any key is inserted literally
             self._surplus += 1
         elif unit in _LINE_ENDS:
             self.reset()
@@ -135,7 +135,7 @@ class LineKeys:
 
 
 def _places(key: bytes) -> int | None:
-    """How many Backspaces the character ``key`` needs at least; None if it is no character."""
+    """Return the least number of Backspaces that erase ``key``; None if it is no character."""
     try:
         character = key.decode()
     except UnicodeDecodeError:

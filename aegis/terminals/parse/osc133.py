@@ -1,14 +1,14 @@
-"""The marks in a PTY's byte stream: bytes in, events out.
+"""Parsing OSC 133 marks in a PTY's byte stream: bytes in, events out. Pure.
 
 A mark is ``ESC ] 133 ; <kind> [; parameter]* (BEL | ESC \\)``. It is ours when it carries our
 secret (``n=``) and a number (``q=``); every other sequence is text and passes unchanged. Rules:
 
 - ESC inside a sequence ends it and begins anew, CAN and SUB abort it. Raw C1 bytes end nothing:
   they occur inside UTF-8 characters.
-- A sequence longer than ``MAX_SEQUENCE_BYTES`` is text. Nothing else is ever held back but a
-  possible beginning at the end of a chunk.
-- The secret leaves the parser in no event: inside any OSC 133 its parameter is taken out.
-- All events' bytes together are the input without the secrets, however the stream is cut.
+- A sequence longer than ``MAX_SEQUENCE_BYTES`` is text. Else only a possible beginning at the end
+  of a chunk is kept for the next one.
+- No event holds the secret: its parameter is removed from every OSC 133.
+- The bytes of all events are the input without the secrets, with any chunks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECRET = re.compile(rb"[A-Za-z0-9_-]{8,128}")
 _USUAL = re.compile(
     rb"\x1b\]133;(?:([ABC])|D;([0-9]{1,15}));n=([\w-]+);q=([0-9]{1,15})(?:;s=([01]))?\x07"
 )
-"""A whole mark as the hooks write nearly all of them; the others are read piece by piece."""
+"""A whole mark in its usual form; other forms take the slow path."""
 _BODY = re.compile(rb"[ABCDP](?:;[\x20-\x3a\x3c-\x7e]*)*")
 _PARAMETER = re.compile(r"([a-z]+)=(.*)")
 _NUMBER = re.compile(r"[0-9]{1,15}")
@@ -42,14 +42,14 @@ _NUMERIC_KEYS = ("q", "h", "l")
 
 @attrs.frozen
 class Text:
-    """Bytes of the stream that are no event of ours."""
+    """Bytes of the stream between marks."""
 
     data: bytes
 
 
 @attrs.frozen
 class PasteMode:
-    """The shell's line editor came (``on``) or went; ``data`` is the sequence itself."""
+    """The line editor switched paste mode; ``data`` is the sequence."""
 
     on: bool
     data: bytes
@@ -80,7 +80,7 @@ class Mark:
 
     @property
     def length(self) -> int | None:
-        """How many characters the shell's input line holds (``l=``)."""
+        """The number of characters on the shell's input line (``l=``)."""
         return self._numeric("l")
 
     def _numeric(self, key: str) -> int | None:
@@ -92,10 +92,10 @@ Event: TypeAlias = Text | Mark | PasteMode
 
 
 class MarkParser:
-    """The parser of one shell's output, fed with chunks cut anywhere.
+    """The parser of one shell's output.
 
-    ``secret`` is what the shell's hooks put into ``n=``: 8 to 128 letters, digits, ``_`` or ``-``;
-    ``ValueError`` otherwise.
+    ``secret`` is the value of ``n=`` in the marks of its hook: 8 to 128 letters, digits, ``_`` or
+    ``-``; ``ValueError`` otherwise.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -104,25 +104,25 @@ class MarkParser:
         self._secret = secret.decode("ascii")
         self._secret_parameter = b";n=" + secret
         self._state: Callable[[bytes, int], int] = self._in_ground
-        self._held = b""
+        self._incomplete = b""
         self._sequence = bytearray()
         self._events: list[Event] = []
         self._texts: list[bytes] = []
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that ``data`` completes, in the order of the stream."""
-        if self._held:
-            data, self._held = self._held + data, b""
+        """Parse a chunk; return the events that it completes, in order."""
+        if self._incomplete:
+            data, self._incomplete = self._incomplete + data, b""
         position = 0
         while position < len(data):
             position = self._state(data, position)
         return self._take_events()
 
     def close(self) -> list[Event]:
-        """End the stream: what is held comes back as text, and the parser is as new."""
+        """End the stream: return an incomplete sequence as text, and reset the parser."""
         self._give_up_sequence()
-        self._add_text(self._held)
-        self._held = b""
+        self._add_text(self._incomplete)
+        self._incomplete = b""
         return self._take_events()
 
     def _in_ground(self, data: bytes, start: int) -> int:
@@ -131,7 +131,7 @@ class MarkParser:
         if found is None:
             end = len(data) if escape < 0 else _end_of_certain_text(data, start)
             self._add_text(data[start:end])
-            self._held = data[end:]
+            self._incomplete = data[end:]
             return len(data)
         self._add_text(data[start : found.start()])
         if found.group() == _OPENING:
@@ -158,12 +158,12 @@ class MarkParser:
         return self._end_sequence(data, end)
 
     def _end_sequence(self, data: bytes, end: int) -> int:
-        """Carry out the ending at ``end``; gives where the stream goes on."""
+        """Apply the ending at ``end``; return the position behind it."""
         ending = data[end : end + 1]
         if ending == b"\x1b":
             ending = data[end : end + 2]
         if ending == b"\x1b":
-            self._held = ending
+            self._incomplete = ending
         elif ending in (b"\x07", b"\x1b\\"):
             self._close_sequence(ending)
         else:
@@ -172,7 +172,7 @@ class MarkParser:
         return end + len(ending)
 
     def _in_endless(self, data: bytes, start: int) -> int:
-        """Inside a sequence too long to be a mark: all is text, but the secret still stays here."""
+        """Pass on a sequence too long for a mark as text, without the secret."""
         found = _FIND_END.search(data, start)
         end = len(data) if found is None else found.start()
         self._sequence += data[start:end]
@@ -182,7 +182,7 @@ class MarkParser:
         return end
 
     def _pass_on_sequence(self) -> None:
-        """Give back the bytes in hand as text, but for what may begin the secret's parameter."""
+        """Pass on the collected bytes as text, except a possible beginning of the secret."""
         clean = self._without_secret(bytes(self._sequence))
         last = clean.rfind(b";", -len(self._secret_parameter))
         if last < 0 or not self._secret_parameter.startswith(clean[last:]):
@@ -230,7 +230,7 @@ class MarkParser:
 
 
 def _end_of_certain_text(data: bytes, start: int) -> int:
-    """Where an opening begins that the end of ``data`` cuts off; else the length of ``data``."""
+    """Return the position of an incomplete opening at the end of ``data``, else its length."""
     last = data.rfind(b"\x1b", max(start, len(data) - _LONGEST))
     if last < 0:
         return len(data)
@@ -241,7 +241,7 @@ def _end_of_certain_text(data: bytes, start: int) -> int:
 
 
 def _usual_mark(found: re.Match[bytes]) -> Mark:
-    """The mark of a match of ``_USUAL``."""
+    """Return the mark of a match of ``_USUAL``."""
     kind, exit_code, _, number, submitted = found.groups()
     params = {"q": number.decode("ascii")}
     if submitted is not None:
@@ -258,7 +258,7 @@ def _usual_mark(found: re.Match[bytes]) -> Mark:
 
 
 def _read_mark(body: bytes, secret: str, visible: bytes) -> Mark | None:
-    """The mark of ``<kind>;<parameters>``; None for what is not ours or not well formed."""
+    """Parse ``<kind>;<parameters>``; None if it is not ours or not valid."""
     if _BODY.fullmatch(body) is None:
         return None
     kind, *fields = body.decode("ascii").split(";")
@@ -283,7 +283,7 @@ def _read_mark(body: bytes, secret: str, visible: bytes) -> Mark | None:
 
 
 def _read_parameters(fields: list[str]) -> dict[str, str] | None:
-    """``fields`` as keys and values; None if one is no ``key=value``, repeated, or no number."""
+    """Parse ``key=value`` fields; None if one is not valid, repeated, or no number where due."""
     params: dict[str, str] = {}
     for field in fields:
         found = _PARAMETER.fullmatch(field)
@@ -297,6 +297,6 @@ def _read_parameters(fields: list[str]) -> dict[str, str] | None:
 
 
 def _is_same(given: str, secret: str) -> bool:
-    # In constant time, as every secret of the daemon: whoever writes to the terminal chooses
-    # ``given`` and could time the answer. It costs a fraction of a microsecond per mark.
+    # In constant time: a writer to the terminal chooses ``given`` and could time the answer. It
+    # costs a fraction of a microsecond per mark.
     return hmac.compare_digest(given, secret)

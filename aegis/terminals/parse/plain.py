@@ -1,18 +1,18 @@
-r"""From raw bytes of a PTY, cut at any cursor, to text that reads on where the one before ended.
+r"""Plain text from raw bytes of a PTY, starting at any cursor, without state between calls. Pure.
 
-A cleaner with a memory (``text.py``) is right for the output of a command. A client that reads by
-cursors has none here: what its next call gives must not depend on what the last one gave. So every
-rule looks at the bytes from the cursor on only, at most ``LOOKAHEAD_BYTES`` of them:
+A command's output is cleaned with state (``aegis.processes.text``). For clients that read by cursor
+the result of a call must not depend on earlier calls. So each rule looks only at the bytes from the
+cursor on, at most ``LOOKAHEAD_BYTES`` of them:
 
-- Escape sequences and other control characters go, but for TAB and LF; CRs before an LF go with it.
-- Any other CR begins a line, so each state of a line that is redrawn is a line of its own. The one
-  with which the line editor leaves its paste mode goes.
-- What is drawn on the alternate screen is text too, in the order in which it was drawn.
+- Escape sequences and control characters except TAB and LF are removed, and CRs before an LF.
+- Any other CR begins a line, so each state of a redrawn line is a line of its own. The CR with
+  which the line editor leaves paste mode is removed.
+- Text on the alternate screen is kept, in the order in which it was drawn.
 - A string (OSC, DCS, …) longer than ``MAX_STRING_BYTES`` is text.
 - Invalid UTF-8 is replaced by U+FFFD.
 
-What the end of the bytes cuts off (a sequence, a character, a CR) is left for the next call.
-Therefore the texts of any calls in a row, put together, are the text of one call for all. Pure.
+An incomplete end of the bytes (a sequence, a character, a CR) is left for the next call. Therefore
+the joined texts of consecutive calls equal the text of one call for all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_RETURNS = 64
 _MAX_PARAMETERS = 128
 
 LOOKAHEAD_BYTES = MAX_STRING_BYTES + 4
-"""So far behind the last byte that is taken lies what decides how it reads."""
+"""Bytes behind the last taken one that can affect its meaning."""
 
 _PARAMETERS = rb"[ -?]{0,%d}" % _MAX_PARAMETERS
 _RETURNS = rb"\r{1,%d}" % _MAX_RETURNS
@@ -50,14 +50,14 @@ _CUT_OFF = re.compile(
     rb"|\x1b(?:\[" + _PARAMETERS + rb"|[ -/]{0,2})?)\Z"
 )
 _SHORTEST_SAFE = 3
-"""A token of more bytes than this that ends before the end of the bytes is whole."""
+"""A token of more bytes than this that ends before the end of the bytes is complete."""
 
 _C1 = re.compile("[\x80-\x9f]")
 
 
 @attrs.frozen
 class Taken:
-    """``text`` is what the first ``size`` bytes say."""
+    """The ``text`` of the first ``size`` bytes."""
 
     text: str
     size: int
@@ -66,11 +66,10 @@ class Taken:
 def take_plain(
     data: bytes, limit: int, *, whole: bool = False, max_chars: int | None = None
 ) -> Taken:
-    """The plain text of the first ``limit`` bytes of ``data`` (4 or more), or a little less.
+    """Return the plain text of the first ``limit`` bytes of ``data`` (4 or more), or of a few less.
 
-    A sequence that begins before the limit is taken to its end. ``whole``: nothing follows that
-    ``data`` could be continued with, so what its end cuts off is taken too. ``max_chars``: stop as
-    soon as there are as many characters.
+    A sequence that begins before the limit is taken to its end. ``whole``: no bytes follow
+    ``data``, so an incomplete end is taken too. ``max_chars`` limits the text.
     """
     texts: list[str] = []
     chars, position = 0, 0
@@ -95,13 +94,13 @@ def take_plain(
 
 
 def take_raw(data: bytes, limit: int, *, whole: bool = False) -> Taken:
-    """The first ``limit`` bytes of ``data`` (4 or more) as text, without a torn character."""
+    """Decode the first ``limit`` bytes of ``data`` (4 or more), without an incomplete character."""
     text, size = _decoded(data[:limit], is_last=not whole or limit < len(data))
     return Taken(text, size)
 
 
 def _is_cut_off(data: bytes, found: re.Match[bytes]) -> bool:
-    """Whether further bytes could make another token of this one."""
+    """Return whether further bytes could change this token."""
     ends_early = found.end() < len(data)
     if ends_early and len(found.group()) > _SHORTEST_SAFE:
         return False
@@ -117,7 +116,7 @@ def _take_text(data: bytes, *, is_last: bool, max_chars: int) -> Taken:
 
 
 def _first_chars(data: bytes, chars: int) -> Taken:
-    """The fewest bytes of ``data`` that hold so many characters."""
+    """Return the smallest prefix of ``data`` that holds this many characters."""
     low, high = chars, len(data)
     while low < high:
         middle = (low + high) // 2
@@ -134,7 +133,7 @@ def _without_controls(text: str) -> str:
 
 
 def _decoded(data: bytes, *, is_last: bool) -> tuple[str, int]:
-    """``data`` as text, and how many bytes of it that is; ``is_last``: leave a torn character."""
+    """Decode ``data``; return text and size. ``is_last``: leave an incomplete character."""
     if not is_last:
         return data.decode("utf-8", "replace"), len(data)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,10 +1,9 @@
-"""The sequences by which programs ask the terminal something, or tell it where they are.
+"""The sequences by which programs query the terminal or report their directory. Pure.
 
-Bytes of the output in, sequences out. A sequence is found whatever stands before it, since an ESC
-inside a string ends that string; so the scanner needs no state but the beginning of a sequence at
-the end of a chunk, and gives the same result however the stream is cut. It looks for ESC at the
-speed of C and holds back nothing longer than ``MAX_STRING_BYTES``; a string that is longer is none
-of ours. Pure.
+Bytes of the output in, sequences out. An ESC inside a string ends that string, so a sequence is
+found after any bytes: the only state is an incomplete sequence at the end of a chunk, and the
+result does not depend on the chunks. The scanner searches for ESC at the speed of C, and keeps at
+most ``MAX_STRING_BYTES``; a longer string is ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import re
 import attrs
 
 MAX_STRING_BYTES = 8192
-"""The longest string (OSC, DCS) that is read, in bytes of its content."""
+"""Limit of the content of a string (OSC, DCS), in bytes."""
 
-# Possessive: what begins like a question and is none, as colours do, is left at its first odd byte.
+# Possessive: a sequence that only begins like a query, as colours do, fails at its first odd byte.
 _CSI = rb"\[([<=>?]?+)([0-9;]{0,64}+)([!$]?+[cnpqtuhl])"
 _OSC = rb"\](4|7|10|11|12|7501);([^\x07\x18\x1a\x1b]{0,%d}+)(\x07|\x1b\\)" % MAX_STRING_BYTES
 _DCS = rb"P([+$]q)([^\x07\x18\x1a\x1b]{0,%d}+)\x1b\\" % MAX_STRING_BYTES
@@ -64,7 +63,7 @@ class Dcs:
 
 @attrs.frozen
 class Reset:
-    """``ESC c``: everything is as at the start."""
+    """``ESC c``: a full reset of the terminal."""
 
     end: int
 
@@ -73,32 +72,30 @@ Sequence = Csi | Osc | Dcs | Reset
 
 
 class SequenceScanner:
-    """Finds the sequences of one stream."""
+    """A scanner for the sequences of one stream."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._incomplete = b""
 
     def feed(self, data: bytes, start: int) -> list[Sequence]:
-        """The sequences that ``data`` completes, in order; ``start`` is where it begins."""
-        if self._held:
-            start -= len(self._held)
-            data, self._held = self._held + data, b""
+        """Return the sequences that ``data`` completes; ``start`` is its offset in the output."""
+        if self._incomplete:
+            start -= len(self._incomplete)
+            data, self._incomplete = self._incomplete + data, b""
         elif b"\x1b" not in data:
             return []
         found, done = [], 0
         for match in _WHOLE.finditer(data):
             done = match.end()
             found.append(_sequence(match, start + done))
-        self._held = _cut_off(data, max(done, len(data) - _LONGEST))
+        self._incomplete = _cut_off(data, max(done, len(data) - _LONGEST))
         return found
 
 
 def _cut_off(data: bytes, start: int) -> bytes:
-    """The beginning of a sequence at the end of ``data``, not before ``start``; or nothing.
-
-    No sequence holds an ESC but the one of its end. So it begins with the last ESC, or with the one
-    before that, if the last is the last byte.
-    """
+    """Return an incomplete sequence at the end of ``data``, not before ``start``; or nothing."""
+    # A sequence holds no ESC but that of its end. So it begins with the last ESC, or with the one
+    # before it, if the last ESC is the last byte.
     last = data.rfind(b"\x1b", start)
     if last < 0:
         return b""

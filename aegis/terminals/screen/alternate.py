@@ -1,6 +1,6 @@
-"""Where in the output a full-screen program takes the screen, and gives it back. Pure.
+"""The switches between main and alternate screen in the output. Pure.
 
-For the hot path: it looks at a byte only where an ESC is found, at the speed of C.
+For the hot path: only bytes after an ESC are examined; the search for it runs at the speed of C.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ _LONGEST = 64
 
 
 class AlternateWatch:
-    """Follows one stream, cut anywhere. ``shows``: the alternate screen is shown at its end."""
+    """The switches of one stream. ``shows``: the alternate screen is shown at its end."""
 
     def __init__(self) -> None:
         self.shows = False
-        self._held = b""
+        self._incomplete = b""
 
     def feed(self, data: bytes, cursor: int) -> list[tuple[int, bool]]:
-        """The switches that ``data``, which begins at ``cursor``, completes.
+        """Return the switches that ``data``, which begins at ``cursor``, completes.
 
-        Each as the offset behind it and whether the alternate screen is shown from there on.
+        Each is the offset behind the sequence, and whether the alternate screen is shown from
+        there.
         """
-        if not self._held and b"\x1b" not in data:
+        if not self._incomplete and b"\x1b" not in data:
             return []
-        data, cursor = self._held + data, cursor - len(self._held)
+        data, cursor = self._incomplete + data, cursor - len(self._incomplete)
         switches = []
         for found in _SWITCH.finditer(data):
             on = found[1] == b"h"
@@ -34,5 +35,5 @@ class AlternateWatch:
                 self.shows = on
                 switches.append((cursor + found.end(), on))
         cut = _BEGINNING.search(data, max(len(data) - _LONGEST, 0))
-        self._held = b"" if cut is None else cut.group()
+        self._incomplete = b"" if cut is None else cut.group()
         return switches

@@ -1,8 +1,8 @@
 """A grid on ``avt``, asciinema's emulator written in Rust (the package ``pyavt``, optional).
 
-It is some twenty times faster than pyte, and wrong about width: it gives a column of its own to a
-mark that joins another character, and to some characters other than ``wcwidth`` says. So such a
-character goes in as a stand-in of the right width, and comes out as itself.
+It is some twenty times faster than pyte, but wrong about width: a combining mark gets a column of
+its own, and some characters another width than by ``wcwidth``. So such a character is replaced by a
+stand-in of the right width on its way in, and restored on its way out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _TEXTS = re.compile(r"(\x1b(?:\[[!?]?[0-9;]*[@-~]|#?[0-~])|[\x00-\x1a\x1c-\x1f]+
 _TABS = re.compile(r"(\t+|\x1b\[[0-9;]*I)")
 _MOVES_ROWS = re.compile(r"(\x1b\[[0-9;]*[LM])")
 _NARROW, _WIDE = 0x100000, 0x3E000
-"""Where the stand-ins begin: private ones of one column, unassigned ideographs of two."""
+"""The first stand-ins: private characters of one column, unassigned ideographs of two."""
 MAX_STAND_INS = 4096
-"""How many there may be on one grid; what comes later is a question mark."""
+"""Limit of stand-ins on one grid; later characters become question marks."""
 
 
 class AvtGrid:
@@ -34,7 +34,7 @@ class AvtGrid:
         self._meanings: dict[int, str] = {}
 
     def write(self, passage: str) -> None:
-        """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
+        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
         for piece in _TABS.split(passage):
             # avt would put the cursor back into the last column.
             if piece and not (self.wraps_next() and _TABS.fullmatch(piece)):
@@ -52,7 +52,7 @@ class AvtGrid:
             self._write_text(piece)
 
     def wraps_next(self) -> bool:
-        """Whether the cursor is behind a full line, so that the next character wraps."""
+        """Return whether the cursor is behind a full line, so that the next character wraps."""
         return bool(self._wraps and self._vt.cursor.col == self._cols)
 
     def let_wrap(self) -> None:
@@ -63,12 +63,12 @@ class AvtGrid:
         self._vt.feed_str(f"\x1b[{start + 1}G{line[start].char}")
 
     def cursor(self) -> tuple[int, int]:
-        """Row and column from 0."""
+        """Return row and column, from 0."""
         cursor = self._vt.cursor
         return cursor.row, min(cursor.col, self._cols - 1)
 
     def lines(self) -> list[str]:
-        """The text of each row."""
+        """Return the text of each row."""
         lines = [line.text for line in self._vt.view()]
         return [line.translate(self._meanings) for line in lines] if self._meanings else lines
 
@@ -90,7 +90,7 @@ class AvtGrid:
                 self._vt.feed_str(self._as_fed(cluster))
 
     def _join(self, marks: str) -> None:
-        """Marks join the character before the cursor, if there is one."""
+        """Add combining marks to the character before the cursor, if any."""
         column = self._vt.cursor.col
         if column == 0:
             return
@@ -99,7 +99,7 @@ class AvtGrid:
         before = line[start]
         joined = (before.char.translate(self._meanings) + marks)[: MAX_MARKS + 1]
         self._vt.feed_str(f"\x1b[{start + 1}G{self._stand_in(joined, before.width)}")
-        if start + before.width != column:  # the cursor stood on the second half
+        if start + before.width != column:  # the cursor was on the second half
             self._vt.feed_str(f"\x1b[{column + 1}G")
 
     def _as_fed(self, cluster: str) -> str:
@@ -121,7 +121,7 @@ class AvtGrid:
 
 @lru_cache(maxsize=4096)
 def _is_judged_right(char: str) -> bool:
-    """Whether avt gives a character its width; the stand-ins themselves stand for others."""
+    """Return whether avt gives ``char`` its width; False for the stand-ins themselves."""
     from avt import Vt  # type: ignore[attr-defined]
 
     code = ord(char)

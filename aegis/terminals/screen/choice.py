@@ -1,4 +1,4 @@
-"""Which library an emulator is built on: ``pyavt`` where it is installed, else ``pyte``. Pure."""
+"""The library of the emulator: ``pyavt`` where it is installed, else ``pyte``. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.terminals.screen.emulator import Emulator, NewGrid, ScreenEmulator
 
 @cache
 def new_grid() -> NewGrid:
-    """The class of grids to use; its library is imported only here, at the first screen."""
+    """Return the class of grids; its library is imported only here, at the first screen."""
     try:
         import avt  # noqa: F401
     except ImportError:
@@ -22,5 +22,5 @@ def new_grid() -> NewGrid:
 
 
 def new_emulator(rows: int, cols: int) -> Emulator:
-    """An empty screen of that size."""
+    """Return an empty screen of that size."""
     return ScreenEmulator(rows, cols, new_grid())

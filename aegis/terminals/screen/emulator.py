@@ -1,8 +1,8 @@
-"""What a person would see: a stream of bytes on a screen of rows and columns. Pure.
+"""The screen emulator: a stream of bytes in, a screen of rows and columns out. Pure.
 
-``ScreenEmulator`` holds what all emulators share: the two screens and the switch between them, the
-title, whether the cursor shows, the size, and what happens when the library behind it fails. A
-``Grid`` is one screen of cells, by one of the libraries.
+``ScreenEmulator`` is the part that all libraries share: the two screens and the switch between
+them, the title, the cursor's visibility, the size, and the recovery from a failure of the library.
+A ``Grid`` is one screen of cells, by one of the libraries.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from aegis.terminals.screen import sequences as sq
 from aegis.terminals.screen.widths import cut_to_width
 
 MAX_TITLES = 10
-"""How many titles programs may put on the stack."""
+"""Limit of the stack of titles."""
 
 SCREEN, SCREEN_CLEARED, CURSOR, SCREEN_AND_CURSOR = 47, 1047, 1048, 1049
-"""Private modes of the alternate screen: as it was, cleared when left, the cursor, cleared."""
+"""Private modes of the alternate screen: its text kept, cleared, cursor only, both."""
 
 VISIBLE, ORIGIN, WRAP = 25, 6, 7
 
@@ -36,8 +36,8 @@ class Screenshot:
     """A screen at one moment.
 
     ``cursor`` is its row and column, both from 0, within the screen also behind a full line.
-    ``lines`` are ``rows`` texts without the blanks at their ends. ``alternate``: a full-screen
-    program shows its own. ``partial``: some of it may be missing or stand elsewhere.
+    ``lines`` are ``rows`` texts without trailing blanks. ``alternate``: the alternate screen is
+    shown. ``partial``: some text may be missing or misplaced.
     """
 
     rows: int
@@ -51,45 +51,45 @@ class Screenshot:
 
 
 class Emulator(Protocol):
-    """A screen that is fed."""
+    """A screen that is fed with output."""
 
     def feed(self, data: bytes) -> None:
-        """More of the stream, cut anywhere. Raises nothing, whatever it holds."""
+        """Take the next chunk of the stream. Never raises."""
 
     def resize(self, rows: int, cols: int) -> None:
-        """The window has another size from here on; nothing is wrapped anew."""
+        """Change the size of the window; lines are not wrapped again."""
 
     def skip(self, *, alternate: bool) -> None:
-        """Bytes are left out: the screen shown then, ``alternate`` or not, begins anew, partial."""
+        """Note missing bytes: the screen after them, ``alternate`` or not, is empty and partial."""
 
     def screen(self) -> Screenshot:
-        """How it looks now."""
+        """Return the screen as it is now."""
 
     def take_failure(self) -> str | None:
-        """What the library behind it raised since this was last asked, for the log."""
+        """Return the library's last exception since the last call, for the log."""
 
 
 class Grid(Protocol):
     """One screen of cells."""
 
     def write(self, passage: str) -> None:
-        """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
+        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
 
     def cursor(self) -> tuple[int, int]:
-        """Row and column from 0."""
+        """Return row and column, from 0."""
 
     def lines(self) -> list[str]:
-        """The text of each row."""
+        """Return the text of each row."""
 
     def wraps_next(self) -> bool:
-        """Whether the cursor is behind a full line, so that the next character wraps."""
+        """Return whether the cursor is behind a full line, so that the next character wraps."""
 
     def let_wrap(self) -> None:
         """Move the cursor from the last column to behind the full line."""
 
 
 NewGrid = Callable[[int, int], Grid]
-"""Makes an empty grid of so many rows and columns."""
+"""Makes an empty grid, by rows and columns."""
 
 
 class ScreenEmulator:
@@ -104,7 +104,7 @@ class ScreenEmulator:
         self._begin()
 
     def _begin(self) -> None:
-        """As a terminal that was switched on."""
+        """Reset to the state of a new terminal."""
         self._grids: dict[bool, Grid] = {False: self._new_grid(self._rows, self._cols)}
         self._saved: tuple[int, int] | None = None
         self._alternate = False
@@ -119,7 +119,7 @@ class ScreenEmulator:
         return self._grids[self._alternate]
 
     def feed(self, data: bytes) -> None:
-        """More of the stream, cut anywhere. Raises nothing, whatever it holds."""
+        """Take the next chunk of the stream. Never raises."""
         for part in self._splitter.feed(data):
             with _Contained() as outcome:
                 self._take(part)
@@ -154,13 +154,13 @@ class ScreenEmulator:
             self._look_for_certainty(passage)
 
     def _usable_region(self, found: re.Match[str]) -> str:
-        """A scroll region (DECSTBM) within the screen. One of no two rows changes nothing."""
+        """Return a scroll region (DECSTBM) within the screen; nothing for less than two rows."""
         top, bottom = int(found[1] or 0) or 1, int(found[2] or 0) or self._rows
         bottom = min(bottom, self._rows)
         return f"\x1b[{top};{bottom}r" if top < bottom else ""
 
     def _look_for_certainty(self, text: str) -> None:
-        """All erased, and the cursor put somewhere: nothing of what was left out shows."""
+        """Clear ``partial`` once the screen was erased and the cursor was positioned."""
         self._knows_text |= _ERASES_ALL.search(text) is not None
         self._knows_cursor |= _POSITIONS.search(text) is not None
         if self._knows_text and self._knows_cursor:
@@ -209,10 +209,10 @@ class ScreenEmulator:
         self._grid.write(f"\x1b[?7{_letter(self._wraps)}\x1b[{row + 1};{col + 1}H")
 
     def resize(self, rows: int, cols: int) -> None:
-        """The window has another size from here on; nothing is wrapped anew.
+        """Change the size of the window; lines are not wrapped again.
 
-        As in xterm: what does not fit is cut off at the right and below, but from above as far as
-        the cursor needs it. Margins and tab stops are as at first.
+        As in xterm, lines are truncated at the right and below, or above as far as the cursor needs
+        it. Margins and tab stops are reset.
         """
         if (rows, cols) == (self._rows, self._cols):
             return
@@ -238,7 +238,7 @@ class ScreenEmulator:
         return new
 
     def skip(self, *, alternate: bool) -> None:
-        """Bytes are left out: the screen shown then, ``alternate`` or not, begins anew, partial."""
+        """Note missing bytes: the screen after them, ``alternate`` or not, is empty and partial."""
         self._splitter = sq.SequenceSplitter()
         if self._alternate and not alternate:
             self._leave(SCREEN_CLEARED)
@@ -249,7 +249,7 @@ class ScreenEmulator:
         self._knows_text = self._knows_cursor = False
 
     def _fail(self, error: BaseException) -> None:
-        """The library failed: what it held cannot be trusted."""
+        """Start again with empty, partial screens: the library's state cannot be trusted."""
         self._failure = f"{type(error).__name__}: {error}"
         alternate, title = self._alternate, self._title
         self._begin()
@@ -260,7 +260,7 @@ class ScreenEmulator:
             self._alternate = True
 
     def screen(self) -> Screenshot:
-        """How it looks now."""
+        """Return the screen as it is now."""
         with _Contained() as outcome:
             return self._screenshot()
         assert outcome.error is not None
@@ -268,7 +268,7 @@ class ScreenEmulator:
         return self._screenshot()
 
     def take_failure(self) -> str | None:
-        """What the library behind it raised since this was last asked, for the log."""
+        """Return the library's last exception since the last call, for the log."""
         failure, self._failure = self._failure, None
         return failure
 
@@ -290,10 +290,9 @@ def _letter(on: bool) -> str:
 
 
 class _Contained:
-    """A block whose failure stays inside: ``error`` tells of it.
+    """A block whose exception is stored in ``error`` instead of raised."""
 
-    A panic of a library written in Rust is a ``BaseException`` that has no importable name.
-    """
+    # A panic of a library written in Rust is a ``BaseException`` whose class cannot be imported.
 
     def __init__(self) -> None:
         self.error: BaseException | None = None

@@ -1,14 +1,14 @@
-"""Which bytes of the output an emulator is fed, and when. Pure.
+"""The choice of the bytes that an emulator is fed, and when. Pure.
 
-Emulating costs fifty times what reading from the PTY does, so it is done where somebody sees it:
+Emulation costs fifty times as much as reading from the PTY, so it is done only where it is seen:
 
-- While a full-screen program shows the alternate screen, everything is fed as it comes: such a
-  program draws once and then changes single cells.
-- The main screen is fed when it is asked for: what came since the last time, if that is at most
-  ``WINDOW_BYTES``; else only that much of the newest, on an empty screen (``Skip``), and the screen
-  is partial. It is brought up to date before the alternate screen begins, so that it is there
-  again when the program ends.
-- Whoever falls more than ``MAX_BEHIND_BYTES`` behind on the alternate screen skips as well.
+- On the alternate screen all output is fed as it comes: a full-screen program draws once and then
+  changes single cells.
+- The main screen is fed on request: the output since the last time, if that is at most
+  ``WINDOW_BYTES``; else only the newest ``WINDOW_BYTES``, on an empty screen (``Skip``), and the
+  screen is partial. It is brought up to date before the alternate screen begins, so that it can be
+  shown when the program ends.
+- An emulator more than ``MAX_BEHIND_BYTES`` behind on the alternate screen skips as well.
 
 Switches and new sizes take effect at their place in the stream.
 """
@@ -20,16 +20,16 @@ from typing import TypeAlias
 import attrs
 
 SLICE_BYTES = 2048
-"""The most that is fed before others have their turn."""
+"""Limit of bytes fed before other tasks run."""
 
 WINDOW_BYTES = 65_536
-"""What is fed of a longer stretch: its end."""
+"""Limit of bytes fed on request: the newest ones."""
 
 MAX_BEHIND_BYTES = 262_144
-"""How far the alternate screen may be behind the output."""
+"""Limit of bytes that the alternate screen may be behind the output."""
 
 MAX_EVENTS = 1000
-"""Switches and sizes that wait to be reached; with more, all of it is skipped."""
+"""Limit of pending switches and sizes; beyond it the output is skipped."""
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ class Feed:
 
 @attrs.frozen
 class Skip:
-    """Go on near ``to``, on an empty screen: the ``alternate`` one or the main one."""
+    """Continue near ``to`` on an empty screen: the ``alternate`` or the main one."""
 
     to: int
     alternate: bool
@@ -50,7 +50,7 @@ class Skip:
 
 @attrs.frozen
 class Resize:
-    """The window has this size from here on."""
+    """Change the size of the window."""
 
     rows: int
     cols: int
@@ -65,30 +65,30 @@ class _Switch:
 
 
 class Feeding:
-    """The way of one emulator along the output, which began at ``origin``."""
+    """The progress of one emulator along the output, which began at ``origin``."""
 
     def __init__(self, origin: int) -> None:
         self.fed = origin
         self._position = origin
         self.alternate = False
-        """Which screen is shown where the emulator is."""
+        """Whether the alternate screen is shown at the emulator's position."""
         self._shows_alternate = False
-        """Which one is shown at the end of the output."""
-        # No deque: an empty one takes 760 bytes, and hardly any terminal ever has an event here.
+        """Whether the alternate screen is shown at the end of the output."""
+        # No deque: an empty one takes 760 bytes, and few terminals ever have an event here.
         self._events: list[tuple[int, _Switch | Resize]] = []
         self._jumps = False
 
     def output(self, end: int) -> None:
-        """The output reaches to ``end`` now."""
+        """Note that the output reaches ``end``."""
         self._position = end
 
     def switched(self, offset: int, *, alternate: bool) -> None:
-        """From ``offset`` on another screen is shown."""
+        """Note a switch of the screen at ``offset``."""
         self._shows_alternate = alternate
         self._add(offset, _Switch(alternate))
 
     def resized(self, rows: int, cols: int) -> None:
-        """From the end of the output on the window has another size."""
+        """Note a new size of the window at the end of the output."""
         self._add(self._position, Resize(rows, cols))
 
     def _add(self, offset: int, event: _Switch | Resize) -> None:
@@ -100,7 +100,7 @@ class Feeding:
 
     @property
     def must_reach(self) -> int:
-        """How far the emulator has to be fed though nobody asks."""
+        """The offset up to which the emulator must be fed without a request."""
         if self._shows_alternate:
             return self._position
         if not self._events:
@@ -110,15 +110,15 @@ class Feeding:
 
     @property
     def is_in_between(self) -> bool:
-        """Whether something has changed just where the emulator is, and it was not told yet."""
+        """Whether a change at the emulator's position is not applied yet."""
         return self._jumps or any(offset <= self.fed for offset, _ in self._events[:1])
 
     def behind(self, target: int) -> int:
-        """How many bytes are missing until ``target``."""
+        """Return the number of bytes until ``target``."""
         return max(target - self.fed, 0)
 
     def next(self, target: int) -> Step | None:
-        """What to do next to get to ``target``; None: it is there."""
+        """Return the next step towards ``target``; None if it is reached."""
         if self._jumps:
             return self._jump()
         while self._events and self._events[0][0] <= self.fed:
@@ -131,11 +131,11 @@ class Feeding:
         end = self._end_of_stretch(target)
         if end - self.fed > (MAX_BEHIND_BYTES if self.alternate else WINDOW_BYTES):
             return Skip(end - WINDOW_BYTES, self.alternate)
-        place = min(self._events[0][0], end) if self._events else end
-        return Feed(self.fed, min(self.fed + SLICE_BYTES, place))
+        stop = min(self._events[0][0], end) if self._events else end
+        return Feed(self.fed, min(self.fed + SLICE_BYTES, stop))
 
     def _end_of_stretch(self, target: int) -> int:
-        """How far the screen that is shown now is shown, at most ``target``."""
+        """Return the end of the current screen's output, at most ``target``."""
         for offset, event in self._events:
             if isinstance(event, _Switch):
                 return min(offset, target)
@@ -148,16 +148,14 @@ class Feeding:
         return Skip(self._position, self.alternate)
 
     def reached(self, offset: int) -> None:
-        """The emulator was fed to ``offset``, or skipped to it."""
+        """Note that the emulator was fed, or skipped, to ``offset``."""
         self.fed = offset
 
 
 def safe_start(data: bytes) -> int:
-    """Where in ``data``, cut off at any byte, an emulator may begin.
-
-    An ESC begins anew whatever was before; else a line feed is in no character and hardly ever in
-    a sequence; else the first byte that begins a character.
-    """
+    """Return an offset where an emulator may begin; ``data`` may begin within a sequence."""
+    # An ESC begins a sequence after any bytes; a line feed is in no character and hardly ever in a
+    # sequence; else the first byte that begins a character.
     escape = data.find(b"\x1b")
     if escape >= 0:
         return escape

@@ -1,9 +1,9 @@
-"""The screen of a terminal while it lives: fed from its raw log, off the hot path.
+"""The screen of a running terminal, fed from its raw log, off the hot path.
 
-It sees the output as it comes, but only notes where it stands and where the alternate screen
-begins and ends. A helper task of the shell's actor, which exists while there is something to do,
-feeds the emulator in slices and answers who asked. So a program that floods its terminal costs no
-more than before, and a terminal whose screen nobody ever saw has no emulator at all.
+The hot path only records the position of the output and the switches of the alternate screen. A
+helper task of the shell's actor, which exists while there is work, feeds the emulator in slices and
+answers the requests. So a flood of output costs no more than before, and a terminal whose screen
+was never requested has no emulator.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ from aegis.terminals.screen.redraw import UNFINISHED_BYTES, redrawn, unfinished_
 log = structlog.get_logger("aegis.terminals")
 
 MAX_CATCH_UP_BYTES = 8192
-"""What is fed at once to tell a program where the cursor is."""
+"""Limit of bytes fed at once to answer a program's query for the cursor."""
 
 GATHER_S = 0.02
-"""How long what a full-screen program draws gathers before it is fed, unless somebody asks."""
+"""Time, in seconds, that a full-screen program's output is collected, without a request."""
 
 StartSoon = Callable[[Callable[[], Awaitable[object]]], None]
 
 
 @attrs.frozen
 class _Request:
-    """Somebody wants to see the screen as it is at offset ``target``, told or drawn."""
+    """A request for the screen at offset ``target`` of the output."""
 
     target: int
-    tell: Callable[[Screenshot], None]
+    answer: Callable[[Screenshot], None]
 
 
 class LiveScreen:
-    """The screen of the shells of one terminal, one after the other.
+    """The screen of one terminal, for each of its shells in turn.
 
-    An ``OutputObserver``. ``start_soon`` starts a helper task that ends with the actor's life.
+    An ``OutputObserver``. ``start_soon`` starts a helper task that ends with the actor's
+    incarnation.
     """
 
     def __init__(self, raw_log: RawLog, rows: int, cols: int, start_soon: StartSoon) -> None:
@@ -59,10 +60,10 @@ class LiveScreen:
         self._asked: trio.Event | None = None
         self._is_followed = False
         self._is_closed = False
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
-        """A fresh shell, on a PTY of its own: an empty screen."""
+    def reset(self) -> None:
+        """Start with an empty screen, for a new shell."""
         self._feeding = Feeding(self._raw_log.position)
         self._watch = AlternateWatch()
         self._modes = ModeWatch()
@@ -73,11 +74,11 @@ class LiveScreen:
 
     @property
     def shows_alternate(self) -> bool:
-        """Whether a full-screen program shows its own screen, at the end of the output."""
+        """Whether the alternate screen is shown at the end of the output."""
         return self._watch.shows
 
     def output(self, data: bytes, cursor: int) -> None:
-        """``data`` was printed; its first byte has the offset ``cursor`` in the raw log."""
+        """Take ``data``, whose first byte has the offset ``cursor`` in the raw log."""
         self._modes.feed(data)
         for offset, alternate in self._watch.feed(data, cursor):
             self._feeding.switched(offset, alternate=alternate)
@@ -86,31 +87,31 @@ class LiveScreen:
             self._follow()
 
     def resize(self, rows: int, cols: int) -> None:
-        """The window has another size from here on."""
+        """Change the size of the window at the end of the output."""
         self._rows, self._cols = rows, cols
         self._feeding.resized(rows, cols)
 
     def request(self, reply: Reply[Screen]) -> None:
-        """Answer with the screen as it is now, once the emulator is there."""
+        """Answer with the screen as it is now, once the emulator has reached the end."""
         self._add(lambda shot: reply.send(as_reply(shot)))
 
     def request_redraw(self, reply: Reply[Redraw]) -> None:
-        """Likewise with text that draws it, and the cursor from which bytes go on."""
+        """Answer with text that draws the screen, and the cursor of the bytes that follow."""
         self._add(lambda shot: reply.send(self._redrawn(shot)))
 
-    def _add(self, tell: Callable[[Screenshot], None]) -> None:
-        self._requests.append(_Request(self._raw_log.position, tell))
+    def _add(self, answer: Callable[[Screenshot], None]) -> None:
+        self._requests.append(_Request(self._raw_log.position, answer))
         if self._asked is not None:
             self._asked.set()
         self._follow()
 
     def cursor_position(self, at: int | None = None) -> tuple[int, int]:
-        """Row and column of the cursor, from 1, at offset ``at`` of the output; default: its end.
+        """Return row and column of the cursor, from 1, at offset ``at`` (default: the end).
 
-        For a program that asks, so it is told at once: where the emulator is far behind, from what
-        the newest few KiB say. Must be called after ``output`` saw the bytes before ``at``, and
-        before later output.
+        Call it after ``output`` took the bytes before ``at``, and before later output.
         """
+        # A program waits for the answer, so it is given at once: where the emulator is far behind,
+        # from the newest few KiB.
         at = self._raw_log.position if at is None else at
         if self._feeding.behind(at) > MAX_CATCH_UP_BYTES:
             emulator = new_emulator(self._rows, self._cols)
@@ -123,7 +124,7 @@ class LiveScreen:
         return row + 1, column + 1
 
     def close(self) -> None:
-        """Feed no more: the raw log is about to be closed."""
+        """Stop feeding, before the raw log is closed."""
         self._is_closed = True
 
     def _follow(self) -> None:
@@ -132,7 +133,7 @@ class LiveScreen:
             self._start_soon(self._keep_up)
 
     async def _keep_up(self) -> None:
-        """Feed until nothing is left to do."""
+        """Feed until no work is left."""
         await self._rest(GATHER_S)
         while not self._is_closed:
             begin = trio.current_time()
@@ -141,12 +142,12 @@ class LiveScreen:
             self._answer()
             if not is_left and not self._requests:
                 break
-            # So a program that draws without end takes half of the loop's time at most.
+            # So a program that draws without end takes at most half of the loop's time.
             await self._rest(trio.current_time() - begin)
         self._is_followed = False
 
     async def _rest(self, seconds: float) -> None:
-        """Let others have their turn: so long, unless somebody asks."""
+        """Let other tasks run for this time, or until the next request."""
         if self._requests:
             await trio.lowlevel.checkpoint()
         else:
@@ -156,19 +157,20 @@ class LiveScreen:
             self._asked = None
 
     def _answer(self) -> None:
-        """Everybody whose moment was reached."""
+        """Answer the requests whose offset was reached."""
         if self._feeding.is_in_between:
-            return  # the window's size, say: the next step
+            return  # a change at this offset, such as a resize, comes with the next step
         fed = self._feeding.fed
         reached = [request for request in self._requests if request.target <= fed]
         if reached:
             self._requests = [request for request in self._requests if request.target > fed]
             shot = self._present().screen()
             for request in reached:
-                request.tell(shot)
+                request.answer(shot)
 
     def _redrawn(self, shot: Screenshot) -> Redraw:
-        """Modes may have been switched behind what was fed: the bytes that follow say so again."""
+        # The modes are those at the end of the output, perhaps later than the fed bytes: the bytes
+        # that follow repeat the switches.
         fed = self._feeding.fed
         newest, _ = self._read(max(fed - UNFINISHED_BYTES, 0), fed)
         return Redraw(
@@ -178,7 +180,7 @@ class LiveScreen:
         )
 
     def _advance(self, target: int) -> bool:
-        """One step towards ``target``; False if it was reached."""
+        """Do one step towards ``target``; return False if it was reached."""
         step = self._feeding.next(target)
         match step:
             case Feed(start=start, end=end):
@@ -211,7 +213,7 @@ class LiveScreen:
         return data[safe_start(data) :]
 
     def _read(self, start: int, end: int) -> tuple[bytes, int]:
-        """The bytes of ``[start, end)`` that can be read, and how many cannot."""
+        """Return the readable bytes of ``[start, end)``, and the number of missing ones."""
         try:
             return self._raw_log.read(start, end)
         except StorageError:
@@ -219,7 +221,7 @@ class LiveScreen:
 
 
 def as_reply(shot: Screenshot) -> Screen:
-    """A screen as clients are told of it."""
+    """Return the screen as a reply."""
     row, col = shot.cursor
     return Screen(
         rows=shot.rows,

@@ -1,7 +1,7 @@
-"""Which ways of the keyboard, the mouse and pasting programs have switched on. Pure.
+"""The modes of keyboard, mouse and pasting that programs have switched on. Pure.
 
-What somebody who comes to a screen later must know beside its characters. For the hot path: it
-looks at a byte only where an ESC is found, at the speed of C.
+A client that joins later needs them beside the characters. For the hot path: only bytes after an
+ESC are examined; the search for it runs at the speed of C.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 KEPT = frozenset({1, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004})
-"""Private modes that matter: cursor keys, the mouse in all its ways, focus, bracketed paste."""
+"""The followed private modes: cursor keys, all mouse modes, focus, bracketed paste."""
 
 CURSOR_KEYS = 1
 
@@ -19,20 +19,20 @@ _LONGEST = 64
 
 
 class ModeWatch:
-    """Follows one stream, cut anywhere."""
+    """The modes of one stream, by its chunks."""
 
-    __slots__ = ("_held", "_keypad", "_on")
+    __slots__ = ("_incomplete", "_keypad", "_on")
 
     def __init__(self) -> None:
         self._on: frozenset[int] = frozenset()
         self._keypad = False
-        self._held = b""
+        self._incomplete = b""
 
     def feed(self, data: bytes) -> None:
-        """More of the stream."""
-        if not self._held and b"\x1b" not in data:
+        """Take the next chunk of the stream."""
+        if not self._incomplete and b"\x1b" not in data:
             return
-        data = self._held + data
+        data = self._incomplete + data
         for modes, letter, escape in _CHANGE.findall(data):
             if modes:
                 self._switch(modes, on=letter == b"h")
@@ -42,13 +42,13 @@ class ModeWatch:
                 self._keypad = escape == b"="
                 self._on = self._on if escape else self._on - {CURSOR_KEYS}
         cut = _BEGINNING.search(data, max(len(data) - _LONGEST, 0))
-        self._held = b"" if cut is None else cut.group()
+        self._incomplete = b"" if cut is None else cut.group()
 
     def _switch(self, modes: bytes, *, on: bool) -> None:
         named = KEPT & {int(mode[:6] or 0) for mode in modes.split(b";")}
         self._on = self._on | named if on else self._on - named
 
     def sequences(self) -> str:
-        """What switches on what is on; all else is as a terminal begins."""
+        """Return the sequences that switch these modes on in a terminal after a reset."""
         keypad = "\x1b=" if self._keypad else ""
         return keypad + "".join(f"\x1b[?{mode}h" for mode in sorted(self._on))

@@ -22,7 +22,7 @@ class PyteGrid:
         self._screen = TextScreen(cols, rows)
 
     def write(self, passage: str) -> None:
-        """Text, controls and sequences as ``sequences.Passage`` has them; whole characters."""
+        """Write text, controls and sequences of a ``sequences.Passage``; whole characters."""
         screen = self._screen
         for text, control, body, final, escape in _TOKENS.findall(passage):
             if text:
@@ -39,12 +39,12 @@ class PyteGrid:
                 _carry_out(screen, body, final)
 
     def cursor(self) -> tuple[int, int]:
-        """Row and column from 0."""
+        """Return row and column, from 0."""
         cursor = self._screen.cursor
         return cursor.y, min(cursor.x, self._screen.columns - 1)
 
     def wraps_next(self) -> bool:
-        """Whether the cursor is behind a full line, so that the next character wraps."""
+        """Return whether the cursor is behind a full line, so that the next character wraps."""
         return self._screen.cursor.x == self._screen.columns
 
     def let_wrap(self) -> None:
@@ -52,7 +52,7 @@ class PyteGrid:
         self._screen.cursor.x = self._screen.columns
 
     def lines(self) -> list[str]:
-        """The text of each row."""
+        """Return the text of each row."""
         screen = self._screen
         return [screen.text_of(row) for row in range(screen.lines)]
 

@@ -1,9 +1,9 @@
-"""``pyte.Screen`` for text alone, with what it lacks and gets wrong done here. Pure.
+"""``pyte.Screen`` for text only, with missing and wrong operations replaced. Pure.
 
-Of pyte 0.8.2 the cells, the cursor, the margins and the tab stops are used. Those of its operations
-are replaced that lose text (a mark or a joiner ends a draw), leave half of a wide character, jump
-over margins, save cursors without bound, or are missing. Only text is kept: every cell of one
-character is the same object.
+Of pyte 0.8.2 the cells, the cursor, the margins and the tab stops are used. Its operations are
+replaced where they lose text (a mark or a joiner ends a draw), leave half of a wide character, jump
+over margins, save cursors without limit, or are missing. Only text is stored: all cells of one
+character are the same object.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyte.screens import Char, Margins, Screen
 from aegis.terminals.screen.widths import MAX_MARKS, clusters_of, width_of
 
 MAX_CELLS = 20_000
-"""How many different characters are remembered before they are forgotten."""
+"""Limit of cached characters; then the cache is cleared."""
 
 _INSERT, _NEW_LINE = 4, 20
 _BLANK = Char(" ")
@@ -35,7 +35,7 @@ _CELL = _Cells({" ": _BLANK})
 
 
 class TextScreen(Screen):
-    """``pyte.Screen`` for text alone, with its gaps filled.
+    """``pyte.Screen`` for text only, with its gaps filled.
 
     ``cursor.x`` equals ``columns`` behind a full line: the next character wraps.
     """
@@ -82,7 +82,7 @@ class TextScreen(Screen):
         cursor = self.cursor
         if cursor.x + width > self.columns:
             if width == 2 and not self._wraps:
-                return  # there is no room for it, and no other line
+                return  # it does not fit, and there is no other line
             self._wrap()
         if self._inserts:
             self.insert_characters(width)
@@ -97,7 +97,7 @@ class TextScreen(Screen):
             cursor.x = min(cursor.x, self.columns - 1)
 
     def _wrap(self) -> None:
-        """The next character does not fit behind the cursor."""
+        """Wrap, or stay at the edge: the next character does not fit behind the cursor."""
         if self._wraps:
             # A wide character leaves the last column empty, unless half of another is there.
             if self.buffer[self.cursor.y].get(self.cursor.x) is not _STUB:
@@ -108,7 +108,7 @@ class TextScreen(Screen):
             self.cursor.x = self.columns - 1
 
     def _draw_marks(self, marks: str) -> None:
-        """Characters without width join the one before the cursor, if there is one."""
+        """Add combining marks to the character before the cursor, if any."""
         column = self.cursor.x - 1
         line = self.buffer[self.cursor.y]
         if column > 0 and line.get(column) is _STUB:
@@ -119,7 +119,7 @@ class TextScreen(Screen):
 
     @staticmethod
     def _part_wide(line: dict[int, Char], column: int) -> None:
-        """Where ``column`` begins with half of a wide character, both halves become blanks."""
+        """Replace a wide character across the left edge of ``column`` by two blanks."""
         if line.get(column) is _STUB:
             line[column - 1] = line[column] = _BLANK
 
@@ -142,14 +142,14 @@ class TextScreen(Screen):
             self._go(0, 0)
 
     def set_modes(self, numbers: list[int], *, on: bool) -> None:
-        """Switch what numbered ANSI modes are known: insertion, new line."""
+        """Switch a known ANSI mode: insertion, new line."""
         if _INSERT in numbers:
             self._inserts = on
         if _NEW_LINE in numbers:
             self._adds_return = on
 
     def soft_reset(self) -> None:
-        """What DECSTR resets of a grid."""
+        """Apply DECSTR."""
         self.margins = None
         self._inserts = self._is_relative = False
         self._saved = (0, 0, False, True)
@@ -160,12 +160,12 @@ class TextScreen(Screen):
             self.buffer[row].update(dict.fromkeys(range(self.columns), _CELL["E"]))
 
     def save(self) -> None:
-        """Remember the cursor and the modes that go with it; only the last time counts."""
+        """Save the cursor and its modes, replacing an earlier save."""
         x = min(self.cursor.x, self.columns - 1)
         self._saved = (self.cursor.y, x, self._is_relative, self._wraps)
 
     def restore(self) -> None:
-        """Back to what was remembered, else home."""
+        """Restore the saved cursor; without one, move it home."""
         self.cursor.y, self.cursor.x, self._is_relative, self._wraps = self._saved
 
     # The cursor.
@@ -265,7 +265,7 @@ class TextScreen(Screen):
             self._to_row(self.cursor.y + 1)
 
     def _scroll_all(self) -> None:
-        """What nearly every line feed of a flood does, without looking at each row."""
+        # The common case in a flood of output: no need to look at each row.
         buffer = self.buffer
         moved = {row - 1: line for row, line in buffer.items() if row}
         buffer.clear()

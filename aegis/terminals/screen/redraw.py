@@ -7,7 +7,7 @@ import re
 from aegis.terminals.screen.emulator import Screenshot
 from aegis.terminals.screen.modes import KEPT
 
-_GIVE_UP = "\x18"  # whatever sequence was begun
+_GIVE_UP = "\x18"  # CAN aborts an incomplete sequence
 
 _RESET = "\x1b[!p\x1b[0m\x1b(B\x0f\x1b[r\x1b[?6l\x1b[?7h\x1b[4l\x1b>" + "".join(
     f"\x1b[?{mode}l" for mode in sorted(KEPT)
@@ -21,28 +21,28 @@ _CUT_CHARACTER = re.compile(
 )
 
 UNFINISHED_BYTES = 4096
-"""A sequence that is cut off later than this is not looked for."""
+"""Limit of an incomplete sequence at the end of the output."""
 
 
 def redrawn(shot: Screenshot, modes: str) -> str:
-    """Text that makes any terminal of that size show ``shot``; ``modes`` switch on the rest.
+    """Return text that draws ``shot`` on a terminal of its size; ``modes`` are appended.
 
-    Every line is put at its place, so nothing scrolls. Characters have no colours: an emulator of
-    text does not know them.
+    Each line is placed on its row, so nothing scrolls. The text has no colours: the emulator does
+    not store them.
     """
     screen = "\x1b[?1049h" if shot.alternate else "\x1b[?1049l"
     lines = "".join(f"\x1b[{row};1H{line}" for row, line in enumerate(shot.lines, 1) if line)
     row, col = shot.cursor
     cursor = f"\x1b[{row + 1};{col + 1}H\x1b[?25{'h' if shot.cursor_visible else 'l'}"
-    # The switch comes first: to leave the alternate screen brings back what was saved with it.
+    # The switch comes first: leaving the alternate screen restores the saved cursor and modes.
     blank = f"{_GIVE_UP}{screen}{_RESET}\x1b[H\x1b[2J"
     return f"{blank}{lines}\x1b]2;{shot.title}\x1b\\{modes}{cursor}"
 
 
 def unfinished_bytes(newest: bytes) -> int:
-    """How many bytes at the end of ``newest`` begin a sequence or character that is cut off there.
+    """Return the size of an incomplete sequence or character at the end of ``newest``.
 
-    Whoever goes on behind them would take the rest for text: it has to go on before them.
+    A client must continue before it: else it would take the rest for text.
     """
     for pattern in (_UNFINISHED, _CUT_CHARACTER):
         cut = pattern.search(newest)

@@ -1,16 +1,16 @@
-"""A terminal's byte stream cut where a screen can take it: bytes in, parts out. Pure.
+"""A terminal's byte stream as parts for a screen: bytes in, parts out. Pure.
 
-An emulator is handed only whole characters and whole escape sequences that it knows, whatever the
-cuts of the stream. Rules, in the order in which a terminal applies them:
+An emulator gets only whole characters and whole known escape sequences, with any chunks. Rules, in
+the order in which a terminal applies them:
 
 - Bytes are UTF-8, replaced where they are not. DEL, NUL and the C1 controls (U+0080 to U+009F) are
-  dropped: they occur inside characters and in binary rubbish, and nobody means them.
-- ESC begins anew wherever it comes, CAN and SUB abort. A control inside a CSI sequence is carried
-  out before it; an ESC before a control is dropped.
-- Strings (OSC, DCS, APC, PM, SOS, and the title of GNU screen, ESC k) are swallowed, but for the
-  title of the window. ESC \\ ends them, BEL only OSC and ESC k. They may be of any length.
+  dropped: they occur inside characters and in binary data, never on purpose.
+- ESC always begins a new sequence, CAN and SUB abort. A control inside a CSI sequence is applied
+  before it; an ESC before a control is dropped.
+- Strings (OSC, DCS, APC, PM, SOS, and the title of GNU screen, ESC k) are dropped, except the title
+  of the window. ESC \\ ends them, BEL only OSC and ESC k. They may be of any length.
 - Colours and other attributes are dropped: a screen is text. So are sequences with a private
-  prefix or with intermediates, but for those that a part tells of.
+  prefix or with intermediates, except those that have a part of their own.
 - Line graphics (the charset of DEC) become the characters that they show.
 - A repetition (REP) becomes the repeated character.
 """
@@ -25,15 +25,15 @@ import attrs
 
 MAX_TITLE_CHARS = 1024
 MAX_STRING_CHARS = 4096
-"""A title in a longer string is none."""
+"""A longer string is no title."""
 
 MAX_SEQUENCE_CHARS = 256
-"""A CSI sequence that is longer is swallowed to its end."""
+"""A longer CSI sequence is dropped to its end."""
 
 MAX_PARAMETER = 9999
 
 SEQUENCE = r"\x1b(?:\[[0-9;]*[@-~]|\[!p|#?[0-~])"
-"""What sequences a passage holds."""
+"""The sequences that a passage may hold."""
 
 _DROPPED = re.compile("[\x00\x7f-\x9f]")
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -77,7 +77,7 @@ class Title:
 
 @attrs.frozen
 class TitleStack:
-    """The title is put on a stack (``push``), or the last one on it is the title again."""
+    """The title is pushed on a stack (``push``), or popped from it."""
 
     push: bool
 
@@ -92,24 +92,24 @@ class PrivateModes:
 
 @attrs.frozen
 class SoftReset:
-    """DECSTR: what programs change of the terminal's ways is as at first; the text stays."""
+    """DECSTR: modes are reset; the text stays."""
 
 
 @attrs.frozen
 class Reset:
-    """RIS: the terminal begins anew."""
+    """RIS: the terminal is reset."""
 
 
 Part: TypeAlias = Passage | Title | TitleStack | PrivateModes | SoftReset | Reset
 
 
 class SequenceSplitter:
-    """Cuts one stream into parts; the same parts, joined, however the stream is cut."""
+    """Splits one stream into parts; joined, they do not depend on the chunks."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""
-        self._string = ""  # what began the string that we are in; "[" for an endless CSI
+        self._incomplete = ""
+        self._string = ""  # the beginning of the current string; "[" for an endless CSI
         self._body: str | None = None
         self._draws_lines = [False, False]  # by G0 and G1
         self._charset = 0
@@ -117,9 +117,9 @@ class SequenceSplitter:
         self._parts: list[Part] = []
 
     def feed(self, data: bytes) -> list[Part]:
-        """The parts that ``data`` completes, in the order of the stream."""
-        text = self._held + _DROPPED.sub("", self._decoder.decode(data))
-        self._held = ""
+        """Return the parts that ``data`` completes, in order."""
+        text = self._incomplete + _DROPPED.sub("", self._decoder.decode(data))
+        self._incomplete = ""
         position = 0
         while position < len(text):
             if self._string:
@@ -137,7 +137,7 @@ class SequenceSplitter:
         return self._at_escape(text, start)
 
     def _at_escape(self, text: str, start: int) -> int:
-        """Something begins at ``start`` that a passage does not hold as it stands."""
+        """Take a sequence at ``start`` that is no part of a passage."""
         shift = _SHIFTS.get(text[start])
         if shift is not None:
             self._charset = shift
@@ -156,7 +156,7 @@ class SequenceSplitter:
         return self._unfinished(text, start)
 
     def _unfinished(self, text: str, start: int) -> int:
-        """The sequence at ``start`` is cut off, aborted, or too long."""
+        """Take a sequence at ``start`` that is incomplete, aborted, or too long."""
         found = _UNFINISHED.match(text, start)
         assert found is not None
         sequence = found.group()
@@ -166,7 +166,7 @@ class SequenceSplitter:
             self._string, self._body = "[", None
             return start + 2
         if found.end() == len(text):
-            self._held = sequence
+            self._incomplete = sequence
         else:
             self._add_passage("".join(_CONTROLS.findall(sequence[1:])))
         return found.end()
@@ -219,7 +219,7 @@ class SequenceSplitter:
     def _at_end_of_string(self, text: str, escape: int) -> int:
         after = text[escape + 1 : escape + 2]
         if not after:
-            self._held = "\x1b"
+            self._incomplete = "\x1b"
             return len(text)
         self._end_string(is_whole=after == "\\")
         return escape + (2 if after == "\\" else 0)
@@ -260,5 +260,5 @@ def _as_lines(found: re.Match[str]) -> str:
 
 
 def _numbers(body: str) -> list[int]:
-    """The parameters, at least one, each at most ``MAX_PARAMETER``; 0 for one left out."""
+    """Return the parameters, at least one, each at most ``MAX_PARAMETER``; 0 for an omitted one."""
     return [min(int(number[:20] or 0), MAX_PARAMETER) for number in body.split(";")]

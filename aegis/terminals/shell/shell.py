@@ -344,7 +344,7 @@ class Shell(Actor[ShellMessage]):
     ) -> tuple[Tracker, TtyWatch]:
         assert self._raw_log is not None
         assert self._screen is not None
-        self._screen.begin_anew()
+        self._screen.reset()
         assert self._observers is not None
         # The screen comes first: the responder asks it where the cursor was.
         observers = (*self._observers.observers, self._responder())

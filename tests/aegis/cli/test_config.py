@@ -63,7 +63,7 @@ def test_as_json_it_has_every_value(invoke: Invoke, path: Path) -> None:
     assert result.exit_code == 0
     document = json.loads(result.stdout)
     [warning] = document.pop("warnings")
-    assert "'/no/such/shell' is no executable program" in warning
+    assert "'/no/such/shell' is not an executable program" in warning
     assert document == {
         "file": str(path),
         "ok": True,
@@ -79,7 +79,7 @@ def test_a_shell_that_is_not_there_is_a_warning_only(invoke: Invoke, path: Path)
     result = invoke("config", "check")
     assert result.exit_code == 0
     assert result.stderr.startswith(
-        f"aegis-actors: warning: {path}: terminals.shell '/no/such/shell' is no executable program"
+        f"aegis-actors: warning: {path}: terminals.shell '/no/such/shell' is not an executable"
     )
 
 
@@ -123,7 +123,12 @@ def test_as_json_what_is_wrong_with_all_of_the_file_has_no_place(
     path.mkdir()
     result = invoke("config", "check", "--json")
     [problem] = json.loads(result.stdout)["problems"]
-    assert problem == {"line": None, "column": None, "key": None, "sentence": "is no regular file"}
+    assert problem == {
+        "line": None,
+        "column": None,
+        "key": None,
+        "sentence": "is not a regular file: replace it by one",
+    }
 
 
 @pytest.mark.parametrize(

@@ -52,24 +52,24 @@ def test_it_is_still_known_how_many_problems_there_were(path: Path) -> None:
 def test_a_link_to_a_file_is_followed_and_one_to_nothing_refused(path: Path) -> None:
     target = path.with_name("elsewhere.yaml")
     path.symlink_to(target)
-    assert refusal(path) == f"{path}: is a link to a file that is not there: remove it"
+    assert refusal(path) == f"{path}: is a link to a missing file: remove it"
     target.write_text("terminals: {cols: 90}")
     assert read_configuration(path).configuration.terminals.cols == 90
 
 
 def test_a_directory_is_no_configuration(path: Path) -> None:
     path.mkdir()
-    assert refusal(path) == f"{path}: is no regular file"
+    assert refusal(path) == f"{path}: is not a regular file: replace it by one"
 
 
 def test_a_fifo_that_nobody_writes_to_does_not_hold_it_up(path: Path) -> None:
     os.mkfifo(path)
-    assert refusal(path) == f"{path}: is no regular file"
+    assert refusal(path) == f"{path}: is not a regular file: replace it by one"
 
 
 def test_a_device_without_end_is_not_read(path: Path) -> None:
     path.symlink_to("/dev/zero")
-    assert refusal(path) == f"{path}: is no regular file"
+    assert refusal(path) == f"{path}: is not a regular file: replace it by one"
 
 
 def test_a_socket_is_told_as_the_system_tells_it(path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_socket_is_told_as_the_system_tells_it(path: Path) -> None:
 def test_a_huge_file_is_refused_without_being_read_whole(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    assert refusal(path) == f"{path}: is longer than {MAX_BYTES} bytes: no configuration is"
+    assert refusal(path) == f"{path}: is longer than {MAX_BYTES} bytes, the maximum"
 
 
 @pytest.mark.skipif(ME == 0, reason="root may read everything")
@@ -98,7 +98,8 @@ def test_what_everybody_may_write_is_refused(path: Path, mode: int, is_good: boo
         assert read_configuration(path) == Parsed()
     else:
         assert refusal(path) == (
-            f"{path}: may be written by everybody, who could name the shell that you run: chmod o-w"
+            f"{path}: is writable by everybody, who could choose the programs that you "
+            "run: chmod o-w"
         )
 
 
@@ -106,7 +107,7 @@ def test_what_everybody_may_write_is_refused(path: Path, mode: int, is_good: boo
 def test_what_belongs_to_another_user_is_refused(path: Path) -> None:
     path.touch()
     os.chown(path, 4242, -1)
-    assert refusal(path).startswith(f"{path}: belongs to user 4242, who could name the shell")
+    assert refusal(path).startswith(f"{path}: belongs to user 4242, who could choose the programs")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_shell_that_is_there_is_no_warning(shell: str | None) -> None:
 @pytest.mark.parametrize("shell", ["no-such-shell", "/no/such/shell", "/etc", "/etc/passwd"])
 def test_a_shell_that_is_not_there_is_a_warning(shell: str) -> None:
     [sentence] = warnings_of(Configuration(terminals=TerminalsSection(shell=shell)))
-    assert sentence.startswith(f"terminals.shell {shell!r} is no executable program here")
+    assert sentence.startswith(f"terminals.shell {shell!r} is not an executable program")
 
 
 @pytest.mark.parametrize(("text", "loads"), [(None, False), ("", False), ("terminals: {}", True)])

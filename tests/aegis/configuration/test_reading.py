@@ -116,22 +116,22 @@ WHOLE = "must be a whole number from"
         ("timeout_s: soon", "timeout_s must be a number from 0.01 to 86400, not 'soon'"),
         (
             "shell: no",
-            f"shell must be {PROGRAM}; YAML takes 'no' for true or false: if it is the program, "
+            f"shell must be {PROGRAM}; YAML takes 'no' for true or false: if it is a program, "
             "put it in quotes",
         ),
         (
             "shell: on",
-            f"shell must be {PROGRAM}; YAML takes 'on' for true or false: if it is the program, "
+            f"shell must be {PROGRAM}; YAML takes 'on' for true or false: if it is a program, "
             "put it in quotes",
         ),
         (
             "shell: 5",
-            f"shell must be {PROGRAM}; YAML takes 5 for a number: if it is the program, put it in "
+            f"shell must be {PROGRAM}; YAML takes 5 for a number: if it is a program, put it in "
             "quotes",
         ),
         (
             "shell: 2026-01-01",
-            f"shell must be {PROGRAM}; YAML takes '2026-01-01' for a date: if it is the program, "
+            f"shell must be {PROGRAM}; YAML takes '2026-01-01' for a date: if it is a program, "
             "put it in quotes",
         ),
         ("shell: ~", f"shell has no value: give {PROGRAM}, or leave the key out"),
@@ -144,13 +144,16 @@ WHOLE = "must be a whole number from"
         ("shell: " + "x" * 16388, "shell must be at most 16387 characters long, not 16388"),
         ("colums: 80", "there is no key 'terminals.colums'; did you mean 'terminals.cols'?"),
         ("Cols: 80", "there is no key 'terminals.Cols'; did you mean 'terminals.cols'?"),
-        ("scrollback: 5", f"there is no key 'terminals.scrollback'; there are {ALL_KEYS}"),
+        ("scrollback: 5", f"there is no key 'terminals.scrollback'; the known keys are {ALL_KEYS}"),
         ("? [a]\n  : 1", "a key must be a name, not a list"),
         ("cols: 80: 3", "cannot be read as YAML: mapping values are not allowed here"),
-        ("cols: &a 80", "anchors (&) and aliases (*) are not used here"),
-        ("cols: *a", "anchors (&) and aliases (*) are not used here"),
-        ("cols: !!int '80'", "tags (!) are not used here"),
-        ("shell: !!python/object/apply:os.system [id]", "tags (!) are not used here"),
+        ("cols: &a 80", "anchors (&) and aliases (*) are not allowed: write the value itself"),
+        ("cols: *a", "anchors (&) and aliases (*) are not allowed: write the value itself"),
+        ("cols: !!int '80'", "tags (!) are not allowed: leave the tag out"),
+        (
+            "shell: !!python/object/apply:os.system [id]",
+            "tags (!) are not allowed: leave the tag out",
+        ),
         ('shell: "\\UFFFFFFFF"', "cannot be read as YAML: a number in it is out of range"),
     ],
 )
@@ -182,23 +185,23 @@ def test_a_bad_value_is_told_with_its_line_and_what_is_expected(
         ),
         (b"terminal:\n  cols: 5", "line 1: there is no key 'terminal'; did you mean 'terminals'?"),
         (b"cols: 5", "line 1: there is no key 'cols'; did you mean 'terminals.cols'?"),
-        (b"web: {port: 1}", "line 1: there is no key 'web'; there are terminals, nodes"),
-        (b"<<: {cols: 5}", "line 1: there is no key '<<'; there are terminals, nodes"),
+        (b"web: {port: 1}", "line 1: there is no key 'web'; the known keys are terminals, nodes"),
+        (b"<<: {cols: 5}", "line 1: there is no key '<<'; the known keys are terminals, nodes"),
         (
             b"terminals:\n  cols: 5\n  rows: 5\n  cols: 6",
-            "line 4: terminals.cols stands here a second time; it stands on line 2 already",
+            "line 4: terminals.cols is repeated; it is already on line 2: keep one of them",
         ),
         (
             b"terminals: {}\nterminals: {}",
-            "line 2: terminals stands here a second time; it stands on line 1 already",
+            "line 2: terminals is repeated; it is already on line 1: keep one of them",
         ),
         (
             b"terminals:\n\tcols: 5",
-            "line 2: a tab stands where only spaces may: indent with spaces",
+            "line 2: a tab is used for indentation: indent with spaces",
         ),
         (
             b"terminals: {}\n---\nterminals: {}",
-            "line 2: a second document begins ('---'): a configuration is one document",
+            "line 2: a second document begins ('---'): keep only one document",
         ),
         (
             b"terminals:\n  cols: 5\n rows: 5",
@@ -212,15 +215,15 @@ def test_a_bad_value_is_told_with_its_line_and_what_is_expected(
         ("terminals: {}".encode("utf-16"), "line 1: is not UTF-8 text: save it as UTF-8"),
         (
             b"terminals:\r\n  cols: 5\r\n  rows: \x00",
-            "line 3: holds the character U+0000, which cannot stand in YAML: remove it",
+            "line 3: contains the character U+0000, which YAML does not allow: remove it",
         ),
         (
             b"# \x1b[31m",
-            "line 1: holds the character U+001B, which cannot stand in YAML: remove it",
+            "line 1: contains the character U+001B, which YAML does not allow: remove it",
         ),
         (
             b"\x7fELF\x02\x01\x01",
-            "line 1: holds the character U+007F, which cannot stand in YAML: remove it",
+            "line 1: contains the character U+007F, which YAML does not allow: remove it",
         ),
     ],
 )
@@ -234,7 +237,7 @@ def test_billions_of_laughs_are_refused_at_the_first_anchor() -> None:
     lines = ["a: &a [lol]"]
     lines += [f"{chr(n + 1)}: &{chr(n + 1)} [{f'*{chr(n)}, ' * 9}]" for n in range(97, 110)]
     assert told("\n".join(lines).encode()) == [
-        "line 1: anchors (&) and aliases (*) are not used here"
+        "line 1: anchors (&) and aliases (*) are not allowed: write the value itself"
     ]
 
 
@@ -242,9 +245,7 @@ def test_a_file_may_be_as_long_as_the_bound_and_no_longer() -> None:
     assert parse(b"#" * MAX_BYTES).given == ()
     with pytest.raises(BadConfiguration) as caught:
         parse(b"#" * (MAX_BYTES + 1))
-    assert caught.value.lines() == [
-        f".aegis.yaml: is longer than {MAX_BYTES} bytes: no configuration is"
-    ]
+    assert caught.value.lines() == [f".aegis.yaml: is longer than {MAX_BYTES} bytes, the maximum"]
 
 
 def test_several_problems_are_told_at_once_in_the_order_of_the_file() -> None:
@@ -253,14 +254,14 @@ def test_several_problems_are_told_at_once_in_the_order_of_the_file() -> None:
         "line 1: there is no key 'terminal'; did you mean 'terminals'?",
         "line 3: terminals.cols must be a whole number from 2 to 1000, not 'x'",
         "line 4: there is no key 'terminals.rowz'; did you mean 'terminals.rows'?",
-        "line 5: terminals stands here a second time; it stands on line 2 already",
+        "line 5: terminals is repeated; it is already on line 2: keep one of them",
     ]
 
 
 def test_no_more_than_a_handful_is_told_one_by_one() -> None:
     lines = told(b"".join(b"key%d: 1\n" % number for number in range(3000)))
     assert len(lines) == MAX_PROBLEMS + 1
-    assert lines[0] == "line 1: there is no key 'key0'; there are terminals, nodes"
+    assert lines[0] == "line 1: there is no key 'key0'; the known keys are terminals, nodes"
     assert lines[-1] == f".aegis.yaml: and {3000 - MAX_PROBLEMS} more like these"
 
 

@@ -41,7 +41,7 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
         ),
         problem(
             "configuration",
-            f"{path} line 3: there is no key 'web'; there are terminals, nodes",
+            f"{path} line 3: there is no key 'web'; the known keys are terminals, nodes",
             REMEDY,
         ),
     ]
@@ -52,5 +52,5 @@ def test_a_shell_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     path.write_text("terminals: {shell: /no/such/shell}")
     [found] = examine_configuration(State(tmp_path))
     assert found.level.value == "warning"
-    assert "'/no/such/shell' is no executable program" in found.sentence
+    assert "'/no/such/shell' is not an executable program" in found.sentence
     assert str(path) in found.remedy

@@ -62,7 +62,7 @@ def test_a_line_that_no_daemon_of_this_state_wrote_is_told(state: State) -> None
     ours = terminal(state, b"")
     ours.write_bytes(seal_line(line(0), seals.of(str(ours))) + line(1))
     found = {each.subject: each for each in examine_ledgers(state, is_in_use=False)}
-    assert "1 lines do not check" in found["terminal build"].sentence
+    assert "1 lines have a bad checksum" in found["terminal build"].sentence
 
 
 def examined(state: State, *, is_in_use: bool = False) -> list[Finding]:
@@ -71,7 +71,7 @@ def examined(state: State, *, is_in_use: bool = False) -> list[Finding]:
 
 def test_a_state_without_ledgers_has_nothing_to_tell(state: State) -> None:
     [found] = examined(state)
-    assert (found.level, found.sentence) == (Level.OK, "0 read, 0 good lines")
+    assert (found.level, found.sentence) == (Level.OK, "0 read, 0 intact lines")
 
 
 def test_good_ledgers_are_counted(state: State) -> None:
@@ -80,22 +80,22 @@ def test_good_ledgers_are_counted(state: State) -> None:
     state.inboxes.mkdir()
     (state.inboxes / "pm.jsonl").write_bytes(encode_line({"kind": "message", "id": "x"}))
     [found] = examined(state)
-    assert (found.level, found.sentence) == (Level.OK, "3 read, 3 good lines")
+    assert (found.level, found.sentence) == (Level.OK, "3 read, 3 intact lines")
 
 
 @pytest.mark.parametrize(
     ("content", "level", "words"),
     [
-        (line(0) + b'{"seq":1,"cm', Level.WARNING, "last 12 bytes are an append"),
+        (line(0) + b'{"seq":1,"cm', Level.WARNING, "last 12 bytes are an unfinished append"),
         (b"\0" * 100, Level.WARNING, "last 100 bytes"),
-        (line(0) + DAMAGED + line(2), Level.WARNING, "1 lines do not check"),
-        (line(0) + b"\n" + line(1), Level.WARNING, "1 lines do not check"),
-        (line(0) + line(1)[1:], Level.WARNING, "1 lines do not check"),
+        (line(0) + DAMAGED + line(2), Level.WARNING, "1 lines have a bad checksum"),
+        (line(0) + b"\n" + line(1), Level.WARNING, "1 lines have a bad checksum"),
+        (line(0) + line(1)[1:], Level.WARNING, "1 lines have a bad checksum"),
         (line(0) + line(2), Level.PROBLEM, "1 missing"),
         (line(3), Level.PROBLEM, "0 to 2 missing"),
         (line(0) + DAMAGED + line(3), Level.PROBLEM, "1 to 2 missing"),
-        (line(0) + line(1) + line(1), Level.PROBLEM, "1 comes again after 1"),
-        (line(0) + line(1) + line(0) + line(2), Level.PROBLEM, "0 comes again after 1"),
+        (line(0) + line(1) + line(1), Level.PROBLEM, "1 is repeated after 1"),
+        (line(0) + line(1) + line(0) + line(2), Level.PROBLEM, "0 is repeated after 1"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_terminal(
@@ -172,7 +172,7 @@ def test_a_ledger_that_cannot_be_read_does_not_keep_the_others_from_repair(state
 def test_the_rules_say_nothing_of_a_good_ledger_but_its_size(state: State) -> None:
     survey = survey_of(terminal(state, line(0)))
     [found] = judge_ledger("terminal build", survey, is_in_use=False)
-    assert (found.level, found.sentence) == (Level.OK, "1 lines check")
+    assert (found.level, found.sentence) == (Level.OK, "1 lines are intact")
 
 
 def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State) -> None:
@@ -180,7 +180,7 @@ def test_lines_that_check_and_are_no_records_are_counted_and_named(state: State)
     terminal(state, line(0) + later + line(2, cwd="/d\udcff") + line(3, exit="no"))
     found = examined(state)[0]
     assert (found.level, found.subject) == (Level.WARNING, "terminal build")
-    assert "2 lines are no records of this version" in found.sentence
+    assert "2 lines are not records of this version" in found.sentence
     assert f"at byte {len(line(0))}: there is no argument 'color'" in found.sentence or (
         f"at byte {len(line(0))}: " in found.sentence and "color" in found.sentence
     )

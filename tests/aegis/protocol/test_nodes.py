@@ -34,6 +34,6 @@ def test_a_node_is_as_it_runs_with_the_terminals_that_are_remembered(
 def test_an_unreachable_terminal_is_told_with_its_node_and_since_when() -> None:
     assert unreachable("build", "gpu1", "2026-05-22T12:03:04.120Z") == (
         "terminal 'build' is on node 'gpu1', which is unreachable since 2026-05-22T12:03:04Z; it "
-        "goes on there and answers when the link is back"
+        "keeps running there and answers when the connection is restored"
     )
     assert "unreachable; it" in unreachable("build", "gpu1")

@@ -275,7 +275,7 @@ async def test_a_reply_arrives_exactly_or_as_an_error(
                 outcome = await ask(entry, good_arguments(entry))
                 if kind in UNSENDABLE and has_text(replies[entry.name]):
                     assert isinstance(outcome, Refused), entry.name
-                    assert "failed inside the daemon; its log says why" in outcome.sentence
+                    assert "failed with an internal error; see the daemon's log" in outcome.sentence
                 else:
                     assert outcome == to_plain(replies[entry.name]), entry.name
     assert calls == [entry.name for entry in COMMANDS]

@@ -1,4 +1,4 @@
-"""What somebody reads whose call got no answer: a table of what can be missing, and of commands."""
+"""The error sentences for calls that were not answered, for each cause and command."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_no_sentence_has_the_words_of_the_runtime(error: AskError, entry: Entry)
         (
             "term_run",
             "terminal 'build' had an internal error while it handled this call; if your command "
-            "was typed it goes on: look for its record with aegis_term_read before you run it "
-            "again",
+            "was typed, it keeps running: look for its record with aegis_term_read before you "
+            "run it again",
         ),
         (
             "term_list",
@@ -66,7 +66,7 @@ def test_no_sentence_has_the_words_of_the_runtime(error: AskError, entry: Entry)
         (
             "handoff",
             "the inbox had an internal error while it handled this call; your message may have "
-            "been delivered: sent again, it may be there twice",
+            "been delivered: if you send it again, it may arrive twice",
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_crash_reads_as_what_became_of_the_call(command: str, words: str) -> N
     [
         (
             "term_run",
-            "if your command was typed it was killed: look for its record with aegis_term_read "
+            "if your command was typed, it was killed: look for its record with aegis_term_read "
             "before you run it again",
         ),
         ("term_subscribe", "it may have been carried out; calling again does no harm"),
@@ -89,22 +89,22 @@ def test_the_death_of_a_worker_reads_as_what_it_killed(command: str, words: str)
     lost = "terminal 'build' lost its worker while it handled this call, and is being started again"
     assert sentence(ERRORS[-1], command) == f"{lost}; {words}"
     assert sentence(ERRORS[-1], "shell_signal") == (
-        "the shell lost its worker while it handled this call, and is being started again; what it "
-        "was meant for was killed"
+        "the shell lost its worker while it handled this call, and is being started again; its "
+        "target was killed"
     )
 
 
 @pytest.mark.parametrize("command", ["term_run", "term_list", "handoff", "down"])
-def test_what_its_own_connection_had_in_hand_reached_nobody(command: str) -> None:
+def test_a_call_that_failed_in_its_own_connection_was_not_passed_on(command: str) -> None:
     assert sentence(ERRORS[1], command) == (
-        "this connection had an internal error before your call reached anybody; nothing was "
+        "this connection had an internal error before your call was passed on; nothing was "
         "done: call again"
     )
 
 
 def test_a_call_that_was_not_taken_and_one_that_is_too_late_are_told_apart() -> None:
-    assert sentence(ERRORS[3], "term_run").endswith("yours was not taken: try again later")
-    assert "gave no answer in time" in sentence(ERRORS[4], "term_run")
+    assert sentence(ERRORS[3], "term_run").endswith("yours was rejected: try again later")
+    assert "did not answer in time" in sentence(ERRORS[4], "term_run")
 
 
 @pytest.mark.parametrize(
@@ -113,26 +113,26 @@ def test_a_call_that_was_not_taken_and_one_that_is_too_late_are_told_apart() -> 
         ("term_read", "nothing is lost: call again"),
         (
             "term_run",
-            "if your command was typed it goes on: look for its record with aegis_term_read before "
-            "you run it again",
+            "if your command was typed, it keeps running: look for its record with aegis_term_read "
+            "before you run it again",
         ),
     ],
 )
-def test_a_terminal_on_a_host_that_is_cut_off_goes_on_there(command: str, told: str) -> None:
+def test_a_terminal_on_an_unreachable_host_keeps_running(command: str, told: str) -> None:
     cut = Unreachable("cut", path="root/nodes/gpu1/terminals/build/terminal")
     assert sentence(cut, command) == (
-        "terminal 'build' is on node 'gpu1', which is unreachable; it goes on there and answers "
-        f"when the link is back; {told}"
+        "terminal 'build' is on node 'gpu1', which is unreachable; it keeps running there and "
+        f"answers when the connection is restored; {told}"
     )
 
 
-def test_what_else_is_cut_off_is_told_with_its_node_as_far_as_that_is_known() -> None:
+def test_other_unreachable_actors_are_named_with_their_node_if_it_is_known() -> None:
     cut = Unreachable("cut", path="root/nodes/gpu1/terminal-directory")
     assert str(unanswered(cut, BY_NAME["term_list"], {}, CONNECTION)).startswith(
-        "the directory of terminals gave no answer: node 'gpu1' is unreachable; "
+        "the directory of terminals did not answer: node 'gpu1' is unreachable; "
     )
     nobody = Unreachable("cut", path="root/workers/w1/terminal-host")
-    assert "no answer: its node is unreachable" in sentence(nobody, "term_run")
+    assert "did not answer: its node is unreachable" in sentence(nobody, "term_run")
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_the_node_is_a_part_of_the_path(path: str, node: str | None) -> None:
 
 
 def test_a_terminal_that_ended_says_where_to_look() -> None:
-    assert "aegis_term_list shows how it stands" in sentence(ERRORS[2], "term_run")
+    assert "see its state with aegis_term_list" in sentence(ERRORS[2], "term_run")

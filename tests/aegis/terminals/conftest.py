@@ -190,7 +190,7 @@ class LiveShell:
     async def drop(self) -> None:
         """The first key by which an owner drops text that the shell cannot finish reading."""
         self.boundaries.probed()
-        await self._write(self.adapter.drops[0])
+        await self._write(self.adapter.interrupts[0])
 
     async def _write(self, data: bytes) -> None:
         with trio.fail_after(HANG_S):

@@ -251,7 +251,7 @@ async def test_a_source_that_crashes_ends_its_stream_and_nothing_else(talk: Any)
                 "type": "ended",
                 "id": 1,
                 "code": "internal",
-                "message": "stream tree failed inside the daemon; its log says why",
+                "message": "stream tree failed with an internal error; see the daemon's log",
             },
         ]
         assert [entry["event"] for entry in logs] == ["a stream failed"]

@@ -99,7 +99,7 @@ def test_what_never_ends_is_not_kept() -> None:
     scanner = SequenceScanner()
     for _ in range(100):
         assert scanner.feed(b"\x1b]11;" + b"x" * 100_000, 0) == []
-    assert len(scanner._held) <= MAX_STRING_BYTES + 16
+    assert len(scanner._incomplete) <= MAX_STRING_BYTES + 16
     assert scanner.feed(b"\x07\x1b[c", 0) == [Csi(b"", b"", b"c", 4)]
 
 

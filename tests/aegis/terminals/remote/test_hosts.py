@@ -364,8 +364,8 @@ async def test_a_host_that_is_away_has_its_terminals_listed_as_unreachable(
     assert status.since is not None
     since = f"{status.since[:19]}Z"
     sentence = (
-        f"terminal 'train' is on node 'gpu1', which is unreachable since {since}; it goes on there "
-        "and answers when the link is back"
+        f"terminal 'train' is on node 'gpu1', which is unreachable since {since}; it keeps "
+        "running there and answers when the connection is restored"
     )
     assert await daemon.listed() == [("train", "gpu1", "unreachable")]
     for request in (

@@ -35,4 +35,4 @@ def test_an_endless_sequence_is_not_kept() -> None:
     watch.feed(b"\x1b[?" + b"1;" * 1000, 0)
     for _ in range(100):
         assert watch.feed(b"1;" * 1000, 2003) == []
-    assert len(watch._held) <= 64
+    assert len(watch._incomplete) <= 64

@@ -157,7 +157,7 @@ async def test_a_fresh_shell_begins_on_an_empty_screen_of_the_present_size(
     terminal.screen.resize(3, 30)
     reply: Reply[Screen] = Reply()
     terminal.screen.request(reply)
-    terminal.screen.begin_anew()
+    terminal.screen.reset()
     with trio.fail_after(GUARD_S):
         assert (await reply.wait()).lines == ["", "", ""]
     terminal.prints(b"$ ")
