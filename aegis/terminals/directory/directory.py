@@ -423,7 +423,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         if self._ending and self._workspace.may_restore(name):
             return f"the daemon stops; the next one starts terminal {name!r} again"
         if key in self._terminals.open and not self._ending:
-            return f"terminal {name!r} has failed; aegis_term_list tells how it stands"
+            return f"terminal {name!r} has failed; look at its state with aegis_term_list"
         return None
 
     def _not_open(self, name: str) -> AegisError:

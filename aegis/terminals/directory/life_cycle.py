@@ -284,7 +284,7 @@ class LifeCycle:
                 if end == "closed" and not failed.is_finalised:
                     await self._finalise(failed)
                 return failed.leftover
-            await failed.settled.wait()  # a retry may have started it by then
+            await failed.settled.wait()  # meanwhile a retry may have started it
         settings = self.open.get(key)
         if settings is None:
             return ()

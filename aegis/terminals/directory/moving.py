@@ -77,7 +77,7 @@ class Mover:
     def worker_lost(self, path: str, reason: str) -> TerminalSettings | None:
         """Restart the terminal whose subtree at ``path`` went down with its worker.
 
-        Return its settings; None if no open terminal has that path, or it is running elsewhere.
+        Return its settings; None if no open terminal has that path, or it has moved already.
         """
         subtrees = self._terminals.subtrees
         for key, settings in self._terminals.open.items():

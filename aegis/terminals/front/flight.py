@@ -1,19 +1,19 @@
-"""The one command in flight on a terminal: who called it, its number, and the note on disk.
+"""The current command of a terminal: its call, its number, and its note on disk.
 
-Two stages: *submitted* (its text went to the shell) and *begun* (the shell said that it runs). A
+Two stages: *submitted* (its text went to the shell) and *begun* (the shell reported the start). A
 ``seq`` is claimed with the note, before the first byte is typed; a submission that was refused or
 incomplete gives it back, never having been shown. The note also names commands whose records are
 on their way to the ledger, so that a crash in between finds them, and where the shell was last.
 
-A submission may be *displaced*: the shell reads a line that was typed ahead of it first, perhaps
-several. The note names the submission behind the typed command, under the number that follows, for
-the daemon may be killed after the shell has read it. That number is provisional and goes to the
-next typed line, unless a caller was shown it: then the typed line takes a higher one, and its
-record is held back until the submission has its own, because records are appended in order.
+A submission may be *displaced*: the shell first reads one or more lines that were typed ahead of
+it. The note lists the submission after the typed command, under the next number, because the daemon
+may be killed after the shell has read it. That number is provisional and goes to the next typed
+line, unless a caller was shown it: then the typed line takes a higher one, and its record is held
+back until the submission has its own, because records are appended in order.
 
-A front that begins anew finds commands in the note. Those of shells that are gone have ended with
-them (``lost_with``); for the others the shell tells again what became of them, and each word of it
-is applied once: what the ledger or this flight knows already changes nothing.
+A restarted front finds commands in the note. Those of shells that have ended were lost with them
+(``lost_with``). For the others the shell sends its notifications again, and each is applied once: a
+notification that the ledger or this object already reflects changes nothing.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ log = structlog.get_logger()
 
 
 class Flight:
-    """The command in flight, if any.
+    """The current command, if any.
 
-    ``shell`` names the shell that it is given to, ``cursor`` is where output stood when that one
-    began or the last command ended, and ``cwd`` where the prompt was last, if that is known.
+    ``shell`` names the shell that gets it. ``cursor`` is the end of the output as that shell began
+    or as the last command ended. ``cwd`` is the directory of the last prompt, if it is known.
     """
 
     def __init__(self, note: Note, next_seq: int, cwd: str | None) -> None:
@@ -68,10 +68,10 @@ class Flight:
 
     @classmethod
     def open(cls, note: Note, last: CommandRecord | None, given: int) -> Flight:
-        """The flight of a terminal with this newest record; numbers up to ``given`` were given.
+        """Restore the state from the note; ``last`` is the newest record.
 
-        Those above the newest record may have been in lines that are damaged. What the note tells
-        of such a one goes into the ledger again.
+        Numbers up to ``given`` are in use. Those above the newest record may have been in damaged
+        lines. The noted command of such a number is recorded again.
         """
         last_seq = -1 if last is None else last.seq
         fields = note.load() or {}
@@ -91,12 +91,12 @@ class Flight:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing was submitted and nothing runs."""
+        """Whether no command is submitted or runs."""
         return self.command is None and self._displaced is None
 
     @property
     def submitted(self) -> Call | None:
-        """The call whose command is with the shell; perhaps behind one that was typed ahead."""
+        """The call whose command is with the shell, perhaps behind a line that was typed ahead."""
         return self.call or (None if self._displaced is None else self._displaced.call)
 
     def unrecorded(self) -> list[InFlight]:
@@ -121,18 +121,19 @@ class Flight:
     # A command's way.
 
     def submit(self, call: Call, moment_s: float) -> None:
-        """The command of ``call`` goes to the shell now; not if this raises ``StorageError``."""
+        """Note the command of ``call`` before it is sent to the shell. Raises ``StorageError``."""
         command = self._submission(call, moment_s)
         self._write(command)
         self._next_seq = command.seq + 1
         self.command, self.call = command, call
 
     def take_back(self, number: int | None) -> Call | None:
-        """The submission ``number`` did not run: its ``seq`` is free. The call, if somebody waits.
+        """Free the ``seq`` of the submission ``number``, which did not run; return its call.
 
-        What somebody typed before it stays in flight. The note may go on naming the submission
-        until it is synced: before somebody is told that it did not run, see ``owes_sync``. Not for
-        a submission whose number was shown (``has_shown``).
+        None if no caller waits for it. A line that was typed before it stays the current command.
+        The note on disk may still contain the submission until it is synced: check ``owes_sync``
+        before a caller learns that it did not run. Not for a submission whose number was shown
+        (``has_shown``).
         """
         displaced, command = self._displaced, self.command
         if displaced is not None and displaced.number == number:
@@ -148,9 +149,9 @@ class Flight:
         return call
 
     def begin(self, news: CommandStarted) -> None:
-        """The shell began a command: the submitted one, or (``call`` None) one somebody typed.
+        """Note that the shell began a command: the submitted one, or (``call`` None) a typed one.
 
-        What a caller was shown of one whose time was up while it was only submitted stays true.
+        The facts that a caller was shown, if its time was up before the start, stay true.
         """
         if self._is_known(news):
             return
@@ -167,10 +168,10 @@ class Flight:
         self._note_down()
 
     def end(self, raw_start: int, typed: str | None) -> tuple[InFlight, Call | None] | None:
-        """The command that began at ``raw_start`` has ended; None if that is known already.
+        """Note the end of the command that began at ``raw_start``; None if it is known already.
 
-        ``typed`` is the text of a command that nobody submitted. The note names it until it is
-        ``recorded``.
+        ``typed`` is the text of a command that was not submitted. The note contains the command
+        until it is ``recorded``.
         """
         command = self.command
         if command is not None and command.began_at == raw_start:
@@ -178,7 +179,7 @@ class Flight:
         return self._end_found(lambda each: each.began_at == raw_start, typed)
 
     def end_submitted(self, number: int) -> tuple[InFlight, Call | None] | None:
-        """The submission ``number`` was read and began no command; None if that is known."""
+        """Note that the submission ``number`` began no command; None if it is known already."""
         self._readmit(number)
         command, displaced = self.command, self._displaced
         if command is not None and is_submission(command, number):
@@ -188,9 +189,10 @@ class Flight:
         return self._end_found(lambda each: is_submission(each, number))
 
     def take_unread(self, shell: str) -> Call | None:
-        """The submission that this shell, which has ended, did not read: it ran what was typed.
+        """Return the call whose submission this shell had not read when it ended.
 
-        None also where its caller was told already that it comes next: then it is recorded.
+        The shell ran a line typed ahead instead. None also if the caller was already answered that
+        its command runs next: then the submission is recorded.
         """
         unread, command = self._displaced, self.command
         runs_another = command is not None and command.began_at is not None
@@ -201,7 +203,7 @@ class Flight:
         return self.take_back(unread.number)
 
     def end_all(self, shell: str) -> list[tuple[InFlight, Call | None]]:
-        """The shell has ended, and with it all that was given to it, in the order of numbers."""
+        """Note the end of the shell; return its commands, in the order of numbers."""
         ended = []
         while (found := self._end_found(lambda each: each.shell == shell)) is not None:
             ended.append(found)
@@ -212,7 +214,7 @@ class Flight:
         return sorted(ended, key=lambda each: each[0].seq)
 
     def lost_with(self, shells: Collection[str]) -> list[tuple[InFlight, Call | None]]:
-        """What was given to other shells than ``shells``, oldest first: those are gone."""
+        """Return the commands of other shells than ``shells``, oldest first: they are lost."""
         gone = {each.shell for each in self._found.values()}
         gone |= {self.command.shell} if self.command is not None else set()
         gone |= {self._displaced.command.shell} if self._displaced is not None else set()
@@ -220,10 +222,10 @@ class Flight:
         return sorted(lost, key=lambda each: each[0].seq)
 
     def resume(self) -> None:
-        """The newest command that was found is in flight, until the shell says otherwise.
+        """Take the newest noted command as the current one, until the shell reports otherwise.
 
-        Beside a submission this is the command before it that may still run, if there is one: the
-        submission is displaced.
+        If the newest is a submission, and a command before it may still run, that one is current
+        and the submission is displaced.
         """
         if self.command is not None or not self._found:
             return
@@ -243,11 +245,11 @@ class Flight:
             self._next_seq = submission.seq  # provisional: the next typed line takes it
 
     def settle_found(self, submitted: int | None) -> list[InFlight]:
-        """The shell has told everything; ``submitted`` is the call that it still has.
+        """Settle the noted commands once the shell has reported all; it still has ``submitted``.
 
-        A submission that it knows nothing of never reached it. Returns it if its number was shown:
-        it has ended, and needs a record. Returns also commands whose end nobody knows, which cannot
-        be unless more ended than a shell's actor remembers.
+        A submission that is unknown to the shell never reached it. Return it if its number was
+        shown, because it needs a record; and the commands whose end is unknown. The latter is
+        possible only if more commands ended than the shell's actor keeps.
         """
         waiting = self.command if self._displaced is None else self._displaced.command
         found, self._found = list(self._found.values()), {}
@@ -260,15 +262,15 @@ class Flight:
         return found if ended is None else [ended[0], *found]
 
     def mark_timed_out(self) -> InFlight:
-        """The caller's time is up: the command goes on without one. Raises ``StorageError``."""
+        """Remove the caller, whose time is up, from the command. Raises ``StorageError``."""
         assert self.command is not None
         self.command = attrs.evolve(self.command, timed_out=True)
         return self.leave_running()
 
     def leave_running(self) -> InFlight:
-        """Its caller gets an answer now: the command goes on without one. Raises ``StorageError``.
+        """Remove the caller, who is answered now, from the command. Raises ``StorageError``.
 
-        The note is written as it stands: what the caller is shown must be in it.
+        The note is written: it must contain all that the caller is shown.
         """
         assert self.command is not None
         self.call = None
@@ -277,29 +279,27 @@ class Flight:
         return self.command
 
     def finished(self, seq: int, outcome: Outcome) -> None:
-        """The ended command ``seq`` has this outcome: known even if its record is not written."""
+        """Note the outcome of the command ``seq``, for a crash before its record is written."""
         self._ended[seq] = attrs.evolve(self._ended[seq], outcome=outcome)
         self._note_down()
 
     def recovered(self, record: CommandRecord) -> None:
-        """A lost command has this record, which is not written yet.
-
-        Should it never be, a later life finds a raw log that has grown, and must know where the
-        command's output ended.
-        """
+        """Note the record of a lost command, which is not written yet."""
+        # If it is never written, the raw log has grown for the next incarnation, which must know
+        # where the output of this command ended.
         self.finished(record.seq, outcome_in(record))
 
     def recorded(self, seq: int) -> None:
-        """The record ``seq`` is in the ledger."""
+        """Remove the command ``seq`` from the note: its record is in the ledger."""
         self._ended.pop(seq, None)
         self._shown.discard(seq)
 
     def is_shown(self, seq: int) -> bool:
-        """Whether somebody may know the number of this command, which has no record yet."""
+        """Whether a caller may know the number of this command, which has no record yet."""
         return seq in self._shown
 
     def moved(self, cwd: str | None) -> None:
-        """The prompt is shown in ``cwd`` now; None: in a directory that was removed."""
+        """Note the directory of the prompt; None if it was removed."""
         self._is_removed = cwd is None
         if cwd is not None and cwd != self.cwd:
             self.cwd = cwd
@@ -307,11 +307,11 @@ class Flight:
 
     @property
     def owes_sync(self) -> bool:
-        """Whether the next life may find a submission in the note that was taken back."""
+        """Whether the note on disk may still contain a submission that was taken back."""
         return self._owes_sync
 
     async def sync(self) -> None:
-        """Make the note survive a loss of power: it may be shown. Raises ``StorageError``."""
+        """Sync the note, before its content is shown. Raises ``StorageError``."""
         self._shown.update(each.seq for each in self.unrecorded())
         if self._owes_write:
             self._write(self.command)
@@ -325,7 +325,7 @@ class Flight:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the note."""
         self._note.close()
 
     def _claim(self) -> int:
@@ -333,9 +333,9 @@ class Flight:
         return self._next_seq - 1
 
     def _make_way(self) -> None:
-        """A command typed ahead of our submission runs before it.
+        """Displace the submission: a command that was typed ahead of it runs first.
 
-        It takes the submission's number, unless that was shown: then nobody else may have it.
+        That command takes the submission's number, unless a caller was shown it.
         """
         command = self.command
         if command is not None and command.began_at is None:
@@ -345,9 +345,9 @@ class Flight:
             self.command = self.call = None
 
     def _readmit(self, number: int, *, began: bool = False) -> None:
-        """A displaced submission has its turn, if it is that of ``number``.
+        """Make the displaced submission ``number`` the current command.
 
-        ``began``: the caller writes the note at once.
+        ``began``: the caller of this method writes the note at once.
         """
         displaced = self._displaced
         if displaced is None or displaced.number != number or self.command is not None:
@@ -364,7 +364,7 @@ class Flight:
         return displaced.numbered(self._next_seq, cwd, self.cursor)
 
     def _open(self) -> list[InFlight]:
-        """The commands with a number of their own that have not ended."""
+        """Return the commands with a number of their own that have not ended."""
         displaced = self._displaced
         shown = [displaced.command] if displaced is not None and displaced.is_shown else []
         return shown if self.command is None else [*shown, self.command]
@@ -383,7 +383,7 @@ class Flight:
         )
 
     def _is_known(self, news: CommandStarted) -> bool:
-        """Whether this command is in flight, or has ended, since before the news was told again."""
+        """Whether this command is known already, so that the notification is a repeated one."""
         command = self.command
         if command is not None and command.began_at == news.raw_start:
             self.command = attrs.evolve(command, moment_s=news.moment_s)
@@ -424,7 +424,7 @@ class Flight:
         return command
 
     def _note_down(self) -> None:
-        """Write what has happened already: a disk that refuses cannot undo it, and is logged."""
+        """Write the note after an event that cannot be undone; log a refusal of the disk."""
         try:
             self._write(self.command)
         except StorageError as error:

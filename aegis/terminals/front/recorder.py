@@ -1,10 +1,10 @@
-"""Records on their way to the ledger: kept, and told to nobody, until the writer confirms.
+"""``Recorder``: the records that the ledger's writer has not confirmed; no caller sees them yet.
 
 A record is held back while a command with a lower number has not ended: the ledger's numbers rise.
 
-Behind a record whose number somebody was shown none is sent before it is confirmed. Of two that are
-not synced a loss of power may damage the first alone; then the ledger's newest number is above it,
-and the next life does not ask for it any more.
+If a caller was shown the number of a record, later records are sent only once that one is
+confirmed. Reason: of two unsynced records, a loss of power may damage the first alone. The ledger's
+newest number would then be above it, and the next incarnation would not recover it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from aegis.terminals.retry import ask_across_restarts
 log = structlog.get_logger()
 
 MAX_UNSAVED = 16
-"""Records that may wait for a disk that refuses writes; beyond it no command is started.
+"""The most records that may wait for a disk that refuses writes before commands are refused.
 
-What somebody types is not ours to refuse. Further records wait without their output (the raw log
-may have it), and of more than ``MAX_UNSAVED_TYPED`` the oldest are given up, and logged.
+Typed commands cannot be refused. Their records wait without output (the raw log may have it); of
+more than ``MAX_UNSAVED_TYPED`` the oldest are dropped and logged.
 """
 
 MAX_UNSAVED_TYPED = 500
@@ -41,7 +41,7 @@ REPORT_TIMEOUT_S = 5.0
 
 
 async def synced_end(writer: Ref[AppendRecord | ReportSynced]) -> int:
-    """How many bytes of the ledger are synced, as its writer knows."""
+    """Return how many bytes of the ledger are synced."""
     report = await ask_across_restarts(writer, ReportSynced(), timeout=REPORT_TIMEOUT_S)
     return report.end
 
@@ -69,7 +69,7 @@ class Recorder:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits, or only for a disk that refuses or a command that runs."""
+        """Whether no record waits, except for a disk that refuses or a command that runs."""
         return self._records.keys() <= self._held or bool(self._trouble)
 
     def check(self, terminal: str) -> None:
@@ -85,10 +85,10 @@ class Recorder:
         if not self._trouble:
             self._send(sorted({record.seq, *self._held}))
         elif len(self._records) <= MAX_UNSAVED:
-            self.send_again()  # the writer takes it only behind those that were refused
+            self.send_again()  # the writer accepts it only after the refused ones
 
     def append_lost(self, command: InFlight) -> None:
-        """Record a submission whose number was shown and that will not begin any more."""
+        """Record a submission whose number was shown and that will not begin."""
         self.append(lost_record(command, utc_now(), trio.current_time()))
 
     def _bounded(self, record: CommandRecord) -> CommandRecord:
@@ -102,7 +102,7 @@ class Recorder:
         return attrs.evolve(record, stdout="", stderr="", truncated=True)
 
     def confirmed(self, news: RecordAppended) -> CommandRecord | None:
-        """The record is in the ledger: its caller is answered. None if that was known."""
+        """Answer the caller of a record that is in the ledger. None if it was confirmed before."""
         record = self._records.pop(news.seq, None)
         if record is not None:
             self._trouble = ""
@@ -115,7 +115,7 @@ class Recorder:
         return record
 
     def refused(self, news: AppendFailed) -> None:
-        """The disk refused: this record and those behind it are tried again, their callers told."""
+        """Fail the callers of a refused record and of later ones; schedule a retry."""
         if news.seq not in self._records:
             return
         if not self._retry_is_due:
@@ -127,7 +127,7 @@ class Recorder:
         self._try_last()
 
     def end(self) -> None:
-        """The terminal ends, and there is no later: what is refused is tried once more at once."""
+        """Retry refused records once more, at once: the terminal ends."""
         self._tries_left = 1
         self._try_last()
 
@@ -137,13 +137,13 @@ class Recorder:
             self.send_again()
 
     def retry(self) -> None:
-        """The time has come that ``retry_soon`` asked for."""
+        """Send refused records again, as ``retry_soon`` has scheduled."""
         self._retry_is_due = False
         if self._trouble:
             self.send_again()
 
     def send_again(self) -> None:
-        """Send what may go and is not confirmed, in order; the writer knows what it has."""
+        """Send the unconfirmed records in order; the writer skips those that it has."""
         self._trouble = ""
         self._send(sorted(self._records))
 

@@ -1,8 +1,8 @@
 """``Runs``: the calls of ``run`` on one terminal, from the queue to the shell and to their answer.
 
-A call whose time is up is answered with the record so far, if its command was typed; one whose
-command waits for input, or whose caller waits for its start only, at once. What comes after that,
-the end of the command, is the front's.
+A call is answered with the record so far when its time is up, if its command was typed; and at once
+when its command waits for input, or has started and the caller waits only for that. The end of a
+command is handled by the front itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Runs:
         self._queue = CallQueue(name)
 
     def add(self, request: api.RunCommand, number: int, reply: Reply[api.CommandRecord]) -> None:
-        """A client asks, under this number."""
+        """Add a call under this number."""
         call = Call(
             number=number,
             cmd=request.cmd,
@@ -72,7 +72,7 @@ class Runs:
         self.advance()
 
     def advance(self) -> None:
-        """Type the next command, if the shell is at its prompt and nobody is typing there."""
+        """Type the next command, if the shell is at its prompt and no line is being typed."""
         standing = self._standing
         while standing.state == "idle" and standing.typing is None and self._flight.is_free:
             call = self._queue.take()
@@ -88,11 +88,11 @@ class Runs:
             self._shell.tell(msg.Submit(call=call.number, cmd=call.cmd, writer=call.writer))
 
     def fail_waiting(self, error: Exception) -> None:
-        """No command will be typed any more."""
+        """Fail the queued calls: no command will be typed any more."""
         self._queue.fail_all(error)
 
     def refused(self, news: msg.SubmissionRefused) -> None:
-        """The shell could not take the command now: it waits on, unless its time is up."""
+        """Queue the command again, which the shell refused, unless its time is up."""
         call = self._flight.take_back(news.call)
         if news.at_prompt:
             self._standing.state = "idle"
@@ -102,7 +102,7 @@ class Runs:
             self._queue.put_back(call)
 
     def failed(self, news: msg.SubmissionFailed) -> bool:
-        """The text was typed and did not run; whether its number was shown to somebody already."""
+        """Handle a text that did not run; return whether a caller was shown its number."""
         if self._flight.has_shown(news.call):
             return True
         call = self._flight.take_back(news.call)
@@ -119,13 +119,13 @@ class Runs:
         return False
 
     def shell_ended(self, shell: str) -> None:
-        """A submission behind what somebody had typed ahead goes with the shell."""
+        """Refuse a submission that the shell had not read before it ended."""
         call = self._flight.take_unread(shell)
         if call is not None:
             self._refuse(call, unread(self._name, call.cmd))
 
     def deadline(self, number: int) -> None:
-        """The time of a call is up."""
+        """Handle a call whose time is up."""
         call, submitted = self._queue.remove(number), self._flight.submitted
         if call is not None:
             self._refuse(call, self._why_not_typed(call))
@@ -134,17 +134,14 @@ class Runs:
             self._shell.tell(msg.ReportOutput(call=number))
 
     def began(self) -> None:
-        """A command runs: a caller that waits for no more gets the record so far.
-
-        The shell is asked for it. What has ended by then has its final record: the shell tells its
-        end before it answers.
-        """
+        """Request the output so far for a caller that waits only for the start of its command."""
+        # A command that has ended meanwhile gets its final record: the shell sends the end first.
         call = self._flight.call
         if call is not None and call.until == "started" and not call.is_late:
             self._shell.tell(msg.ReportOutput(call=call.number))
 
     def needs_input(self, needs: api.NeedsInput | None) -> None:
-        """The command that runs waits for input: its caller gets the record so far, now."""
+        """Request the output so far for the caller of a command that waits for input."""
         self._standing.needs_input = needs
         call = self._flight.call
         if call is not None and not call.is_late:
@@ -153,7 +150,7 @@ class Runs:
             call.needs_input = needs
 
     def output_so_far(self, news: msg.OutputSoFar) -> None:
-        """What the command of a call has printed that is to be answered before its end."""
+        """Answer a call before the end of its command, with the output so far."""
         call = self._flight.submitted
         if call is None or call.number != news.call:
             return
@@ -166,7 +163,7 @@ class Runs:
             elif call.needs_input is not None or call.until == "started":
                 command = self._flight.leave_running()
             else:
-                return  # it waits no more
+                return  # it no longer waits for input
         except StorageError as error:
             call.settle(error)
         else:
@@ -174,10 +171,9 @@ class Runs:
             self._start_soon(self._answer_synced, call, record)
 
     def _refuse(self, call: Call, error: AegisError) -> None:
-        """Its command did not run. While the note may say that it was typed, that is synced first.
-
-        Else a next life could find it there, and take it for one that was killed.
-        """
+        """Answer with ``error``: the command did not run."""
+        # If the synced note may still contain the command, the new note is synced first. Otherwise
+        # the next incarnation could find the command there and record it as killed.
         if self._flight.owes_sync:
             self._start_soon(self._refuse_synced, call, error)
         else:
@@ -203,7 +199,7 @@ class Runs:
         )
 
     async def _answer_synced(self, call: Call, record: api.CommandRecord) -> None:
-        """Before a record is shown its note is synced."""
+        """Answer with ``record`` once its note is synced."""
         try:
             await self._flight.sync()
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""How a terminal stands, as far as its front was told, and who waits for its first prompt."""
+"""The terminal state as known to the front, and the requests that wait for the first prompt."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from aegis.terminals.settings import TerminalSettings
 
 @attrs.define(eq=False)
 class Standing:
-    """``state`` is ``running`` also while the prompt after a command is still on its way.
+    """The terminal state. ``state`` is ``running`` also between a command and its next prompt.
 
-    ``cwd`` is where the prompt stood last, ``reported`` what a program has said since of where it
-    is. ``shells`` counts the shells that there were, ``typing`` is who has a line half typed (since
-    ``typing_began`` by the monotonic clock),
-    ``needs_input`` what the running command waits for, and ``ending`` why no further shell is to
-    come. ``node`` is the place where it runs.
+    ``cwd`` is the directory of the last prompt, ``reported`` one that a program has reported since.
+    ``shells`` counts the shells so far. ``typing`` names the writer of an unfinished line, which
+    began at ``typing_began`` (monotonic seconds). ``needs_input`` is the input for which the
+    current command waits. ``ending`` is the reason why no further shell follows. ``node`` is the
+    node on which the terminal runs.
     """
 
     settings: TerminalSettings
@@ -43,7 +43,7 @@ class Standing:
     node: str = LOCAL_NODE
 
     def introduced(self, news: msg.Introduction) -> None:
-        """The shell's actor has said how it stands."""
+        """Take over the state of the shell's actor."""
         self.pid, self.integration = news.pid, news.integration
         self.types(news.typing)
         self.needs_input = news.needs_input
@@ -60,38 +60,39 @@ class Standing:
             self.state = "idle" if news.at_prompt else "running"
 
     def started(self, news: msg.ShellStarted) -> None:
-        """A fresh shell runs."""
+        """Note that a fresh shell runs."""
         self.shells += 1
         self.pid, self.integration = news.pid, news.integration
         self.state, self.typing, self.needs_input = "starting", None, None
 
     def prompted(self, news: msg.Prompted) -> None:
-        """The prompt stands."""
+        """Note that the shell is at its prompt."""
         self.state, self.cwd, self.reported = "idle", news.cwd or self.cwd, None
 
     def moved(self, news: msg.DirectoryChanged) -> None:
-        """Somebody said where it is."""
+        """Note a directory that the shell or a program has reported."""
         if news.is_prompt:
             self.cwd, self.reported = news.cwd, None
         else:
             self.reported = news.cwd
 
     def types(self, typing: api.Typing | None) -> None:
-        """Somebody has an unfinished line at the prompt, or nobody has any more."""
+        """Note the writer of an unfinished line at the prompt; None: the line is empty."""
         self.typing, self.typing_began = typing, trio.current_time()
 
     def ended(self, news: msg.ShellEnded) -> None:
-        """The shell is gone."""
+        """Note the end of the shell."""
         self.pid, self.typing, self.reported, self.needs_input = None, None, None, None
         self.state = "starting" if news.end is None else "closed"
 
     def info(
         self, last: api.CommandRecord | None, subscribers: list[str], *, is_free: bool
     ) -> api.TerminalInfo:
-        """What clients are told. ``is_free``: nothing is in flight; ``last``: the newest record.
+        """Return the description for clients; ``last`` is the newest record.
 
-        Idle as soon as nothing is in flight: the prompt may be a moment behind the end mark.
+        ``is_free``: there is no current command.
         """
+        # Idle as soon as there is no current command: the prompt comes a moment after the end mark.
         at_work = self.state in ("idle", "running")
         return api.TerminalInfo(
             name=self.settings.name,
@@ -113,31 +114,29 @@ class Standing:
         )
 
     def _directory(self) -> str | None:
-        """Where the shell is now: a command may have changed it, and its prompt is yet to come.
-
-        None if that directory was removed.
-        """
+        """Return the shell's directory; None if it was removed."""
+        # The last prompt's directory may be outdated: a command may have changed it since.
         found = None if self.pid is None else self.host.directory_of(self.pid)
         return None if found == REMOVED else found or self.cwd
 
 
 class PromptWaiters:
-    """Requests that are answered when the first prompt stands, or not in their time."""
+    """Requests that are answered at the first prompt, or when their time is up."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Reply[api.TerminalInfo]] = {}
 
     def add(self, number: int, reply: Reply[api.TerminalInfo]) -> None:
-        """Somebody waits, under this number."""
+        """Add a request under this number."""
         self._waiting[number] = reply
 
     def answer(self, number: int, info: Callable[[], api.TerminalInfo]) -> None:
-        """The time of this one is up; ``info`` is asked for only if it still waits."""
+        """Answer the request, if it still waits; ``info`` is called only then."""
         reply = self._waiting.pop(number, None)
         if reply is not None:
             reply.send(info())
 
     def answer_all(self, info: Callable[[], api.TerminalInfo]) -> None:
-        """There is something to say: the prompt stands, or none will come."""
+        """Answer all requests: the shell is at its prompt, or no prompt will follow."""
         for number in list(self._waiting):
             self.answer(number, info)

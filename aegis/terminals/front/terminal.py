@@ -1,11 +1,12 @@
 """``Terminal``: the front of one terminal. It owns the queue of calls and the records.
 
-It holds no resource of the system: the ``Shell`` beside it owns the PTY, the ``LedgerWriter`` the
-ledger. One command is in flight at a time, and an end that the shell reports belongs to it, whoever
-waits. What a caller or a subscriber sees of a finished command is in the ledger, synced.
+It holds no resource of the operating system: the sibling ``Shell`` owns the PTY, and the sibling
+``LedgerWriter`` the ledger. There is one current command at a time, and an end that the shell
+reports belongs to it, whether or not its caller still waits. A record that a caller or a subscriber
+sees is in the ledger, synced.
 
-Each life, its own or the shell's, begins with an ``Introduction``: what was given to shells that
-are gone was killed with them; what the present one still does, or did unheard, is taken up.
+Each incarnation of the front and of the shell's actor begins with an ``Introduction``: the commands
+of shells that have ended were killed with them; those of the current shell are taken over.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ from aegis.terminals.wakes.wakes import Wakes
 log = structlog.get_logger()
 
 RETRY_APPEND_S = 1.0
-"""Seconds before records that the disk refused are tried again."""
+"""Seconds before records that the disk refused are sent again."""
 
 
 class Terminal(Front):
-    """The actor that clients of a terminal talk to."""
+    """The actor that serves the clients of a terminal."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Terminal(Front):
         self._early: list[Callable[[], None]] = []
 
     async def setup(self) -> None:
-        """Read the ledger and the note; what became of a command found there the shell will say."""
+        """Read the ledger and the note; the shell then reports the state of a noted command."""
         self._shell = self.context.sibling("shell", Shell)
         self._writer = self.context.sibling("writer", LedgerWriter)
         self.context.monitor(self._shell)
@@ -129,13 +130,13 @@ class Terminal(Front):
             self._events.opened()
 
     async def teardown(self) -> None:
-        """Let go of the notes' files."""
+        """Close the notes."""
         if hasattr(self, "_flight"):
             self._flight.close()
         await self._wakes.close()
 
     async def receive(self, message: FrontMessage) -> None:  # noqa: C901 - one line per message
-        """Handle a client's command, or news of the shell, the writer or a timer."""
+        """Handle one message."""
         match message:
             case api.RunCommand():
                 check_command(message.cmd)
@@ -225,7 +226,7 @@ class Terminal(Front):
     # News of the shell.
 
     async def _meet(self, news: msg.Introduction) -> None:
-        """A life of the shell's actor, or this front's own, has begun: take up what there is."""
+        """Take over the shell's state, at the start of this front or of the shell's actor."""
         if self._shell_life == news.life:
             return
         is_first = self._shell_life == 0
@@ -251,7 +252,7 @@ class Terminal(Front):
         self._runs.advance()
 
     def _hear_again(self, news: msg.Introduction) -> None:
-        """What an earlier life of this front may not have heard, or not have finished with."""
+        """Handle notifications that an earlier incarnation may not have received or finished."""
         known = notified_up_to(self._last_record)
         for each in news.notifications:
             if not isinstance(each, msg.CommandStarted) or each.raw_start > known:
@@ -341,7 +342,7 @@ class Terminal(Front):
         self._recorder.append(final_record(command, news.output, outcome, untyped), call)
 
     def _submission_failed(self, news: msg.SubmissionFailed) -> None:
-        """It did not run. No other command may have its number if that was shown."""
+        """Handle a submission that did not run; record it if its number was shown."""
         ended = self._flight.end_submitted(news.call) if self._runs.failed(news) else None
         if ended is not None:
             self._recorder.append_lost(ended[0])
@@ -374,7 +375,7 @@ class Terminal(Front):
             self._check_ended()
 
     def _once_recovered(self, answer: Callable[[], None]) -> None:
-        """Who asks for records waits until what an earlier life left has its own."""
+        """Delay a request for records until the commands of an earlier incarnation have theirs."""
         self._early.append(answer)
         self._answer_early()
 
@@ -400,7 +401,7 @@ class Terminal(Front):
         self.context.after(RETRY_APPEND_S, msg.RetryAppends())
 
     def _sibling_down(self, down: Down) -> None:
-        """A writer that crashed lost what it had in hand; a new life of the shell says hello."""
+        """Send records again to a writer that crashed; a restarted shell introduces itself."""
         if down.path == self._writer.path:
             self._recorder.send_again()
         elif down.crashed:
@@ -417,7 +418,7 @@ class Terminal(Front):
         self.context.after(request.timeout_s, msg.PromptDeadline(call=number))
 
     def _next_number(self) -> int:
-        """A number for a call, unique among all lives of this front."""
+        """Return a number for a call, unique among all incarnations of this front."""
         self._last_call += 1
         return self._last_call
 
@@ -429,7 +430,7 @@ class Terminal(Front):
         self._check_ended()
 
     def _check_ended(self) -> None:
-        """Once the shell is gone for good and the ledger has every record, say so."""
+        """Answer the end request once the shell has ended and the ledger has every record."""
         if self._standing.state == "closed" and self._recorder.is_settled:
             self.context.start_soon(self._say_ended)
 

@@ -81,7 +81,7 @@ class InputQueue:
             self._signal(writer, send, is_interrupt)
 
     def release(self) -> None:
-        """Send all that is queued, if the submission was read or its time is up."""
+        """Send the queued input, if the submission was read or its time is up."""
         if self._queue and (not self._is_reading() or trio.current_time() >= self._until):
             queue, self._queue = self._queue, []
             for queued in queue:

@@ -1,7 +1,7 @@
-"""From the PTY's bytes to what the front is told: which command began, what it printed, its end.
+"""``Tracker``: turns the bytes of one shell's PTY into notifications about its commands.
 
-The way of a byte: parser, raw log, capture. The marks go through ``Boundaries``, which knows whose
-command is whose; here times, cursors and text are added. One tracker per shell.
+Each byte goes through the parser, the raw log and the capture. ``Boundaries`` assigns the marks to
+commands and writers; the tracker adds times, cursors and text.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ log = structlog.get_logger("aegis.terminals")
 
 
 class Tracker:
-    """Follows one shell, called ``name``; ``tell`` gets what the front must know, in order.
+    """Follows the shell called ``name``; ``notify`` is called with each notification, in order.
 
-    ``observers`` see every byte once it is in the raw log; one of them may put what programs say of
-    their directory into ``reports``.
+    ``observers`` get every byte once it is in the raw log; one of them may put the directories that
+    programs report into ``reports``.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Tracker:
         adapter: ShellAdapter,
         raw_log: RawLog,
         shell: ShellPort,
-        tell: Callable[[Any], None],
+        notify: Callable[[Any], None],
         observers: Sequence[OutputObserver] = (),
     ) -> None:
         self._name = name
@@ -55,7 +55,7 @@ class Tracker:
         self._streams = ShellStreams(adapter.secret, split=adapter.error_tty is not None)
         self._visible = VisibleOutput(raw_log, observers)
         self._shell = shell
-        self._tell = tell
+        self._notify = notify
         self._boundaries = bd.Boundaries(reports_starts=adapter.reports_starts)
         self.printed = CommandOutput()
         self._sent: msg.Submit | None = None
@@ -67,7 +67,7 @@ class Tracker:
         self._keyed = KeyedLines()
         self.greeting = Greeting(adapter.greeting, shell.write, shell.look_again_after)
         self.cwd: str | None = None
-        self._question = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
+        self._line_query = EmptyLineQuery(shell, lambda: self._boundaries, lambda: self.adapter)
         self.typing: api.Typing | None = None
         self.reports = DirectoryReports()
         self.was_prompted = False
@@ -76,12 +76,12 @@ class Tracker:
         self._rearmed: CapturedOutput | None = None
 
     def feed(self, data: bytes) -> None:
-        """The PTY gave these bytes."""
-        self._take(self._streams.feed(self._question.without_redraw(data)))
+        """Process bytes that were read from the PTY."""
+        self._take(self._streams.feed(self._line_query.without_redraw(data)))
         self._was_fed()
 
     def feed_errors(self, data: bytes) -> None:
-        """The PTY of standard error gave these bytes."""
+        """Process bytes that were read from the PTY of standard error."""
         self._take(self._streams.feed_errors(data))
         self._was_fed()
 
@@ -106,19 +106,19 @@ class Tracker:
         self.input.release()
         if self._streams.begins_to_wait(trio.current_time()):
             self._shell.look_again_after(SPLIT_WAIT_S)
-        self._tell_typing()
-        self._tell_directory()
+        self._notify_typing()
+        self._notify_directory()
 
     # A shell whose marks are missed (``Rearming``).
 
     @property
     def phase(self) -> bd.Phase:
-        """Where the shell stands, by its marks."""
+        """The phase of the shell, by its marks."""
         return self._boundaries.phase
 
     @property
     def is_holding_back(self) -> bool:
-        """Whether something of one PTY waits for the other: perhaps the end of the command."""
+        """Whether output or marks of one PTY wait for the other; the end mark may be among them."""
         return self._streams.is_waiting
 
     @property
@@ -127,22 +127,23 @@ class Tracker:
         return self.adapter.integration
 
     def probe_editor(self) -> None:
-        """Ask a line editor that should not be there whether it is the shell's.
+        """Probe whether an unexpected line editor is the shell's.
 
-        ``editor_answered`` is False until it answers, and None before this and with each command.
+        ``editor_answered`` is False until it answers, and None before a probe and after each start
+        of a command.
         """
         self.editor_answered = False
         self._shell.write(self.adapter.probe_key)
 
     def prompt_unseen(self) -> None:
-        """The prompt stands though nothing told so."""
+        """Note a prompt without a mark."""
         self._happened(self._boundaries.prompt_unseen())
 
     def rearm(self, rearmed: Rearmed) -> None:
-        """Make the shell at the prompt read its hook, and go by the marks of that one.
+        """Make the shell at the prompt read its hook, and follow the marks of that hook.
 
-        The command that was open ends, as lost, with the first of them, its output before the line
-        that the prompt is on.
+        The open command ends, as lost, with the first of those marks. Its output ends before the
+        line of the prompt.
         """
         self.close()
         self._rearmed = without_last_lines(self.printed.snapshot())
@@ -152,22 +153,22 @@ class Tracker:
         self._shell.write(rearmed.keys)
 
     def fell_back(self) -> None:
-        """The shell has not read the hook that it was given."""
+        """Switch to the fallback integration: the shell has not read its hook."""
         self.adapter = attrs.evolve(self.adapter, integration="fallback")
-        self._tell(msg.IntegrationChanged(integration="fallback"))
+        self._notify(msg.IntegrationChanged(integration="fallback"))
 
     def _answers_anew(self) -> None:
-        """The first mark of a hook that was read again: a new life of the boundaries."""
+        """Start with new boundaries, at the first mark of a hook that was read again."""
         lost = self._boundaries.replaced()
         self.printed.discard()
         self._happened(lost)
         self._rearmed, self._sent, self._incomplete = None, None, False
         self._boundaries = bd.Boundaries(reports_starts=self.adapter.reports_starts)
         self.was_prompted = False
-        self._tell(msg.IntegrationChanged(integration=self.adapter.integration))
+        self._notify(msg.IntegrationChanged(integration=self.adapter.integration))
 
     def submit(self, submission: msg.Submit) -> None:
-        """Type a command, now or once it is sure that the line is empty; or refuse it."""
+        """Type a command, now or once the line is known to be empty; or refuse it."""
         if self._boundaries.can_submit():
             self._send(submission)
         elif self._boundaries.phase is bd.Phase.PROMPT and self._boundaries.typing is None:
@@ -180,26 +181,26 @@ class Tracker:
             self._refuse(submission)
 
     def keys(self, writer: str, data: bytes) -> None:
-        """Somebody sends keys."""
+        """Send keys, or queue them."""
         self.input.keys(writer, data)
-        self._tell_typing()
+        self._notify_typing()
 
     def _typed(self, writer: str, data: bytes) -> None:
         self._keyed.sent(data, is_empty=self._boundaries.is_line_empty())
         self._happened(self._boundaries.keys(writer, data))
-        self._question.typed()
+        self._line_query.typed()
 
     def signal(self, writer: str, send: Callable[[], bool], *, is_interrupt: bool) -> None:
-        """Somebody signals who is in front."""
+        """Signal the foreground process group, or queue that."""
         self.input.signal(writer, send, is_interrupt=is_interrupt)
-        self._tell_typing()
+        self._notify_typing()
 
     def look_again(self) -> None:
-        """Time has passed: keys that were held back go out, and a probe is sent once more."""
+        """Check what is due: queued input, held output, probes."""
         self.input.release()
-        self._take(self._streams.feed(self._question.overdue()))
-        self._question.look()
-        self._tell_typing()
+        self._take(self._streams.feed(self._line_query.overdue()))
+        self._line_query.look()
+        self._notify_typing()
         self._take(self._streams.overdue(trio.current_time()))
         if self._pending is not None and self._boundaries.phase is bd.Phase.PROMPT:
             self._probe()
@@ -216,12 +217,12 @@ class Tracker:
         self._shell.look_again_after(PROBE_S)
 
     def _is_being_read(self) -> bool:
-        """Whether the shell has the text of a submission, and has not said what became of it."""
+        """Whether the shell has the text of a submission that it has not answered."""
         return self._boundaries.phase is bd.Phase.SUBMITTED or self._incomplete
 
     @property
     def at_prompt(self) -> bool:
-        """Whether the shell stands at its prompt, with nothing submitted."""
+        """Whether the shell is at its prompt, without a submission."""
         return self.was_prompted and self._boundaries.phase is bd.Phase.PROMPT
 
     @property
@@ -231,19 +232,19 @@ class Tracker:
 
     @property
     def submitted(self) -> int | None:
-        """The call whose text is here, or with the shell, and did not begin yet."""
+        """The call whose text is pending, or with the shell, and did not begin yet."""
         if self._pending is not None:
             return self._pending.call
         is_unread = self._boundaries.is_submitting or self._incomplete
         return self._sent.call if self._sent is not None and is_unread else None
 
     def report(self, call: int) -> None:
-        """Say what the command in flight printed so far; one not typed yet is refused instead."""
+        """Send the output so far of the current command; refuse one that is not typed yet."""
         if self._pending is not None and self._pending.call == call:
             self._refuse(self._pending)
             return
         self._visible.flush()
-        self._tell(
+        self._notify(
             msg.OutputSoFar(
                 call=call, output=self.printed.snapshot(), raw_end=self._visible.position
             )
@@ -255,19 +256,19 @@ class Tracker:
         return self._boundaries.phase in (bd.Phase.RUNNING, bd.Phase.SUBMITTED)
 
     def newest_line(self) -> str:
-        """What the command in flight printed last; empty if it printed nothing, or none runs."""
+        """Return the newest line of the current command; empty without output or command."""
         return self.printed.newest_line() if self.is_running else ""
 
     def close(self) -> None:
-        """The shell is gone, or its hook: what the parsers still held is output."""
-        self._take(self._streams.feed(self._question.release()))
+        """Flush the parsers, after the end of the shell or of its hook."""
+        self._take(self._streams.feed(self._line_query.release()))
         self._take(self._streams.close())
         self._visible.flush()
 
     def _print(self, text: bytes) -> None:
         self._visible.write(text)
         self.printed.feed(text)
-        self._question.printed(text)
+        self._line_query.printed(text)
 
     def _print_error(self, text: bytes) -> None:
         self._visible.write(text)
@@ -275,7 +276,7 @@ class Tracker:
 
     def _send(self, submission: msg.Submit) -> None:
         self._sent, self._incomplete, self._pending = submission, False, None
-        self._visible.publish()  # answers to what was asked before go before the submission
+        self._visible.publish()  # answers to earlier queries are sent before the submission
         try:
             data = self.adapter.encode(submission.cmd)
         except OSError as error:
@@ -289,9 +290,9 @@ class Tracker:
 
     def _refuse(self, submission: msg.Submit) -> None:
         self._pending = None
-        self._tell_typing()
+        self._notify_typing()
         is_prompt = self._boundaries.phase is bd.Phase.PROMPT
-        self._tell(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
+        self._notify(msg.SubmissionRefused(call=submission.call, at_prompt=is_prompt))
 
     def _follow_mark(self, mark: Mark) -> None:
         if self._rearmed is not None:
@@ -300,7 +301,7 @@ class Tracker:
             self._keyed.ended()
         before = self._visible.write(mark.visible)
         if mark.kind == "B":
-            self._question.drawn()
+            self._line_query.drawn()
         self._happened(self._boundaries.mark(mark), mark_begins=before)
 
     def _happened(self, events: list[bd.BoundaryEvent], *, mark_begins: int | None = None) -> None:
@@ -341,7 +342,7 @@ class Tracker:
             self.printed.begin()
         self._command_start = self._visible.position
         sent = self._sent if begun.submitted else None
-        self._tell(
+        self._notify(
             command_started(self._name, begun, sent, cwd=self.cwd, raw_start=self._command_start)
         )
 
@@ -354,7 +355,7 @@ class Tracker:
         else:
             typed = self._keyed.text_of(ended, self.adapter)
             self._incomplete |= self.adapter.is_incomplete(ended.exit, output.text)
-        self._tell(
+        self._notify(
             command_ended(
                 ended,
                 output,
@@ -372,7 +373,7 @@ class Tracker:
             self._failed("incomplete")
             return
         assert self._sent is not None
-        self._tell(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
+        self._notify(nothing_ran(self._sent, nothing, output, raw_end=raw_end))
 
     def _line_goes_on(self, secondary: bd.SecondaryPrompt) -> None:
         if self._has_echo:
@@ -385,29 +386,29 @@ class Tracker:
     def _failed(self, why: msg.WhyNotRun) -> None:
         self._incomplete = False
         if self._sent is not None:
-            self._tell(msg.SubmissionFailed(call=self._sent.call, why=why))
+            self._notify(msg.SubmissionFailed(call=self._sent.call, why=why))
 
     def _prompted(self) -> None:
         if not self.was_prompted:
             self._shell.hook_answered()
         self.was_prompted = True
-        self._question.prompted()
+        self._line_query.prompted()
         self.printed.discard()
         if not self.adapter.reports_starts:
             self.printed.begin()
         self.cwd = self._shell.working_directory()
         self._visible.publish()
         self.reports.reset()
-        self._tell(msg.Prompted(cwd=self.cwd))
+        self._notify(msg.Prompted(cwd=self.cwd))
         if self._pending is not None and self._boundaries.can_submit():
             # A Ctrl-C may have taken the probe with it; the prompt behind it needs none.
             self._send(self._pending)
         elif self._pending is not None:
-            # Not another probe at once: the first may be answered, before what was typed behind it.
+            # No second probe yet: the first may be answered before the keys after it are read.
             self._shell.look_again_after(PROBE_S)
 
     def _line_reported(self, report: bd.LineReport) -> None:
-        self._question.answered()
+        self._line_query.answered()
         if not report.at_prompt:
             self._editor_reported(report)
         elif self._incomplete and self._boundaries.phase is bd.Phase.SECONDARY:
@@ -423,24 +424,25 @@ class Tracker:
     def _editor_reported(self, report: bd.LineReport) -> None:
         self.editor_answered = True
         if report.rearmed and not report.length:
-            # An empty line brings the prompt again, now with its marks.
+            # An empty line makes the shell print the prompt again, now with its marks.
             self._shell.write(b"\r")
 
     def _take_output(self) -> CapturedOutput:
         self._visible.flush()
         return self.printed.take()
 
-    def _tell_directory(self) -> None:
-        """Tell what a program has reported; of the shell at its prompt the system knows better."""
+    def _notify_directory(self) -> None:
+        """Notify the front of a directory that a program has reported."""
+        # At the prompt, /proc is more reliable than the report.
         reported = self.reports.take()
         is_prompt = self._boundaries.phase is not bd.Phase.RUNNING
         if reported is not None and is_prompt:
             reported = self.cwd = self._shell.working_directory()
-        if reported is not None:  # a removed directory is none, whatever the prompt reports
-            self._tell(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
+        if reported is not None:  # None: the directory was removed, even if a prompt reports it
+            self._notify(msg.DirectoryChanged(cwd=reported, is_prompt=is_prompt))
 
-    def _tell_typing(self) -> None:
+    def _notify_typing(self) -> None:
         writer = self._boundaries.typing
         if writer != (self.typing and self.typing.writer):
             self.typing = None if writer is None else api.Typing(writer=writer, since=utc_now())
-            self._tell(msg.TypingChanged(typing=self.typing))
+            self._notify(msg.TypingChanged(typing=self.typing))

@@ -1,12 +1,15 @@
-"""``EmptyLineQuery``: asks the line editor whether the line that somebody is typing is empty.
+"""The line that is being typed at a shell: whether it is empty, its text, and how it is dropped.
 
-A line is asked about once after its keys have rested for ``ASK_AFTER_S``, and only if it may be
-empty by them (``LineKeys``), the shell is at its prompt by its marks, and the shell itself waits
-for keys, having read all that were sent. While that is not so it is looked at again, less and less
-often. A question that is not answered is not repeated until the next prompt.
+``EmptyLineQuery`` asks the line editor whether the line is empty. It asks once after
+``ASK_AFTER_S`` without keys, and only if the line may be empty by its keys (``LineKeys``), the
+shell is at its prompt by its marks, and it has read all keys and waits for more. Until then it
+checks again, less and less often. An unanswered query is not repeated until the next prompt.
 
-What bash draws when its private key is pressed (the last line of the prompt, once more) is taken
-out of the output, so viewers see no flicker. Its output is held back for that, for a moment.
+When its private key is pressed, bash draws the last line of the prompt once more. That is removed
+from the output, so that viewers see no flicker: the output is held back for a moment.
+
+``KeyedLines`` collects the text of lines from their keys. ``LineDrop`` makes the shell drop text
+that it cannot finish reading.
 """
 
 from __future__ import annotations
@@ -22,23 +25,23 @@ from aegis.terminals.shell.port import ShellPort
 from aegis.terminals.typed import LOST, TypedLine, TypedText, Unknown
 
 ASK_AFTER_S = 0.4
-"""Seconds without a key before a line that may be empty is asked about."""
+"""Seconds without a key before the query."""
 
 MAX_WAIT_S = 5.0
-"""The longest time between two looks at a shell that cannot be asked now, in seconds."""
+"""The longest time between two checks of a shell that cannot be asked now, in seconds."""
 
 HOLD_S = 0.1
-"""Seconds that output waits for the answer, which takes a fraction of a millisecond."""
+"""Seconds that output is held back for the answer, which takes a fraction of a millisecond."""
 
 CLOCK_S = 0.001
-"""Times that differ by less are the same: sums of seconds are not exact."""
+"""Times that differ by less are equal: sums of seconds are not exact."""
 
 MAX_HELD_BYTES = 64 * 1024
-"""Held output beyond this is passed on: it is not what the editor draws."""
+"""The most output that is held back: the line editor draws far less."""
 
 
 class EmptyLineQuery:
-    """The questions to one shell. ``boundaries`` and ``adapter`` return those in force."""
+    """The queries to one shell; ``boundaries`` and ``adapter`` return the current ones."""
 
     def __init__(
         self,
@@ -59,31 +62,32 @@ class EmptyLineQuery:
         self._is_below_prompt = False
 
     def typed(self) -> None:
-        """Keys were sent to the shell."""
+        """Note keys that were sent to the shell."""
         self._last_key, self._wait_s = trio.current_time(), ASK_AFTER_S
         self._was_asked = False
         self._plan(ASK_AFTER_S)
 
     def prompted(self) -> None:
-        """A new prompt stands. Keys that were sent to it before it was drawn are on its line."""
+        """Note a new prompt."""
+        # Keys that were sent before the prompt was drawn are on its line.
         self._is_open, self._is_below_prompt = False, False
         self._plan(ASK_AFTER_S)
 
     def drawn(self) -> None:
-        """The prompt was drawn, at first or again."""
+        """Note that the prompt was drawn, at first or again."""
         self._is_below_prompt = False
 
     def printed(self, text: bytes) -> None:
-        """The shell printed ``text``."""
+        """Note output of the shell."""
         self._is_below_prompt = self._is_below_prompt or b"\n" in text
 
     def answered(self) -> None:
-        """The hook has reported the line's length."""
+        """Note that the hook has reported the length of the line."""
         self._is_open = False
         self._plan(ASK_AFTER_S)
 
     def look(self) -> None:
-        """Time has passed: ask if it is time to."""
+        """Send the query if it is due."""
         now = trio.current_time()
         if self._look_at is None or now < self._look_at - CLOCK_S:
             return
@@ -105,10 +109,8 @@ class EmptyLineQuery:
             self._shell.look_again_after(wait_s)
 
     def _lists(self) -> bool:
-        """Whether a completion may be asking whether to list what it found, or show a pager.
-
-        The cursor is below the prompt then, and the prompt was not drawn again.
-        """
+        """Whether a completion may be asking whether to list its results, or showing a pager."""
+        # The cursor is below the prompt then, and the prompt was not drawn again.
         has_completed = self._boundaries().has_completed
         return self._adapter().uses_readline and has_completed and self._is_below_prompt
 
@@ -124,10 +126,10 @@ class EmptyLineQuery:
         if keys:
             self._shell.write(keys)
 
-    # What is drawn on a question.
+    # Output that bash draws on a query.
 
     def without_redraw(self, data: bytes) -> bytes:
-        """The output to pass on now that ``data`` came: without what a question made bash draw."""
+        """Return the output to pass on after ``data`` came, without the redraw of a query."""
         if self._held is None:
             return data
         self._held += data
@@ -140,11 +142,11 @@ class EmptyLineQuery:
         return self.release() if len(self._held) > MAX_HELD_BYTES else b""
 
     def overdue(self) -> bytes:
-        """The output that was held back for an answer that did not come in its time."""
+        """Return the held output if the answer did not come in time."""
         return self.release() if trio.current_time() >= self._held_until - CLOCK_S else b""
 
     def release(self) -> bytes:
-        """The output that is held back. It is held no longer."""
+        """Return and clear the held output."""
         held, self._held = self._held or b"", None
         return held
 
@@ -157,7 +159,11 @@ _TOKEN = re.compile(rb"\x1b\[20[01]~|[\r\n]|[^\x00-\x1f\x7f]+|[\x00-\x1f\x7f]")
 
 
 class KeyedLine:
-    """One line of a shell that was empty before."""
+    """The text of one line, by its keys, from an empty line on.
+
+    Only characters, pastes and the Enter after them are followed. Any other key (an arrow, TAB,
+    Ctrl-R) makes the text unknown, because the answer of the line editor is unknown.
+    """
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -166,10 +172,10 @@ class KeyedLine:
         self._is_ended = False
 
     def add(self, data: bytes) -> None:
-        """Take in keys that are sent to the shell now."""
+        """Add keys that are sent to the shell."""
         for token in _TOKEN.findall(data):
             if self._is_ended or not self._is_known:
-                return  # behind the Enter: for the command, or the next line
+                return  # keys after the Enter are for the command, or for the next line
             self._take(token)
 
     def _take(self, token: bytes) -> None:
@@ -185,7 +191,7 @@ class KeyedLine:
 
     @property
     def text(self) -> str | None:
-        """The text of the line that was ended; None if it is not known."""
+        """The text of the ended line; None if it is not known."""
         if not (self._is_known and self._is_ended):
             return None
         try:
@@ -195,30 +201,30 @@ class KeyedLine:
 
 
 class KeyedLines:
-    """The lines of a shell in turn. ``text_of_command``: that of the newest command."""
+    """The lines of a shell, one after the other; ``text_of_command`` is the newest command's."""
 
     def __init__(self) -> None:
         self._line: KeyedLine | None = None
         self.text_of_command: str | None = None
 
     def sent(self, data: bytes, *, is_empty: bool) -> None:
-        """Keys are sent now; ``is_empty``: no command would read them, and the line is empty."""
+        """Add keys; ``is_empty``: the shell is at its prompt with an empty line."""
         if self._line is None and is_empty:
             self._line = KeyedLine()
         if self._line is not None:
             self._line.add(data)
 
     def began(self) -> None:
-        """A command began: it is the line that was ended, if a line was followed."""
+        """Note the start of a command: the ended line is its text, if a line was followed."""
         self.text_of_command = None if self._line is None else self._line.text
         self._line = None
 
     def ended(self) -> None:
-        """A line has ended: the next one is empty, except for what was typed ahead."""
+        """Note the end of a line: the next one is empty, except for keys typed ahead."""
         self._line = None
 
     def text_of(self, ended: Ended, adapter: ShellAdapter) -> TypedText:
-        """Ask the hook for the text of the newest command, which has ended so."""
+        """Return the text of the newest command, which has ended, as its hook reports it."""
         if ended.lost:
             return Unknown(LOST)
         line = TypedLine(
@@ -230,23 +236,23 @@ class KeyedLines:
 
 
 ROUNDS = 3
-"""How often the keys that drop a text are tried, in turn."""
+"""How often the sequence of keys that drop a text is tried."""
 
 
 class LineDrop:
-    """The keys for one text after the other: ``again`` is called while the shell reads on."""
+    """Sends the keys that make the shell drop an incomplete text, until it is at its prompt."""
 
     def __init__(self, shell: ShellPort) -> None:
         self._shell = shell
         self._keys: Iterator[bytes] = iter(())
 
     def begin(self, drops: tuple[bytes, ...]) -> None:
-        """A text is incomplete: send the first of the keys that drop it."""
+        """Send the first of the keys that drop a text."""
         self._keys = iter(drops * ROUNDS)
         self.again()
 
     def again(self) -> None:
-        """Send the next key, and have the tracker look later whether it worked."""
+        """Send the next key, and have the tracker check later whether it worked."""
         keys = next(self._keys, b"")
         if keys:
             self._shell.write(keys)
