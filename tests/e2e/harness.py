@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -154,6 +154,23 @@ def processes_with(variable: str) -> list[str]:
         if any(entry.startswith(variable.encode()) for entry in first_environment(process)):
             found.append(f"{process.name} {words.decode(errors='replace')}")
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; one that ended and waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait_ended(pids: Iterable[int]) -> None:
+    """Wait until none of these processes runs."""
+    deadline = time.monotonic() + GUARD_S
+    while alive := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.01)
 
 
 class Pending:

@@ -182,7 +182,9 @@ def test_ctrl_c_is_heeded_while_nobody_reads_what_is_printed(
         outcome = terminal.daemon.call("term_wait", name=terminal.name, timeout=GUARD_S)
         assert outcome["record"]["exit"] == 130
         run.interrupt()
-        assert run.process.wait(GUARD_S) == 130
+        # Where it has given up by itself the signal may meet the end of the interpreter, which
+        # handles none any more; a shell shows 130 for both.
+        assert run.process.wait(GUARD_S) in (130, -signal.SIGINT)
 
 
 def test_sigterm_leaves_the_command_alone(terminal: LiveTerminal, gate: Gate) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, is_alive
 
 pytestmark = pytest.mark.real
 
@@ -61,15 +61,6 @@ def detach_all(terminal: LiveTerminal, gate: Gate, directory: Path) -> dict[str,
         how: detach(terminal, how, gate, directory / f"pid{number}")
         for number, how in enumerate(DETACHED)
     }
-
-
-def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that ended and waits to be reaped does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def spawn(daemon: DaemonProcess) -> LiveTerminal:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
+from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal, is_alive, wait_ended
 from tests.e2e.streams import stream_client
 
 pytestmark = pytest.mark.real
@@ -27,7 +27,7 @@ def spread(own_daemon: DaemonProcess) -> Iterator[DaemonProcess]:
         workers = pids(own_daemon)
         assert own_daemon.stop() == 0
         assert own_daemon.shell_processes() == []
-        assert [pid for pid in workers.values() if Path(f"/proc/{pid}").exists()] == []
+        assert [pid for pid in workers.values() if is_alive(pid)] == []
 
 
 def pids(daemon: DaemonProcess) -> dict[str, int]:
@@ -132,7 +132,7 @@ def test_a_daemon_that_is_killed_takes_its_workers_along_and_the_next_has_all_ag
     workers = pids(spread)
     spread.kill()
     spread.start("--port", "0", "--workers", "2")
-    assert [pid for pid in workers.values() if Path(f"/proc/{pid}").exists()] == []
+    wait_ended(workers.values())  # each notices by itself that the daemon is gone
     assert [line for line in spread.shell_processes() if "sleep" in line] == []
     nodes = sorted(terminal.described()["node"] for terminal in terminals)
     assert nodes in (["w1", "w1", "w2"], ["w1", "w2", "w2"])

@@ -6,6 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,11 +45,13 @@ def test_a_process_with_the_cookie_of_a_terminal_is_one_of_its_root(tmp_path: Pa
 def test_who_held_a_file_before_a_process_began_is_told(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     opening = f"held = open({str(tmp_path / 'state' / 'file')!r}, 'w'); {WAITS}"
-    with waiting(opening) as holder, waiting() as later:
-        found = holders_of(tmp_path / "state", before=later.pid)
-        assert [each.pid for each in found] == [holder.pid]
-        assert holders_of(tmp_path / "state", before=holder.pid) == frozenset()
-        assert holders_of(tmp_path / "sta", before=later.pid) == frozenset()
+    with waiting(opening) as holder:
+        time.sleep(2 / os.sysconf("SC_CLK_TCK"))  # starts are compared in ticks of the clock
+        with waiting() as later:
+            found = holders_of(tmp_path / "state", before=later.pid)
+            assert [each.pid for each in found] == [holder.pid]
+            assert holders_of(tmp_path / "state", before=holder.pid) == frozenset()
+            assert holders_of(tmp_path / "sta", before=later.pid) == frozenset()
 
 
 def test_a_lock_is_seen_as_long_as_it_is_held(tmp_path: Path) -> None:
