@@ -267,10 +267,10 @@ def test_without_a_daemon_and_without_a_client_it_ends(bridge: Bridge) -> None:
     ("answer", "reason"),
     [
         (b'{"type": "error", "id": null, "code": "forbidden", "message": "go away"}\n', "go away"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no aegis-actors"),
-        (b'["mcp"]\n', "no aegis-actors"),
-        (b"", "no aegis-actors"),
-        (b"x" * (MAX_WELCOME_BYTES + 100), "no aegis-actors"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not aegis-actors"),
+        (b'["mcp"]\n', "is not aegis-actors"),
+        (b"", "is not aegis-actors"),
+        (b"x" * (MAX_WELCOME_BYTES + 100), "is not aegis-actors"),
     ],
 )
 def test_a_daemon_that_does_not_take_it_in_is_told_of(
