@@ -4,11 +4,11 @@ A message holds plain data only, so that it can be sent to another process: no c
 no ``Ref`` (send its path).
 
     @frozen(kw_only=True)
-    class Deposit:                      # for tell: no reply
+    class Deposit:                      # no reply
         amount: int
 
     @frozen(kw_only=True)
-    class Balance(Request[int]):        # for ask: the answer is an int
+    class Balance(Request[int]):        # the answer is an int
         pass
 """
 

@@ -2,7 +2,7 @@
 
 cattrs alone turns ``None`` into ``'None'`` and ``"no"`` into ``True`` and drops unknown keys. Here
 nothing is coerced: cattrs generates the functions of a class, and every field gets a reader of
-this file, so that no default of cattrs is ever met. The rules:
+this package, so that no default of cattrs applies. The rules:
 
 - A field may be ``str``, ``int``, ``float``, ``bool``, ``None``, ``Literal``, ``list``, ``tuple``,
   ``dict`` with text keys, an attrs class (also a recursive one), a union of these, or ``Any``
@@ -10,7 +10,7 @@ this file, so that no default of cattrs is ever met. The rules:
   other type is a ``MisuseError`` when its class is first met.
 - Missing and unknown keys are errors. ``True`` is no int. An int fits where a float is asked, and
   becomes one; a float never fits where an int is asked, ``5.0`` neither.
-- An int lies within ±(2**53 - 1), what every reader of JSON keeps exactly (RFC 7493, section 2.2);
+- An int is within ±(2**53 - 1), what every reader of JSON keeps exactly (RFC 7493, section 2.2);
   a float is finite (RFC 8259, section 6).
 - Text holds no lone surrogate, which UTF-8 cannot carry. NUL and other control characters pass:
   keys sent to a terminal are made of them; who cannot use them refuses them.
@@ -42,9 +42,9 @@ def structure(cls: type[T], document: object) -> T: ...
 @overload
 def structure(cls: types.UnionType, document: object) -> Any: ...
 def structure(cls: Any, document: object) -> Any:
-    """``document`` (what ``json.loads`` gives) as an object of ``cls``, a class or a union.
+    """Return ``document`` (as of ``json.loads``) as an object of ``cls``, a class or a union.
 
-    Raises ``CodecError`` with one sentence that names the place and what is allowed there, and
+    Raises ``CodecError`` with one sentence that names the position and the allowed values, and
     ``MisuseError`` if ``cls`` has a field of a type that the codec does not carry.
     """
     try:
@@ -54,6 +54,6 @@ def structure(cls: Any, document: object) -> Any:
 
 
 def unstructure(message: object) -> Any:
-    """An attrs object as a plain document: dicts, lists, text, numbers, booleans and None."""
+    """Return an attrs object as a document of dicts, lists, text, numbers, booleans and None."""
     form: Any = type(message)
     return writer_of(form)(message)

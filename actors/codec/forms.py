@@ -1,4 +1,4 @@
-"""The types that the codec carries, and how a class is looked at."""
+"""The types that the codec supports, and the inspection of classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCALARS = frozenset({str, bytes, int, float, bool, NONE})
 ANYTHING = frozenset({Any, object})
 
 CONVERTER = Converter()
-"""What cattrs needs to generate the functions of a class; it has no hooks, and decides nothing."""
+"""The converter that cattrs needs to generate the functions of a class; it has no hooks."""
 
 KINDS: dict[Any, type] = {list: list, tuple: list, dict: dict, Mapping: dict}
 """The container that a type travels as."""

@@ -1,4 +1,4 @@
-"""What does not fit, and where: the sentences of the codec.
+"""The errors of the codec, and their sentences: the position and the problem.
 
 A reader of the codec raises ``Misfit``; each list, object or class around it notes its own step;
 ``sentence_of`` puts place and problem together, for people: ``env.PATH must be text, not 7``.
@@ -55,7 +55,7 @@ def must_be(allowed: str, value: object) -> Misfit:
 
 
 def phrase_of(form: Any) -> str:
-    """What a type allows, as a noun phrase: ``a number or null``."""
+    """Return the values that a type allows, as a noun phrase: ``a number or null``."""
     origin, members = get_origin(form), get_args(form)
     if origin in (Union, types.UnionType):
         return _either([phrase_of(member) for member in members])

@@ -1,4 +1,4 @@
-"""Readers: from a plain document to a value, refusing whatever does not fit."""
+"""Readers: from a plain document to a value, refusing all that does not fit."""
 
 from __future__ import annotations
 

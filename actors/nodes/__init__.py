@@ -1,9 +1,9 @@
-"""Nodes: actors in worker processes and on other hosts, through tractor.
+"""Nodes: actors in worker processes and on other hosts, through tractor. See docs/nodes.md.
 
-What stands is the ground floor: a ``Worker`` runs a function in a process of its own, a process on
-another host joins the root, and messages of bytes go over a ``Link``; see docs/nodes.md. It needs
-the extra ``nodes``. Importing this package does not: ``open_runtime`` and ``join`` raise
-``NodesNotInstalled``, which names the command.
+A ``Worker`` runs a function in a process of its own, a process on another host joins the root, and
+both exchange messages of bytes over a ``Link``; a ``Peer`` carries the messages of actors over it.
+Nodes need the extra ``nodes``. Importing this package does not: ``open_runtime`` and ``join`` raise
+``NodesNotInstalled``, which names the command that installs it.
 """
 
 from actors.errors import (

@@ -1,4 +1,4 @@
-"""The tree of another process, as it was last heard of, to hang below a place of this one."""
+"""The tree of another process as it was last reported, shown below a place of this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 from actors.tree import Change, Node
 
 UNREACHABLE = "unreachable"
-"""The state that places are shown in whose process cannot be reached."""
+"""The state of all places whose process cannot be reached."""
 
 
 @attrs.define(eq=False)
@@ -25,27 +25,27 @@ class _Seen:
 
 
 class Mirror:
-    """What is below ``root`` (a path) in another process; ``tell`` hears of what changes."""
+    """The places below the path ``root`` in another process; changes go to ``publish``."""
 
-    def __init__(self, root: str, tell: Callable[[Change], None]) -> None:
+    def __init__(self, root: str, publish: Callable[[Change], None]) -> None:
         self._root = root
-        self._tell = tell
+        self._publish = publish
         self._top = _Seen("", "", "", 0, 0, 0.0)
-        self._is_away = False
+        self._is_unreachable = False
 
     def show(self, tree: Node) -> None:
-        """This is the whole tree now."""
-        self._is_away = False
+        """Replace the tree."""
+        self._is_unreachable = False
         fresh = _seen(tree)
         for path in [path for path, _ in _walk(self._root, self._top)]:
             if _find(fresh, self._names(path)) is None:
                 self._drop(path)
         self._top = fresh
         for path, place in _walk(self._root, fresh):
-            self._say(path, place, place.state)
+            self._publish_change(path, place, place.state)
 
     def change(self, change: Change) -> None:
-        """A place of it is new or in another state."""
+        """Update one place."""
         *above, name = self._names(change.path) or [""]
         parent = _find(self._top, above)
         if not name or parent is None:
@@ -60,27 +60,27 @@ class Mirror:
             parent.children[name] = _Seen(
                 name, change.kind, change.state, change.mailbox, change.restarts, began_at, children
             )
-        self._tell(change)
+        self._publish(change)
 
     def fill(self, depths: Mapping[str, int]) -> None:
-        """So full are the mailboxes now."""
+        """Update the depths of mailboxes, by path."""
         for path, place in _walk(self._root, self._top):
             place.mailbox = depths.get(path, place.mailbox)
 
-    def away(self) -> None:
-        """It cannot be reached; nobody knows how it stands."""
-        self._is_away = True
+    def mark_unreachable(self) -> None:
+        """Show all places as unreachable."""
+        self._is_unreachable = True
         for path, place in _walk(self._root, self._top):
-            self._say(path, place, UNREACHABLE)
+            self._publish_change(path, place, UNREACHABLE)
 
-    def gone(self) -> None:
-        """It has ended, and all that was there."""
+    def clear(self) -> None:
+        """Remove all places: the process has ended."""
         for path in reversed([path for path, _ in _walk(self._root, self._top)]):
             self._drop(path)
         self._top.children.clear()
 
     def nodes(self) -> list[Node]:
-        """What hangs there now."""
+        """Return the trees directly below ``root``."""
         return [
             self._node(f"{self._root}/{name}", child) for name, child in self._top.children.items()
         ]
@@ -90,7 +90,7 @@ class Mirror:
             path=path,
             name=place.name,
             kind=place.kind,
-            state=UNREACHABLE if self._is_away else place.state,
+            state=UNREACHABLE if self._is_unreachable else place.state,
             mailbox=place.mailbox,
             restarts=place.restarts,
             uptime_s=round(trio.current_time() - place.began_at, 3),
@@ -98,7 +98,7 @@ class Mirror:
         )
 
     def _names(self, path: str) -> list[str]:
-        """The names on the way from the root to ``path``; none for what is not below it."""
+        """Return the names from the root to ``path``; none if it is not below the root."""
         head = f"{self._root}/"
         return path.removeprefix(head).split("/") if path.startswith(head) else []
 
@@ -107,10 +107,10 @@ class Mirror:
         parent = _find(self._top, above)
         place = None if parent is None else parent.children.get(name)
         if place is not None:
-            self._say(path, place, "stopped")
+            self._publish_change(path, place, "stopped")
 
-    def _say(self, path: str, place: _Seen, state: str) -> None:
-        self._tell(
+    def _publish_change(self, path: str, place: _Seen, state: str) -> None:
+        self._publish(
             Change(
                 path=path,
                 kind=place.kind,
@@ -135,7 +135,7 @@ def _find(place: _Seen, names: list[str]) -> _Seen | None:
 
 
 def _walk(path: str, place: _Seen) -> list[tuple[str, _Seen]]:
-    """Everything below ``place``, each before what is below it."""
+    """Return everything below ``place``, parents first."""
     found = []
     for name, child in place.children.items():
         below = f"{path}/{name}"

@@ -1,4 +1,4 @@
-"""``Names``: what two processes tell each other of who is known by which name, and who is gone."""
+"""``Names``: the exchange of registered names, and of stopped actors, between two processes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from actors.system import System
 log = logging.getLogger("actors.nodes")
 
 Exports = Callable[[str, str], bool]
-"""Whether the other side is told of a name: its group, and the name."""
+"""Return whether a name, given its group and itself, is exported to the other side."""
 
 
 class Names:
-    """The names of this process that the other side is told, and those that it tells.
+    """The names that this process exports to the other side, and those imported from it.
 
-    ``whose`` is what the other side is called; ``place`` gives its places, ``post`` tells it.
+    ``whose`` is the display name of the other side, ``place`` returns its places, and ``post``
+    sends a packet to it.
     """
 
     def __init__(
@@ -37,75 +38,75 @@ class Names:
         self._exports = exports
         self._place = place
         self._post = post
-        self._heard: set[str] = set()
-        self._unheard: set[str] = set()
-        self._known_there: set[str] = set()
+        self._remote: set[str] = set()
+        self._unconfirmed: set[str] = set()
+        self._known_to_peer: set[str] = set()
 
     def begin(self) -> None:
-        """Hear of what changes here."""
+        """Start listening to the registry."""
         self._system.registry.listeners.append(self)
 
     def end(self) -> None:
-        """Hear of it no more, and forget what was heard of the other side."""
+        """Stop listening, and remove the other side's names."""
         self._system.registry.listeners.remove(self)
-        for path in list(self._heard):
+        for path in list(self._remote):
             self._lose(path)
 
-    # Of this process.
+    # The names of this process.
 
-    def tell_all(self) -> None:
-        """A connection begins: tell what there is; the other side will, too."""
-        self._unheard = set(self._heard)
+    def send_all(self) -> None:
+        """Send all names over a new connection; the other side does the same."""
+        self._unconfirmed = set(self._remote)
         for group, name, ref in self._system.registry.entries():
             self.registered(group, name, ref)
 
     def cut(self) -> None:
-        """It has ended: what the other side knows now is told again over the next."""
-        self._known_there.clear()
+        """Note the end of the connection: all names are sent again over the next one."""
+        self._known_to_peer.clear()
 
-    def addressed(self, path: str) -> None:
-        """The other side knows this address of ours."""
-        self._known_there.add(path)
+    def mark_known(self, path: str) -> None:
+        """Note that the other side knows this local path."""
+        self._known_to_peer.add(path)
 
     def registered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """An actor has this name."""
+        """Send a new name if it is exported."""
         if self._exports(group, name) and self._system.cell(ref.path) is not None:
-            self.addressed(ref.path)
+            self.mark_known(ref.path)
             self._post(p.Registered(group, name, ref.path))
 
     def unregistered(self, group: str, name: str, ref: Ref[Any]) -> None:
-        """It has it no more: it is gone, which is told on its own."""
+        """Send nothing: the stop of the actor is sent by ``forgotten``."""
 
     def forgotten(self, path: str) -> None:
-        """Nobody will be at ``path`` again."""
-        if path in self._known_there:
-            self._known_there.remove(path)
+        """Send that the actor at ``path`` has stopped for good, if the other side knows it."""
+        if path in self._known_to_peer:
+            self._known_to_peer.remove(path)
             self._post(p.Gone(path))
 
-    # Of the other side.
+    # The names of the other side.
 
-    def heard(self, group: str, name: str, path: str) -> None:
-        """An actor there has this name."""
+    def add(self, group: str, name: str, path: str) -> None:
+        """Register a name of the other side; log it if the name is already taken."""
         try:
             self._system.registry.add(group, name, self._place(path).ref)
         except MisuseError as error:
             log.warning("a name of %s is taken already: %s", self._whose, error)
             return
-        self._heard.add(path)
-        self._unheard.discard(path)
+        self._remote.add(path)
+        self._unconfirmed.discard(path)
 
-    def heard_all(self) -> None:
-        """What was not told again went while there was no connection."""
-        for path in self._unheard:
-            self.heard_gone(path)
-        self._unheard.clear()
+    def drop_unconfirmed(self) -> None:
+        """Remove the names that the other side did not send again after a reconnect."""
+        for path in self._unconfirmed:
+            self.drop(path)
+        self._unconfirmed.clear()
 
-    def heard_gone(self, path: str) -> None:
-        """Nobody there will be at ``path`` again."""
+    def drop(self, path: str) -> None:
+        """Remove the remote actor at ``path``, which has stopped for good."""
         self._place(path).is_final = True
         self._lose(path)
 
     def _lose(self, path: str) -> None:
-        if path in self._heard:
-            self._heard.remove(path)
+        if path in self._remote:
+            self._remote.remove(path)
             self._system.registry.remove(self._place(path).ref)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Answering(Protocol):
-    """Who carries answers."""
+    """The sender of answers."""
 
     @property
     def system(self) -> System:
@@ -22,11 +22,11 @@ class Answering(Protocol):
         ...
 
     def answer(self, number: int, result: outcome.Outcome[Any]) -> None:
-        """Carry the answer to request ``number``."""
+        """Send the answer to request ``number``."""
 
 
 class OwedReply(Reply[Any]):
-    """To whoever answers it is a reply like any other; nobody waits for it in this process."""
+    """A reply whose caller is in another process: the outcome is sent there."""
 
     __slots__ = ("_number", "_to")
 
@@ -36,12 +36,12 @@ class OwedReply(Reply[Any]):
         self._number = number
 
     def abandon(self) -> None:
-        """The asker went away, or cannot be reached any more."""
+        """Note that the caller stopped waiting, or cannot be reached."""
         if not self.is_settled:
             self._abandon()
 
     def chain(self, askers: list[str]) -> tuple[Asker, ...]:
-        """Who waits for this answer, as far as the asker's process knows."""
+        """Return the chain of askers that the caller's process reported."""
         return tuple(Asker(_waiting_handler(path), 1, self) for path in askers)
 
     def _settle(self, result: outcome.Outcome[Any]) -> None:

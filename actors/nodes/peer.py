@@ -1,9 +1,9 @@
 """``Peer``: the actors of another process, reached over one connection after another.
 
-It gives their addresses, carries messages both ways, and knows of the other side's names and tree
-what that side tells. Outcomes are those of one process, with one more: ``Unreachable`` while there
-is no connection. What was told then is lost and counted as dead letters; what was asked may be
-carried out over there, and its answer is dropped.
+It is the ``Router`` of their addresses, sends messages both ways, and mirrors the names and the
+tree that the other side reports. The outcomes of requests are those within a process, and one more:
+``Unreachable`` while there is no connection. A ``tell`` is then dropped and counted as a dead
+letter; a request that was sent before may still be carried out, and its answer is dropped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from actors.errors import (
 from actors.nodes.links import packets as p
 from actors.nodes.links.outbox import Outbox
 from actors.nodes.links.parcels import Splitter, pieces
+from actors.nodes.links.request_queues import RequestQueues
 from actors.nodes.links.vocabulary import Vocabulary
-from actors.nodes.links.waiting_line import WaitingLines
 from actors.nodes.mirror import Mirror
 from actors.nodes.names import Exports, Names
 from actors.nodes.owed_reply import OwedReply
@@ -50,7 +50,7 @@ from actors.tree import Change, Gap, Node, mailbox_depths
 log = logging.getLogger("actors.nodes")
 
 PACKETS_AT_ONCE = 64
-"""Packets that are worked on before others have their turn."""
+"""The number of packets handled between two checkpoints."""
 
 
 class Wire(Protocol):
@@ -65,10 +65,10 @@ class Wire(Protocol):
 
 
 class Peer:
-    """The process whose places are below the path ``root``; empty: all that are not here.
+    """The process whose places are below the path ``root``; empty for all that are not local.
 
-    ``name`` is what it is called in sentences. ``shows_tree``: it is told the tree of this process.
-    ``outlives_connection``: when one is cut there will be another; else it ends with the first.
+    ``name`` is its display name. ``shows_tree``: send it the tree of this process.
+    ``outlives_connection``: a lost connection may be followed by another one.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Peer:
         self.system = system
         self.name = name
         self.ready = trio.Event()
-        """Set when the other side has told all its names; another event after each cut."""
+        """Set when the other side has sent all its names; a new event after each ``cut``."""
         self.mirror = Mirror(root, system.views.publish)
         self._root = root
         self._words = vocabulary
@@ -98,21 +98,21 @@ class Peer:
         self._numbers = itertools.count(1)
         self._pending: dict[int, tuple[str, Reply[Any]]] = {}
         self._owed: dict[int, OwedReply] = {}
-        self._lines = WaitingLines()
+        self._requests = RequestQueues()
         self._places: weakref.WeakValueDictionary[str, RemotePlace] = weakref.WeakValueDictionary()
         self._monitored: dict[str, RemotePlace] = {}
         self._names = Names(system, name, exports, self.place, self._post)
         self._watcher = PeerWatcher(f"@{root or 'above'}", self._post)
 
-    # Its beginning and end.
+    # Beginning and end.
 
     def begin(self) -> None:
-        """Be the way to its places, and show its tree below the place that stands for it."""
+        """Start routing to its places, and show its tree below ``root``."""
         self.system.routers.add(self._root, self)
         self._names.begin()
 
     def end(self, why: str, *, crashed: bool) -> None:
-        """The other process has ended, with all that was there; ``why`` is told to who waits."""
+        """Note that the other process has ended; callers and watchers get the reason ``why``."""
         if self._end is not None:
             return
         self._end = why
@@ -120,21 +120,21 @@ class Peer:
         self.system.routers.remove(self._root, self)
         self._names.end()
         for place in list(self._places.values()):
-            place.lost(why, crashed=crashed)
+            place.end(why, crashed=crashed)
         self._monitored.clear()
-        self.mirror.gone()
+        self.mirror.clear()
 
     def cut(self) -> None:
-        """There is no connection for now."""
+        """Note that the connection was lost, and that another one may follow."""
         self.ready = trio.Event()
         self._disconnect(Unreachable)
-        self.mirror.away()
+        self.mirror.mark_unreachable()
 
     async def carry(self, wire: Wire, *, is_ready: bool = True) -> str:
-        """Carry all that there is over ``wire`` until that is over; gives why it is.
+        """Exchange packets over ``wire`` until the connection ends, and return the reason.
 
-        Then ``end`` or ``cut`` must be called. Where not all of this system is up yet, ``is_ready``
-        is false, and ``say_ready`` must be called.
+        Call ``end`` or ``cut`` afterwards. If this system is not fully up yet, pass a false
+        ``is_ready``, and call ``say_ready`` when it is.
         """
         why = ""
         self._outbox.clear()
@@ -145,24 +145,24 @@ class Peer:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, wire)
-                nursery.start_soon(self._lines.run_for_ever)
+                nursery.start_soon(self._requests.run)
                 if self._shows_tree:
                     nursery.start_soon(self._show_tree)
                 await self._read(wire)
         except* NodeError as group:
             why = str(root_cause(group))
         finally:
-            # Else the end of the process is about to be told: what is asked until then, fails then.
+            # Otherwise end() follows at once, and fails the requests that are sent until then.
             self._is_up = not self._outlives_connection
         return why
 
     def _say_all(self) -> None:
-        self._names.tell_all()
+        self._names.send_all()
         for path in self._monitored:
             self._post(p.Monitored(path))
 
     def say_ready(self) -> None:
-        """Tell that all of this system is up, and that its names have been told."""
+        """Send that this system is up and that all its names have been sent."""
         self._post(p.Ready())
 
     def _disconnect(self, error: type[AskError]) -> None:
@@ -192,7 +192,7 @@ class Peer:
         self._names.forgotten(path)
 
     async def refresh(self) -> None:
-        """Learn how full the mailboxes of its tree are now; it waits for that while connected."""
+        """Request the depths of its mailboxes, and wait for them. No effect while disconnected."""
         if self._is_up:
             self._filled = trio.Event()
             self._post(p.DepthsWanted())
@@ -201,7 +201,7 @@ class Peer:
     # Its places.
 
     def place(self, path: str) -> RemotePlace:
-        """The place at ``path``, whether or not anybody is there."""
+        """Return the place at ``path``, whether or not there is an actor."""
         place = self._places.get(path)
         if place is None or place.is_final:
             place = self._places[path] = RemotePlace(self, path)
@@ -210,16 +210,16 @@ class Peer:
 
     @property
     def must_wait(self) -> bool:
-        """Whether a sender that can wait must."""
+        """Whether senders have to wait: the queue of packets is full."""
         return self._is_up and not self._outbox.has_room
 
     async def wait_for_room(self) -> None:
-        """Wait until a message can be carried."""
+        """Wait until the queue of packets has room."""
         while self.must_wait:
             await self._outbox.wait_for_room()
 
     def tell(self, path: str, message: object) -> None:
-        """Carry a message, or drop and count it where there is no connection."""
+        """Send a message; without a connection it is dropped and counted."""
         body = self._words.body_of(message)
         if not self._is_up:
             self.system.dead_letters += 1
@@ -228,7 +228,7 @@ class Peer:
         self._post(p.Told(path, body))
 
     def ask(self, path: str, envelope: Envelope) -> None:
-        """Carry a request; its reply is settled when the answer comes, or the connection ends."""
+        """Send a request; its reply is settled by the answer or by the end of the connection."""
         if not self._is_up:
             raise self._failure(ActorStopped if self._end is not None else Unreachable, path)
         if envelope.reply is None:
@@ -243,16 +243,16 @@ class Peer:
         envelope.reply.on_abandon(partial(self._abandon, number))
 
     def stop(self, path: str) -> None:
-        """Have the actor there ended for good."""
+        """Stop the remote actor for good."""
         self._post(p.Stopped(path))
 
     def monitor(self, place: RemotePlace) -> None:
-        """Have the ends of lives there told."""
+        """Subscribe to the ends of incarnations at ``place``."""
         self._monitored[place.path] = place
         self._post(p.Monitored(place.path))
 
     def unmonitor(self, place: RemotePlace) -> None:
-        """Have them told no more."""
+        """End the subscription to ``place``."""
         self._monitored.pop(place.path, None)
         self._post(p.Unmonitored(place.path))
 
@@ -268,10 +268,10 @@ class Peer:
         if self._is_up:
             self._outbox.put(p.encode(packet))
 
-    # What is told to it of this process.
+    # Packets to the other process.
 
     def answer(self, number: int, result: outcome.Outcome[Any]) -> None:
-        """Carry the answer to request ``number`` of the other side."""
+        """Send the answer to request ``number`` of the other side."""
         if self._owed.pop(number, None) is None:
             return
         if isinstance(result, outcome.Error):
@@ -295,7 +295,7 @@ class Peer:
                     case Gap():
                         pass  # the whole tree follows
 
-    # What it says.
+    # Packets from the other process.
 
     async def _write(self, wire: Wire) -> None:
         while True:
@@ -315,11 +315,11 @@ class Peer:
     def _handle(self, packet: p.Packet) -> None:  # noqa: C901 - one line per packet
         match packet:
             case p.Told(path, body):
-                self._was_told(path, body)
+                self._receive_message(path, body)
             case p.Asked():
-                self._was_asked(packet)
+                self._receive_request(packet)
             case p.Answered(number, body):
-                self._was_answered(number, body)
+                self._receive_answer(number, body)
             case p.Failed(number, kind, text, path):
                 _, reply = self._pending.pop(number, (path, None))
                 if reply is not None:
@@ -333,13 +333,13 @@ class Peer:
             case p.Unmonitored(path):
                 self._watcher.forget(path)
             case p.Fell(down):
-                self._heard_down(down)
+                self._receive_down(down)
             case p.Stopped(path):
                 self._stop_here(path)
             case p.Gone(path):
-                self._names.heard_gone(path)
+                self._names.drop(path)
             case p.Registered(group, name, path):
-                self._names.heard(group, name, path)
+                self._names.add(group, name, path)
             case p.TreeShown(tree):
                 self.mirror.show(tree)
             case p.TreeChanged(change):
@@ -350,17 +350,17 @@ class Peer:
                 self.mirror.fill(depths)
                 self._filled.set()
             case p.Ready():
-                self._names.heard_all()
+                self._names.drop_unconfirmed()
                 self.ready.set()
 
     def _here(self, path: str) -> Place:
-        """The place at ``path``; perhaps in a third process. Raises ``ActorStopped``."""
+        """Return the place at ``path``, perhaps in a third process. Raises ``ActorStopped``."""
         place = self.system.place(path)
         if isinstance(place, Cell):
-            self._names.addressed(path)
+            self._names.mark_known(path)
         return place
 
-    def _was_told(self, path: str, body: p.Body) -> None:
+    def _receive_message(self, path: str, body: p.Body) -> None:
         try:
             Ref(self._here(path)).tell(self._words.message_of(body))
         except (CodecError, MisuseError) as error:
@@ -369,18 +369,18 @@ class Peer:
         except AskError:
             self.system.dead_letters += 1
 
-    def _was_asked(self, asked: p.Asked) -> None:
+    def _receive_request(self, asked: p.Asked) -> None:
         reply = self._owed[asked.number] = OwedReply(self, asked.number)
         try:
             message = self._words.message_of(asked.body)
             place = self._here(asked.path)
             if place.is_final:
                 raise ActorStopped(f"{place.path} has stopped; it cannot answer", path=place.path)
-            self._lines.put(place, Envelope(message, reply, reply.chain(asked.askers)))
+            self._requests.put(place, Envelope(message, reply, reply.chain(asked.askers)))
         except ActorError as error:
             reply.fail(error)
 
-    def _was_answered(self, number: int, body: p.Body) -> None:
+    def _receive_answer(self, number: int, body: p.Body) -> None:
         path, reply = self._pending.pop(number, ("", None))
         if reply is None:
             self.system.late_replies += 1
@@ -402,9 +402,9 @@ class Peer:
         except ActorStopped:
             return
 
-    def _heard_down(self, down: Down) -> None:
+    def _receive_down(self, down: Down) -> None:
         place = self._monitored.get(down.path)
         if down.final:
             self._monitored.pop(down.path, None)
         if place is not None:
-            place.fell(down)
+            place.notify(down)

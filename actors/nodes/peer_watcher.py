@@ -1,4 +1,4 @@
-"""``PeerWatcher``: monitors actors of this process for those of another one."""
+"""``PeerWatcher``: monitors of local actors on behalf of another process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from actors.place import Place
 
 
 class PeerWatcher:
-    """Monitors places of this process for another one."""
+    """The watcher of local places for another process."""
 
     def __init__(self, path: str, post: Callable[[p.Packet], None]) -> None:
         self.path = path
@@ -19,22 +19,22 @@ class PeerWatcher:
         self._post = post
 
     def put_always(self, message: object) -> None:
-        """Tell the other process of an end."""
+        """Send a ``Down`` to the other process."""
         assert isinstance(message, Down)
         self._post(p.Fell(message))
 
     def watch(self, place: Place) -> None:
-        """Hear of the ends of lives there."""
+        """Monitor ``place``."""
         place.add_watcher(self)
         self.watched[place.path] = place
 
     def forget(self, path: str) -> None:
-        """Hear of them no more."""
+        """Stop monitoring the place at ``path``."""
         place = self.watched.pop(path, None)
         if place is not None:
             place.remove_watcher(self.path)
 
     def forget_all(self) -> None:
-        """The other process cannot be told any more."""
+        """Stop monitoring all places: the connection has ended."""
         for path in list(self.watched):
             self.forget(path)

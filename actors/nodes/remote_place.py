@@ -1,7 +1,4 @@
-"""``RemotePlace``: an address in another process, with what stands for its mailbox here.
-
-It is to a ``Ref`` what a ``Cell`` is for an actor of this process.
-"""
+"""``RemotePlace``: the target of a ``Ref`` in another process, with a proxy for its mailbox."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Carrier(Protocol):
-    """The connection to the other process, as its places need it."""
+    """The connection to the other process, as far as its places use it."""
 
     @property
     def system(self) -> System:
@@ -26,30 +23,30 @@ class Carrier(Protocol):
 
     @property
     def must_wait(self) -> bool:
-        """Whether a sender that can wait must."""
+        """Whether senders have to wait for room."""
         ...
 
     async def wait_for_room(self) -> None:
         """Wait until there is room for a message."""
 
     def tell(self, path: str, message: object) -> None:
-        """Carry a message that nobody waits for."""
+        """Send a message without a reply."""
 
     def ask(self, path: str, envelope: Envelope) -> None:
-        """Carry a request."""
+        """Send a request."""
 
     def stop(self, path: str) -> None:
-        """Have the actor there ended for good."""
+        """Stop the remote actor for good."""
 
     def monitor(self, place: RemotePlace) -> None:
-        """Have the ends of lives there told; ``place`` has its first watcher."""
+        """Subscribe to the ends of incarnations at ``place``, which has its first watcher."""
 
     def unmonitor(self, place: RemotePlace) -> None:
-        """Have them told no more: it has none any more."""
+        """End the subscription to ``place``, which has no watcher left."""
 
 
 class RemoteMailbox:
-    """What stands for the mailbox of an actor in another process."""
+    """The proxy for the mailbox of an actor in another process."""
 
     __slots__ = ("_carrier", "_path")
 
@@ -58,23 +55,26 @@ class RemoteMailbox:
         self._path = path
 
     def put(self, message: object) -> None:
-        """Send a message that nobody waits for.
+        """Send a message without a reply.
 
-        Whether the mailbox there takes it is not known here: one that does not fit or finds no room
-        is a dead letter there. Raises ``MailboxFull`` if too much waits to be carried.
+        A message that does not fit the remote mailbox, or finds no room, is a dead letter there.
+        Raises ``MailboxFull`` if the queue of packets is full.
         """
         self._carrier.tell(self._path, message)
 
     def put_request(self, envelope: Envelope) -> None:
-        """Send a request; raises ``Unreachable``, or ``ActorStopped`` of a process that ended."""
+        """Send a request.
+
+        Raises ``Unreachable`` without a connection, and ``ActorStopped`` if the process has ended.
+        """
         self._carrier.ask(self._path, envelope)
 
     def must_wait(self, item: object) -> bool:
-        """Whether a sender that can wait must: too much waits to be carried."""
+        """Return whether ``put_when_room`` would wait: the queue of packets is full."""
         return self._carrier.must_wait
 
     async def put_when_room(self, item: object) -> None:
-        """Send either, once it can be carried."""
+        """Send a message or a request once there is room in the queue of packets."""
         await self._carrier.wait_for_room()
         if isinstance(item, Envelope):
             self.put_request(item)
@@ -99,23 +99,23 @@ class RemotePlace:
         return self._carrier.system
 
     def stop_for_good(self) -> None:
-        """End the life there, and let none follow."""
+        """Stop the actor in order, without a restart."""
         self._carrier.stop(self.path)
 
     def add_watcher(self, watcher: Watcher) -> None:
-        """Let ``watcher`` hear of the ends of lives there."""
+        """Notify ``watcher`` whenever an incarnation ends."""
         is_first = not self.watchers
         self.watchers[watcher.path] = watcher
         if is_first:
             self._carrier.monitor(self)
 
     def remove_watcher(self, path: str) -> None:
-        """Let the watcher of this path hear no more."""
+        """Stop notifying the watcher of this path."""
         if self.watchers.pop(path, None) is not None and not self.watchers:
             self._carrier.unmonitor(self)
 
-    def fell(self, down: Down) -> None:
-        """Tell the watchers."""
+    def notify(self, down: Down) -> None:
+        """Send ``down`` to the watchers."""
         for watcher in list(self.watchers.values()):
             watcher.mailbox.put_always(down)
             if down.final:
@@ -124,7 +124,7 @@ class RemotePlace:
             self.is_final = True
             self.watchers.clear()
 
-    def lost(self, reason: str, *, crashed: bool) -> None:
-        """The whole process has ended."""
+    def end(self, reason: str, *, crashed: bool) -> None:
+        """Stop for good, and notify the watchers: the whole process has ended."""
         self.is_final = True
-        self.fell(Down(self.path, 0, reason, crashed=crashed, final=True, with_node=True))
+        self.notify(Down(self.path, 0, reason, crashed=crashed, final=True, with_node=True))

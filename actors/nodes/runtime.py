@@ -1,6 +1,6 @@
-"""The runtime of nodes in this process: listens for workers and for nodes that join.
+"""The runtime of nodes in this process: it listens for workers and for nodes that join.
 
-It sees its workers end before it does.
+All workers have ended before the runtime closes.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from actors.nodes.links.key import NodeKey, new_key
 
 
 class Running(Protocol):
-    """A worker, as the runtime must know it."""
+    """A worker, as far as the runtime uses it."""
 
     ended: trio.Event
 
     @property
     def uid(self) -> tuple[str, str] | None:
-        """What tractor calls it, once there is a process."""
+        """Tractor's identifier of the process, once there is one."""
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
 
 
 class NodeRuntime:
-    """An open runtime. ``address`` is where it listens, ``key`` what workers and nodes prove."""
+    """An open runtime: it listens at ``address``, and workers and nodes prove ``key``."""
 
     def __init__(self, actor: Any, address: tuple[str, int], key: NodeKey, joins: Joins) -> None:
         self._actor = actor
@@ -47,28 +47,29 @@ class NodeRuntime:
         self.address = address
 
     async def next_join(self) -> Joined:
-        """Wait for a node that joins, and take it; ``MisuseError`` while another task waits.
+        """Wait for a node that joins, and return it.
 
-        At most 16 wait to be taken, each for 5 s; the others are refused.
+        At most 16 nodes are queued, each for 5 s; others are refused. Raises ``MisuseError`` while
+        another task waits.
         """
         return await self._joins.next()
 
     def adopt(self, worker: Running) -> None:
-        """Note a worker that begins."""
+        """Add a worker that starts."""
         self._workers.add(worker)
 
     def release(self, worker: Running) -> None:
-        """Forget a worker that has ended, with all that is remembered of it."""
+        """Remove a worker that has ended, and tractor's records of it."""
         self._workers.discard(worker)
         if worker.uid is not None:
             forget(self._actor, worker.uid, self._living())
 
-    def forget_who_left(self) -> None:
-        """Forget all that is remembered of nodes that are gone; called when one leaves."""
+    def forget_departed(self) -> None:
+        """Remove tractor's records of nodes that have left."""
         forget_strangers(self._actor, self._living())
 
     def remembered(self) -> dict[str, int]:
-        """How much is remembered of workers and nodes, by the name of the memory."""
+        """Return the number of records of workers and nodes, by kind."""
         mine = {"workers": len(self._workers), "joins": len(self._joins.uids)}
         return {**remembered(self._actor), **mine}
 
@@ -77,7 +78,7 @@ class NodeRuntime:
         return workers | self._joins.uids
 
     async def end_workers(self) -> None:
-        """Kill the workers that still run and wait until each has been reaped."""
+        """Kill the running workers, and wait until all are reaped."""
         for worker in list(self._workers):
             worker.kill()
             await worker.ended.wait()
@@ -87,10 +88,10 @@ class NodeRuntime:
 async def open_runtime(
     name: str = "root", *, key: NodeKey | None = None, host: str = LOOPBACK, port: int = 0
 ) -> AsyncIterator[NodeRuntime]:
-    """Open the runtime of nodes, with a key of its own unless one is given.
+    """Open the runtime of nodes, with a new key unless one is given.
 
-    It listens at ``host`` and, where that is another, on loopback for its own workers as well.
-    ``port`` 0 is any free one. Raises ``NodesNotInstalled`` without the extra ``nodes``,
+    It listens at ``host``, and also on loopback for its own workers. ``port`` 0 is any free port.
+    Raises ``NodesNotInstalled`` without the extra ``nodes``,
     ``MisuseError`` while another runtime is open in this process, ``OSError`` if it cannot listen.
     """
     key = key or new_key()
@@ -108,12 +109,12 @@ async def open_runtime(
 
 
 class _Departures:
-    """Who leaves, also while there is no runtime yet that would want to know."""
+    """Departures of nodes, which may occur before the runtime exists."""
 
     def __init__(self) -> None:
         self.runtime: NodeRuntime | None = None
 
     def note(self) -> None:
-        """Let the runtime forget who left."""
+        """Remove the records of nodes that have left."""
         if self.runtime is not None:
-            self.runtime.forget_who_left()
+            self.runtime.forget_departed()

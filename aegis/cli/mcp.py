@@ -15,9 +15,9 @@ from aegis.state.root import find_root
 @root_option
 @click.option("--handle", required=True, metavar="HANDLE", help="Handle of the client.")
 def mcp(root: Path | None, handle: str) -> None:
-    """Serve MCP on standard input and output, under the handle HANDLE.
+    """Serve MCP on standard input and output.
 
-    For MCP clients that are configured with a command. Messages are forwarded between the client
-    and the daemon.
+    For MCP clients that are configured with a command. Messages are forwarded between the client,
+    which acts under HANDLE, and the daemon.
     """
     carry(find_root(root or root_before() or here()), handle)

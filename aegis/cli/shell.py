@@ -101,7 +101,10 @@ def write(daemon: Daemon, shell: str, text: str, no_newline: bool, as_keys: bool
 
 @verb(argument("shell"), argument("signal", metavar="SIGNAL"))
 def signal(daemon: Daemon, shell: str, signal: str) -> None:
-    """Send SIGNAL (INT, TERM, KILL …) to the foreground program of SHELL."""
+    """Send SIGNAL to the foreground program of SHELL.
+
+    SIGNAL is INT, TERM, HUP, KILL, QUIT, TSTP, STOP, CONT, USR1, USR2 or WINCH.
+    """
     reply = daemon.call("shell_signal", shell=shell, signal=signal)
     daemon.show(reply, lambda: None)
 

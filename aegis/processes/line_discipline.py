@@ -1,4 +1,4 @@
-"""How a tty takes keys: its modes, and the longest line that a program can read from it. Pure.
+"""The line discipline of a tty: its modes, and the longest line that it passes on. Pure.
 
 A tty in canonical mode holds one line of at most 4,095 bytes until its end comes, and silently
 drops the rest of a longer one (termios(3)). It holds whole lines without a limit of their number: a

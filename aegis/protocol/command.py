@@ -1,4 +1,4 @@
-"""What every command has in common: who asks, and how a field is described and checked."""
+"""The base of all commands, and the descriptions and validators of their fields."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from actors.messages import Request
 T = TypeVar("T")
 
 MAX_REPLY_BYTES = 340 * 1024
-"""A reply's JSON at most. Over MCP it travels twice, the second time as text with every quote and
-line end escaped, and the official client refuses an event of more than 1 MiB."""
+"""Maximum length of a reply's JSON. Over MCP it is sent twice, the second time as text with every
+quote and line end escaped, and the official client refuses an event of more than 1 MiB."""
 
 MAX_TIMEOUT_S = 86_400.0
-"""A day: the longest time that a call may ask to wait, in seconds."""
+"""A day: the longest time, in seconds, that a call may wait."""
 
 
 @attrs.frozen(kw_only=True)
 class Command(Request[T]):
-    """A request of a client. The same object whichever face it came through.
+    """A request of a client, the same object for MCP, WebSocket and lines.
 
-    ``from_handle`` is who asks. On a session URL the server fills in the bound handle and refuses
-    another; on the operator's connection it is taken as given, and ``None`` means ``human``.
+    ``from_handle`` is the caller's handle. On a session URL the server fills in the bound handle
+    and refuses another; on the operator's connection any is accepted, and ``None`` means ``human``.
     """
 
     from_handle: str | None = attrs.field(
         default=None,
         metadata={
-            "doc": "Your handle. Leave it out on a session URL: there it is known.",
-            "brief": "The agent you act as.",
+            "doc": "Your handle. Leave it out on a session URL, which belongs to a handle.",
+            "brief": "The handle to act as.",
         },
     )
 
 
 def described(doc: str, brief: str | None = None, **schema: Any) -> dict[str, Any]:
-    """Field metadata: ``doc`` is one sentence for the schema, ``schema`` more of its keywords.
+    """Return field metadata: ``doc`` is a sentence for the schema, ``schema`` its other keywords.
 
     ``brief`` replaces ``doc`` for MCP clients, which read every schema in every conversation.
     """
@@ -49,21 +49,21 @@ def described(doc: str, brief: str | None = None, **schema: Any) -> dict[str, An
 def configurable(
     doc: str, setting: str, default: str, brief: str | None = None, **schema: Any
 ) -> dict[str, Any]:
-    """Field metadata as ``described`` gives it, of a field whose default the daemon's owner sets.
+    """Return metadata as ``described`` does, for a field whose default the configuration may set.
 
-    ``setting`` is the key of the configuration, ``default`` in words what holds without it. Who
-    receives a call puts the daemon's own value where the caller gave none; a schema states none.
+    ``setting`` is the key of the configuration, ``default`` describes the value without it. The
+    server fills in the configured value where the caller gave none; the schema has no default.
     """
-    told = f"{doc} Default: {setting} of the daemon's .aegis.yaml, else {default}."
+    full = f"{doc} Default: {setting} of the daemon's .aegis.yaml, else {default}."
     in_brief = f"{brief or doc} Default: {setting} of .aegis.yaml, else {default}."
-    return {"doc": told, "schema": schema, "brief": in_brief, "setting": setting}
+    return {"doc": full, "schema": schema, "brief": in_brief, "setting": setting}
 
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 def between(low: float, high: float, unit: str) -> Validator:
-    """A validator: a number from ``low`` to ``high``, both included; ``None`` passes."""
+    """Return a validator of numbers from ``low`` to ``high``, both included; ``None`` passes."""
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if value is None:
@@ -77,7 +77,7 @@ def between(low: float, high: float, unit: str) -> Validator:
 
 
 def matching(pattern: str, rule: str) -> Validator:
-    """A validator: text that fits ``pattern`` whole; ``rule`` says in words what is allowed."""
+    """Return a validator of text that matches ``pattern`` as a whole; ``rule`` describes it."""
     compiled = re.compile(pattern)
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -91,7 +91,7 @@ def matching(pattern: str, rule: str) -> Validator:
 
 
 def at_most_chars(limit: int) -> Validator:
-    """A validator: text of at most ``limit`` characters; ``None`` passes."""
+    """Return a validator of text of at most ``limit`` characters; ``None`` passes."""
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if value is not None and len(value) > limit:

@@ -1,6 +1,6 @@
-"""What streams ask the actors that know: each answer waits until there is something to tell. Pure.
+"""Requests of streams to the actors, each answered once there is something new. Pure.
 
-Inside the daemon only. Nothing is kept for who does not ask: it says how far it has come.
+Used inside the daemon only. The actors keep no state per stream: each request has its position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aegis.protocol.terminals import Done, State
 
 @attrs.frozen(kw_only=True)
 class View:
-    """What of a terminal is no output: the size of its window, and its state."""
+    """The size of a terminal's window, and its state."""
 
     cols: int
     rows: int
@@ -26,8 +26,7 @@ class View:
 class OutputNews:
     """``data`` begins at ``cursor``; ``dropped`` bytes before it are no longer kept.
 
-    ``source`` is the path of the actor to ask for more. ``is_over``: nothing will be printed behind
-    ``data`` any more.
+    ``source`` is the path of the actor to ask for more. ``is_over``: ``data`` ends the output.
     """
 
     data: bytes
@@ -41,10 +40,10 @@ class OutputNews:
 
 @attrs.frozen(kw_only=True)
 class FollowOutput(Request[OutputNews]):
-    """Give what was printed on terminal ``name`` from ``cursor`` (None: from now) on.
+    """Return the output of terminal ``name`` from ``cursor`` (None: from now) on.
 
-    Answered once there is some, or the view is another one than ``seen``; at once if ``max_bytes``
-    is 0. ``newest``: where bytes are no longer kept go on near the end, not with the oldest.
+    Answered once there is some or the view differs from ``seen``; at once if ``max_bytes`` is 0.
+    ``newest``: if bytes are no longer kept, continue near the end, not with the oldest ones.
     """
 
     name: str
@@ -56,7 +55,7 @@ class FollowOutput(Request[OutputNews]):
 
 @attrs.frozen(kw_only=True)
 class DrawScreen(Request[Redraw]):
-    """Draw the screen of terminal ``name`` as it is now."""
+    """Draw the current screen of terminal ``name``."""
 
     name: str
 
@@ -65,8 +64,8 @@ class DrawScreen(Request[Redraw]):
 class KeptBytes:
     """``data`` begins at ``cursor``; empty: nothing is kept from there on.
 
-    ``failure`` says why the terminal is gone, if nobody closed it. ``is_back``: it is not gone; it
-    was started again, in another process, and its front is to be asked.
+    ``failure`` is the reason why the terminal ended, unless it was closed. ``is_back``: it was
+    restarted in another process, and its front answers.
     """
 
     data: bytes
@@ -77,7 +76,7 @@ class KeptBytes:
 
 @attrs.frozen(kw_only=True)
 class ReadKept(Request[KeptBytes]):
-    """Give what is kept of a terminal's output from ``cursor`` on, though it is closed."""
+    """Return the kept output of a closed terminal from ``cursor`` on."""
 
     name: str
     cursor: int
@@ -86,7 +85,7 @@ class ReadKept(Request[KeptBytes]):
 
 @attrs.frozen(kw_only=True)
 class TypeBytes(Request[Done]):
-    """Type these bytes on terminal ``name``; ``from_handle`` (None: ``human``) is who does."""
+    """Type these bytes on terminal ``name`` under ``from_handle`` (None: ``human``)."""
 
     name: str
     keys: bytes
@@ -95,10 +94,10 @@ class TypeBytes(Request[Done]):
 
 @attrs.frozen(kw_only=True)
 class InboxPlace:
-    """How far somebody has read an inbox.
+    """A reader's position in an inbox.
 
-    ``at`` is the place of a message in its ledger; ``number`` counts those of the actor's life
-    ``life``.
+    ``at`` is the place of a message in its ledger; ``number`` counts the messages of the actor's
+    incarnation ``life``.
     """
 
     at: int
@@ -108,7 +107,7 @@ class InboxPlace:
 
 @attrs.frozen(kw_only=True)
 class InboxNews:
-    """``messages`` behind the place asked for, oldest first; ``missed`` are gone already."""
+    """``messages`` after the requested place, oldest first; ``missed`` of them are gone."""
 
     messages: list[Message]
     missed: int
@@ -117,10 +116,10 @@ class InboxNews:
 
 @attrs.frozen(kw_only=True)
 class FollowInbox(Request[InboxNews]):
-    """Give the unacknowledged messages behind ``place``, at most ``limit``, once there are any.
+    """Return the unacknowledged messages after ``place``, at most ``limit``, once there are any.
 
-    Without a place the answer comes at once, without messages: the place of the message ``after``,
-    or of the newest. Acknowledges nothing.
+    Without a place it is answered at once without messages, with the place of the message ``after``
+    or of the newest one. Acknowledges nothing.
     """
 
     handle: str

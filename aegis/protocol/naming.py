@@ -1,4 +1,4 @@
-"""The rule for names: of terminals, handles, queues, canvases and whatever else is named."""
+"""The rule for names of terminals, handles and nodes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ NAME_RULE = "1 to 64 letters, digits, '.', '_' or '-', beginning with a letter o
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 RESERVED_HANDLES = frozenset({"human", "substrate", "all"})
 LOCAL_NODE = "local"
-"""The name of the daemon's own process, as a place of terminals."""
+"""The name of the daemon's own process as a node."""
 
 _NAME = re.compile(NAME_PATTERN)
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` fits the rule (``NAME_RULE``)."""
+    """Return whether ``text`` fits the rule (``NAME_RULE``)."""
     return _NAME.fullmatch(text) is not None
 
 
 def name_key(name: str) -> str:
-    """What two names are compared by: names are unique ignoring case."""
+    """Return the key that compares names: they are unique ignoring case."""
     return name.lower()

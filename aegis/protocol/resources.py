@@ -1,4 +1,4 @@
-"""What clients can watch: the addresses of resources, and the news that one of them has changed."""
+"""Resources that clients can watch: their URIs, and the event that one has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_CHARS = 80
 
 @attrs.frozen(kw_only=True)
 class ResourceChanged:
-    """Whoever watches the resource of this key should read it again."""
+    """The resource of this key has changed; its watchers should read it again."""
 
     key: str
 
@@ -32,12 +32,12 @@ class Ledger:
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """The URI of the resource."""
         return f"aegis://terminals/{self.name}/ledger"
 
     @property
     def key(self) -> str:
-        """The same for every spelling of the name."""
+        """The URI in lower case, the same for every spelling of the name."""
         return Ledger(name_key(self.name)).uri
 
 
@@ -49,12 +49,12 @@ class Inbox:
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """The URI of the resource."""
         return f"aegis://inbox/{self.handle}"
 
     @property
     def key(self) -> str:
-        """The same for every spelling of the handle."""
+        """The URI in lower case, the same for every spelling of the handle."""
         return Inbox(name_key(self.handle)).uri
 
 
@@ -62,7 +62,7 @@ Resource = Ledger | Inbox
 
 
 def resource_at(uri: str) -> Resource:
-    """The resource of this address, whether it exists or not. Raises ``NotFound``."""
+    """Return the resource of this URI, whether it exists or not. Raises ``NotFound``."""
     if (found := _LEDGER.fullmatch(uri)) is not None:
         return Ledger(found[1])
     if (found := _INBOX.fullmatch(uri)) is not None:

@@ -1,11 +1,11 @@
-"""Streams: what a client of the WebSocket may be sent as it happens, and by what rule. Pure.
+"""Streams of the WebSocket, their frames, and the rule of credit. Pure.
 
-A client opens a stream with some credit, in bytes, and gives credit back as it consumes. Nothing is
-sent beyond it: who gives none gets nothing, costs a bounded state, and nobody else waits. What is
-left out meanwhile is told as a gap.
+A client opens a stream with some credit, in bytes, and gives more as it consumes. The server sends
+nothing beyond the credit: a client that gives none receives nothing, costs a bounded state, and
+delays no other client. A gap replaces everything that was left out meanwhile.
 
-Credit: a binary message costs its bytes behind the head, an item and a gap the characters of their
-frame. Bytes are cut to the credit; a frame of text is sent whole, so it may overdraw by itself.
+Credit: a binary message costs its bytes after the head, an item and a gap the characters of their
+frame. Bytes are limited to the credit; a text frame is sent whole and may overdraw it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ RequestId = int | str
 StreamName = Literal["terminal_output", "tree", "inbox", "events"]
 
 MAX_STREAMS = 32
-"""Streams that one connection may have open."""
+"""Maximum number of open streams of one connection."""
 
 MAX_CREDIT = 16 * 1024 * 1024
-"""Credit that one stream may have; what is given beyond it is void."""
+"""Maximum credit of one stream; more is ignored."""
 
 MAX_CHUNK_BYTES = 64 * 1024
 """Bytes of output in one binary message."""
@@ -38,13 +38,13 @@ MAX_KEYS_BYTES = 64 * 1024
 """Bytes of keys in one binary message."""
 
 MAX_EVENT_CMD_CHARS = 4096
-"""What an event tells of a command's text at most."""
+"""Maximum length of a command's text in an event."""
 
 _OUTPUT_HEAD = struct.Struct(">IQ")
 _KEYS_HEAD = struct.Struct(">I")
 
 
-# What a client sends.
+# Frames from the client.
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Open:
 
 @attrs.frozen(kw_only=True)
 class Credit:
-    """More may be sent: ``amount`` bytes, 1 to 16777216. An unknown id does nothing."""
+    """Give more credit: ``amount`` bytes, 1 to 16777216. An unknown id is ignored."""
 
     tag: ClassVar[str] = "credit"
     id: RequestId
@@ -69,20 +69,20 @@ class Credit:
 
 @attrs.frozen(kw_only=True)
 class Close:
-    """End a stream. An unknown id does nothing: it ended a moment ago."""
+    """End a stream. An unknown id is ignored: the stream may have just ended."""
 
     tag: ClassVar[str] = "close"
     id: RequestId
 
 
-# What the server sends.
+# Frames from the server.
 
 
 @attrs.frozen(kw_only=True)
 class Opened:
     """The stream is open. ``channel`` is the number of its binary messages; null: it has none.
 
-    What the stream says of its start stands beside these.
+    The start fields of the stream are added to these.
     """
 
     tag: ClassVar[str] = "opened"
@@ -101,9 +101,9 @@ class Item:
 
 @attrs.frozen(kw_only=True)
 class Gap:
-    """``dropped`` was left out: bytes of output, else items.
+    """``dropped`` bytes of output, or items, were left out.
 
-    ``cursor`` is where output goes on; a gap of items has none.
+    ``cursor`` is where output continues; a gap of items has none.
     """
 
     tag: ClassVar[str] = "gap"
@@ -114,10 +114,10 @@ class Gap:
 
 @attrs.frozen(kw_only=True)
 class Ended:
-    """Nothing of this id comes any more.
+    """The stream has ended; no more frames have this id.
 
-    ``code`` is null if the client closed it, ``closed`` if what it told of is over, else that of an
-    error; ``message`` says in one sentence why.
+    ``code`` is null if the client closed it, ``closed`` if its subject has ended, else the code of
+    an error; ``message`` gives the reason in one sentence.
     """
 
     tag: ClassVar[str] = "ended"
@@ -135,23 +135,25 @@ SERVER_FRAMES: tuple[type, ...] = (Opened, Item, Gap, Ended)
 
 @attrs.frozen(kw_only=True)
 class StreamOutput(OnTerminal[Any]):
-    """What is printed on a terminal, as bytes, and what is typed there.
+    """Output of a terminal as bytes, and keys to type there.
 
-    Bytes come as binary messages; beside them items tell of its size and state. Bytes that are no
-    longer kept when there is credit for them are a gap, behind which the newest output follows. A
-    restart of the shell does not end it; it ends with ``closed``, after the last byte, when the
-    terminal closes.
+    Bytes are sent as binary messages; items report its size and state. Bytes that are no longer
+    kept when there is credit for them become a gap, after which the newest output follows. A
+    restart of the shell does not end the stream; it ends with ``closed``, after the last byte, when
+    the terminal closes.
     """
 
     cursor: int | None = attrs.field(
         default=None,
         validator=between(0, MAX_CURSOR, "(a cursor)"),
-        metadata=described("Where to begin; default: now. What is gone is a gap.", minimum=0),
+        metadata=described(
+            "Where to begin; default: now. Bytes no longer kept are a gap.", minimum=0
+        ),
     )
     screen: bool = attrs.field(
         default=False,
         metadata=described(
-            "First an item that draws the screen as it is; bytes follow from exactly there. Not "
+            "Begin with an item that draws the current screen; the bytes continue from there. Not "
             "together with cursor."
         ),
     )
@@ -163,7 +165,7 @@ class StreamOutput(OnTerminal[Any]):
 
 @attrs.frozen(kw_only=True)
 class OutputStart:
-    """Where the bytes begin, the window's size, the terminal's state, and which screen shows."""
+    """The cursor of the first byte, the window's size, the terminal's state, the shown screen."""
 
     cursor: int
     cols: int
@@ -174,11 +176,11 @@ class OutputStart:
 
 @attrs.frozen(kw_only=True)
 class Redraw:
-    """``redraw`` is text with escape sequences that draws the screen as it is at ``cursor``.
+    """``redraw`` is text with escape sequences that draws the screen as of ``cursor``.
 
     It begins with a reset. Characters are drawn without colours. The cursor, the title, the
-    alternate screen, and the modes of keys, paste and mouse are as the program set them. With
-    ``partial`` lines from before a flood of output may be missing.
+    alternate screen, and the modes of keys, paste and mouse are as the program set them.
+    ``partial``: lines from before a flood of output may be missing.
     """
 
     redraw: str
@@ -188,7 +190,7 @@ class Redraw:
 
 @attrs.frozen(kw_only=True)
 class ScreenItem:
-    """The screen, as the first item, if it was asked for."""
+    """The screen; the first item, if it was requested."""
 
     screen: Redraw
 
@@ -203,21 +205,21 @@ class WindowSize:
 
 @attrs.frozen(kw_only=True)
 class ResizedItem:
-    """The window has this size now."""
+    """The new size of the window."""
 
     resized: WindowSize
 
 
 @attrs.frozen(kw_only=True)
 class StateItem:
-    """The terminal is in this state now."""
+    """The new state of the terminal."""
 
     state: State
 
 
 @attrs.frozen(kw_only=True)
 class Refused:
-    """Why something was not done: a stable code and one sentence."""
+    """The reason of a refusal: a stable code and one sentence."""
 
     code: str
     message: str
@@ -235,18 +237,18 @@ class KeysRefusedItem:
 
 @attrs.frozen(kw_only=True)
 class StreamTree(Command[Any]):
-    """The live supervision tree: the whole of it first, then each change; the operator's only.
+    """The supervision tree: the whole tree first, then each change. For the operator only.
 
-    After a gap comes the whole tree again.
+    After a gap the whole tree is sent again.
     """
 
 
 @attrs.frozen(kw_only=True)
 class TreeChange:
-    """A place of the tree is new, or in another state.
+    """A node of the tree is new or has changed its state.
 
-    ``state`` is starting, running, stopping, down (a life may follow) or stopped, which is the last
-    of a place. ``restarts`` counts the lives before the present one, ``mailbox`` what waited.
+    ``state`` is starting, running, stopping, down (it may be restarted) or stopped (final).
+    ``restarts`` counts the earlier incarnations, ``mailbox`` the queued messages.
     """
 
     path: str
@@ -258,14 +260,14 @@ class TreeChange:
 
 @attrs.frozen(kw_only=True)
 class SnapshotItem:
-    """The whole tree as it is now."""
+    """The whole tree."""
 
     snapshot: TreeNode
 
 
 @attrs.frozen(kw_only=True)
 class DeltaItem:
-    """One change of it."""
+    """One change of the tree."""
 
     delta: TreeChange
 
@@ -275,26 +277,27 @@ class DeltaItem:
 
 @attrs.frozen(kw_only=True)
 class StreamInbox(Command[Any]):
-    """The messages of your inbox as they come, in order. Reading here acknowledges nothing.
+    """The messages of your inbox as they arrive, in order. Reading acknowledges nothing.
 
-    What was acknowledged or folded into another message before there was credit for it is a gap.
+    Messages that were acknowledged, or folded into another one, before there was credit for them
+    are a gap.
     """
 
     after: str | None = attrs.field(
         default=None,
         validator=at_most_chars(512),
-        metadata=described("The id of the last message that you know; default: only new ones."),
+        metadata=described("The id of the last message that you have; default: only new ones."),
     )
 
 
-# What happens on terminals.
+# Events of terminals.
 
 
 @attrs.frozen(kw_only=True)
 class StreamEvents(Command[Any]):
-    """What happens on all terminals: they open, change and close, commands start and finish.
+    """Events of all terminals: they open, change and close, commands start and finish.
 
-    Who falls behind by 1,024 events gets a gap, and then the newest ones.
+    A client that is 1,024 events behind gets a gap and then the newest ones.
     """
 
 
@@ -308,9 +311,9 @@ class TerminalItem:
 
 @attrs.frozen(kw_only=True)
 class CommandHeader:
-    """The head of a record; ``cmd`` is cut after 4,096 characters. The output is in the record.
+    """The head of a record, without output; ``cmd`` is truncated to 4,096 characters.
 
-    ``exit`` and ``duration_s`` (seconds) are null while it runs.
+    ``exit`` and ``duration_s`` (seconds) are null while the command runs.
     """
 
     name: str
@@ -331,9 +334,9 @@ class CommandItem:
 
 @attrs.frozen(kw_only=True)
 class StreamEntry:
-    """One stream: its ``arguments``, what ``opened`` tells of its start, and its items.
+    """One stream: the classes of its arguments, its items and its ``start`` fields in ``opened``.
 
-    ``has_channel``: it has binary messages, both ways. ``operator``: for the operator only.
+    ``has_channel``: it has binary messages, both ways. ``operator``: only for the operator.
     """
 
     name: StreamName
@@ -373,12 +376,12 @@ class OutputBytes:
 
 
 def pack_output(output: OutputBytes) -> bytes:
-    """As it travels: channel (4 bytes) and cursor (8), big endian, and the bytes."""
+    """Encode output: channel (4 bytes) and cursor (8), big endian, then the bytes."""
     return _OUTPUT_HEAD.pack(output.channel, output.cursor) + output.data
 
 
 def unpack_output(message: bytes) -> OutputBytes:
-    """What ``pack_output`` made. Raises ``InvalidRequest`` if it is too short."""
+    """Decode the result of ``pack_output``. Raises ``InvalidRequest`` if it is too short."""
     if len(message) < _OUTPUT_HEAD.size:
         raise InvalidRequest(f"output has a head of {_OUTPUT_HEAD.size} bytes")
     channel, cursor = _OUTPUT_HEAD.unpack_from(message)
@@ -386,12 +389,12 @@ def unpack_output(message: bytes) -> OutputBytes:
 
 
 def pack_keys(channel: int, keys: bytes) -> bytes:
-    """Keys as they travel: channel (4 bytes, big endian) and the bytes to type."""
+    """Encode keys: channel (4 bytes, big endian), then the bytes to type."""
     return _KEYS_HEAD.pack(channel) + keys
 
 
 def unpack_keys(message: bytes) -> tuple[int, bytes]:
-    """Channel and keys. Raises ``InvalidRequest`` if there is no channel, or too many keys."""
+    """Decode channel and keys. Raises ``InvalidRequest`` if either is not valid."""
     if len(message) < _KEYS_HEAD.size:
         raise InvalidRequest(f"a binary message begins with a channel of {_KEYS_HEAD.size} bytes")
     keys = message[_KEYS_HEAD.size :]
@@ -407,15 +410,15 @@ def unpack_keys(message: bytes) -> tuple[int, bytes]:
 
 
 def with_more(credit: int, amount: int) -> int:
-    """The credit once ``amount`` more was given, at most ``MAX_CREDIT``."""
+    """Return the credit increased by ``amount``, at most ``MAX_CREDIT``."""
     return min(credit + amount, MAX_CREDIT)
 
 
 def chunk_size(credit: int) -> int:
-    """How many bytes of output may be sent as one message now; 0: wait for credit."""
+    """Return how many bytes of output one message may have now; 0: wait for credit."""
     return max(0, min(credit, MAX_CHUNK_BYTES))
 
 
 def may_send_text(credit: int) -> bool:
-    """Whether one frame of text may be sent now, however long it is."""
+    """Return whether one text frame, of any length, may be sent now."""
     return credit > 0

@@ -1,6 +1,6 @@
-"""The id of a wake: which record of which terminal it tells whom about. Pure.
+"""The id of a wake: terminal, record and the handle it is for. Pure.
 
-Whoever sends wakes makes it, and the inbox knows by it what belongs together:
+The sender of wakes makes it, and the inbox groups the wakes of a terminal by it:
 ``term:<name>/<life>/<seq>/<handle>``.
 """
 
@@ -17,7 +17,7 @@ _WAKE_ID = re.compile(rf"term:({NAME_PATTERN})/([^/]+)/(0|[1-9][0-9]{{0,15}})/({
 
 @attrs.frozen
 class WakeId:
-    """The parts of the id: terminal, life of its name, number of the record, handle."""
+    """The parts of the id: terminal, life of its name, seq of the record, handle."""
 
     terminal: str
     life: str
@@ -26,11 +26,11 @@ class WakeId:
 
 
 def wake_id(terminal: str, life: str, seq: int, handle: str) -> str:
-    """The id of the message that tells ``handle`` about record ``seq``; the same at each try."""
+    """Return the id of the wake of ``handle`` about record ``seq``; the same at each try."""
     return f"term:{terminal}/{life}/{seq}/{handle}"
 
 
 def parse_wake_id(message_id: str) -> WakeId | None:
-    """The parts of a wake's id; None for the id of any other message."""
+    """Return the parts of a wake's id; None for the id of any other message."""
     match = _WAKE_ID.fullmatch(message_id)
     return None if match is None else WakeId(match[1], match[2], int(match[3]), match[4])

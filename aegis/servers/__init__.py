@@ -1,12 +1,12 @@
-"""The servers: every wire by which a client reaches the daemon.
+"""The servers: each wire by which a client reaches the daemon.
 
-``access``   keys, admission and limits
-``gateway``  one listener for all: sockets, the first bytes, HTTP
-``streams``  what clients follow: output, screens, the tree, events
+``access``   keys, admission rules and limits
+``gateway``  the listener of all wires: sockets, protocol detection, HTTP
+``streams``  the streams that a client can open: output, screens, the tree, events
 ``wires``    WebSocket and JSON lines
-``mcp``      MCP over HTTP and over lines; the only place that touches the SDK
+``mcp``      MCP over HTTP and over lines; the only package that imports the MCP SDK
 
-The modules beside them are shared: the port to the rest (``calls``), one client as an actor
-(``connection``), the port's implementation (``dispatcher``), and the actor in whose nursery all
-serving happens (``serving``).
+Shared modules: ``calls`` (the port to the other actors), ``connection`` (the actor of one client),
+``dispatcher`` (the port's implementation) and ``serving`` (the actor that runs all servers in its
+nursery).
 """

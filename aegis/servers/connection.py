@@ -1,7 +1,7 @@
-"""``Connection``: one client as an actor. It checks what the client says and says who it is.
+"""``Connection``: the actor of one client.
 
-Arguments become a command strictly; the identity that the transport proved is attached; the actor
-that owns the command answers the client directly.
+It parses arguments strictly into a command, attaches the identity that the transport proved, and
+passes the command to the actor that owns it, which answers the client directly.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from aegis.servers.calls import Caller, Identity
 
 @attrs.frozen(kw_only=True)
 class Invoke(Request[Any]):
-    """A call as it came: a command's name and its arguments, as JSON gave them."""
+    """A call before validation: the name of a command and its arguments from JSON."""
 
     command: str
     arguments: Mapping[str, object]
 
 
 class Connection(Actor[Invoke]):
-    """The client ``caller``, with the call it has in hand; the answer goes past it."""
+    """The actor of the client ``caller``; answers do not pass through it."""
 
     def __init__(self, *, caller: Caller, on_handle: Ref[Any], handle_seen: type[Any]) -> None:
         self._caller = caller
@@ -40,25 +40,25 @@ class Connection(Actor[Invoke]):
         self._seen: set[str] = set()
 
     async def receive(self, message: Invoke) -> None:
-        """Make the command, attach who asks, and hand it to its owner."""
+        """Build the command, attach the identity, and pass it to its owner."""
         entry = BY_NAME[message.command]
         command = with_identity(command_from(entry, message.arguments), self._caller.identity)
-        self._announce(command.from_handle)
+        self._report_handle(command.from_handle)
         owner = find_owner(self.context.system.registry, entry, command)
         self.pass_on(message, owner, command)
 
-    def _announce(self, handle: str | None) -> None:
-        """A handle exists once it called something."""
+    def _report_handle(self, handle: str | None) -> None:
+        # A handle exists from its first call on.
         if handle is not None and name_key(handle) not in self._seen:
             self._seen.add(name_key(handle))
             self._on_handle.tell(self._handle_seen(handle=handle))
 
 
 def with_identity(command: Command[Any], identity: Identity) -> Command[Any]:
-    """``command`` with the handle of who really asks.
+    """Return ``command`` with the handle that the identity allows.
 
     Raises ``Forbidden`` if a client bound to a handle gave another one, ``InvalidRequest`` if the
-    operator gave one that is no handle.
+    operator gave an invalid handle.
     """
     given = command.from_handle
     if identity.handle is not None:
@@ -75,7 +75,7 @@ def with_identity(command: Command[Any], identity: Identity) -> Command[Any]:
 
 
 def find_owner(registry: Registry, entry: Entry, command: Command[Any]) -> Ref[Any]:
-    """The actor that answers ``command``: a terminal's front if it is open, else the directory."""
+    """Return the actor that answers ``command``: an open terminal's front, else the directory."""
     if entry.owner is Owner.TERMINAL:
         front = registry.find("terminal", name_key(getattr(command, "name", "")))
         if front is not None and not front.is_stopped:

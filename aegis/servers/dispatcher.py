@@ -1,4 +1,4 @@
-"""The ``CallPort`` of the daemon: each connection is an actor below one dynamic supervisor."""
+"""``Dispatcher``: the daemon's ``CallPort``; each caller has an actor below one supervisor."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from aegis.servers.unanswered import unanswered
 log = structlog.get_logger("aegis.servers")
 
 GRACE_S = 30.0
-"""Seconds beyond a command's own timeout after which a call that got no answer is given up."""
+"""Seconds beyond a command's own timeout after which a call without an answer fails."""
 
 TIME_LIMITS = ("timeout", "wait_s")
-"""The arguments that say how long a call may take, in seconds."""
+"""The arguments that limit the duration of a call, in seconds."""
 
 SHORTEST_S = 0.01
-"""The least that those may be."""
+"""The smallest value that a retried call gets for these arguments."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]")
 
 
 class Dispatcher:
-    """Makes a ``Connection`` for each caller with its first call, and ends it with the caller.
+    """Starts a ``Connection`` at the first call of a caller, and stops it when the caller closes.
 
-    ``settings`` are the daemon's values for what callers leave out (``with_settings``).
+    ``settings`` are the daemon's defaults for arguments that callers omit (``with_settings``).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Dispatcher:
 
     @property
     def count(self) -> int:
-        """How many connections there are."""
+        """The number of connection actors."""
         return len(self._refs)
 
     async def call(self, caller: Caller, entry: Entry, arguments: Mapping[str, object]) -> object:
@@ -85,14 +85,14 @@ class Dispatcher:
         arguments: Mapping[str, object],
         report: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Tell how a call gets on until cancelled; see ``CallPort``."""
+        """Report the progress of a call until cancelled; see ``CallPort``."""
         await progress.follow(self._system.registry, caller, entry, arguments, report)
 
     def opened(self, caller: Caller) -> None:
-        """Nothing yet: the actor comes with the first call."""
+        """Do nothing: the actor starts with the first call."""
 
     def closed(self, caller: Caller) -> None:
-        """The caller is gone: its actor ends, as soon as it has begun."""
+        """Stop the caller's actor, or have it stopped as soon as it has started."""
         starting = self._starting.pop(caller.connection, None)
         if starting is not None:
             starting.set()
@@ -124,7 +124,7 @@ class Dispatcher:
         name = _UNSAFE.sub("_", f"{caller.face}:{caller.connection}")[:128]
         supervisor = self._system.supervisor(self._supervisor)
         try:
-            # A start goes on without its caller, and then nobody would know of the actor.
+            # A start continues if its caller is cancelled, and the actor would never be stopped.
             with trio.CancelScope(shield=True):
                 ref: Ref[Invoke] = await supervisor.start_child(self._make_spec(name, caller))
         except MisuseError as error:
@@ -133,17 +133,16 @@ class Dispatcher:
 
 
 def connection_spec(name: str, caller: Caller, on_handle: Ref[object], seen: type) -> ChildSpec:
-    """How a connection is supervised: one that crashed is gone, and the next call starts it anew.
-
-    So it spends no restarts of the others, however often a client can make it crash.
-    """
+    """Return the spec of a connection's actor."""
+    # Temporary: the next call starts a crashed one anew. A client that makes its actor crash again
+    # and again uses up no restarts of the supervisor.
     return ChildSpec.of(
         name, Connection, caller=caller, on_handle=on_handle, handle_seen=seen
     ).with_options(restart=Restart.TEMPORARY)
 
 
 async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, object]) -> object:
-    """What only looks or waits is asked again where the worker died that would have answered."""
+    """Ask the connection; retry a read-only command if the worker that had it died."""
     begun, patience_s, asked = trio.current_time(), _patience_s(arguments), arguments
     with trio.move_on_at(begun + patience_s):
         while True:
@@ -158,7 +157,7 @@ async def _ask(connection: Ref[Invoke], entry: Entry, arguments: Mapping[str, ob
 
 
 def _later(entry: Entry, arguments: Mapping[str, object], passed_s: float) -> Mapping[str, object]:
-    """The same call when so much of the time that it may take has passed."""
+    """Return the arguments with their time limits reduced by ``passed_s``."""
     fields = attrs.fields_dict(entry.command)
     limits = {
         name: arguments.get(name, fields[name].default) for name in TIME_LIMITS if name in fields
@@ -172,7 +171,7 @@ def _later(entry: Entry, arguments: Mapping[str, object], passed_s: float) -> Ma
 
 
 def _patience_s(arguments: Mapping[str, object]) -> float:
-    """However long the command may wait by its own arguments, and some grace."""
+    """Return the longest duration that the arguments allow, plus ``GRACE_S``."""
     given = [arguments.get(name) for name in TIME_LIMITS]
     valid = [
         each for each in given if isinstance(each, (int, float)) and 0 <= each <= MAX_TIMEOUT_S

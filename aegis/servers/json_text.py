@@ -1,4 +1,4 @@
-"""Replies as JSON text that UTF-8 can carry. Pure."""
+"""The encoding of replies as JSON text in UTF-8. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from aegis.path_text import is_utf8
 
 
 class UnsendableText(ValueError):
-    """A document cannot be sent: a text in it holds a lone surrogate. The message says where."""
+    """A text in the document contains a lone surrogate; the message names its place."""
 
 
 def json_text(document: Mapping[str, Any]) -> str:
     """Return ``document`` as JSON without blanks.
 
-    Raises ``UnsendableText``: a client's decoder, or the encoder of a library below, would fail on
-    it without an answer. ``ValueError`` for NaN and infinities, which JSON has no form for.
+    Raises ``UnsendableText`` for a lone surrogate, ``ValueError`` for NaN and infinities, which
+    JSON cannot express.
     """
+    # A lone surrogate would fail in a library below or in the client, without an answer.
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if not is_utf8(text):
         raise UnsendableText(f"UTF-8 cannot carry the text in {_place(document)}")
@@ -26,7 +27,7 @@ def json_text(document: Mapping[str, Any]) -> str:
 
 
 def _place(document: object) -> str:
-    """Where the first text is that cannot be sent: ``.result[3].cwd``."""
+    """Return the path of the first text with a lone surrogate: ``.result[3].cwd``."""
     items = document.items() if isinstance(document, Mapping) else ()
     for key, value in items:
         if not is_utf8(key):

@@ -1,4 +1,4 @@
-"""``Gateway``: the actor in whose nursery all serving happens: HTTP, MCP, WebSocket, JSON lines."""
+"""``Gateway``: the actor whose nursery runs all servers: HTTP, MCP, WebSocket, JSON lines."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ log = structlog.get_logger("aegis.servers")
 
 @attrs.define(eq=False)
 class Address:
-    """Where the daemon serves. ``port`` is what it listens on, once it does.
+    """The address of the daemon. ``port`` is the bound port once ``is_bound``.
 
-    ``fall_back``: if the port is taken, another one is chosen.
+    ``fall_back``: if the port is taken, choose another one.
     """
 
     host: str
@@ -54,9 +54,9 @@ class Address:
 
 
 class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
-    """Serves every face of the daemon at ``address``. It hears what clients may watch.
+    """The servers of the daemon at ``address``; it receives the events that clients may watch.
 
-    ``settings`` are values for what callers leave out, by the keys of the configuration.
+    ``settings`` are the defaults of arguments that callers omit, by the keys of the configuration.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._stopped = trio.Event()
 
     async def setup(self) -> None:
-        """Listen, and serve from now on."""
+        """Listen and start all servers."""
         port = Dispatcher(
             self.context.system,
             self._connections,
@@ -114,14 +114,15 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         await self.context.start(self._serve, await self._listen(), routes)
 
     async def receive(self, message: ResourceChanged | TerminalItem | CommandItem) -> None:
-        """A resource has changed, or something has happened on a terminal."""
+        """Forward a changed resource to MCP, an event of a terminal to its subscribers."""
         if isinstance(message, ResourceChanged):
             self._mcp.changed(message.key)
         else:
-            self._events.tell(message)
+            self._events.publish(message)
 
     def _sources(self) -> Sources:
-        """Where streams come from. Nobody is told of events before a client listens."""
+        """Return the sources of streams."""
+        # Registered as "events" with the first subscriber: until then no event is built or sent.
         handles = self.context.system.ref(self._handles)
         return Sources(
             self.context.system,
@@ -131,7 +132,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         )
 
     async def teardown(self) -> None:
-        """Take nothing new; what is in hand has a moment to finish."""
+        """Accept nothing new, and give requests in progress a grace period."""
         self._stop.set()
         if self._address.is_bound:
             await self._stopped.wait()
@@ -172,7 +173,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
 
 
 def limits_of_system() -> Limits:
-    """How much room there is for clients: over each way in an eighth of the open files at most."""
+    """Return the limits of connections: over each transport an eighth of the open files at most."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = max(1, min(MAX_CONNECTIONS, files // 8))
     return Limits(connections=connections, strangers=max(1, connections // 4))

@@ -22,20 +22,20 @@ from aegis.terminals.record import record_in
 
 DEFAULT_LAST_N = 5
 
-MAX_TOLD = 1_000
-"""Damaged lines that are told of by one who reads a ledger, at least; then no more."""
+MAX_REPORTED = 1_000
+"""Damaged lines of a ledger that one reader logs; after as many it logs no more."""
 
 SHOWN = 3
-"""Of those that are met at once, so many are named."""
+"""The most damaged lines that one log line names."""
 
 log = structlog.get_logger("aegis.terminals")
 
 
 @attrs.frozen(kw_only=True)
 class Stretch:
-    """Records in a row, oldest first; ``end`` is the offset at which the next one begins.
+    """Consecutive records, oldest first; ``end`` is the offset at which the next one begins.
 
-    ``more`` says that there are further ones.
+    ``more``: there are further records.
     """
 
     records: list[CommandRecord]
@@ -44,33 +44,31 @@ class Stretch:
 
 
 class History:
-    """The ledger of one terminal, for reading. ``end``: where what is acknowledged ends."""
+    """The ledger of one terminal, for reading; ``end`` is the end of the acknowledged part."""
 
     def __init__(self, ledger: Path, *, disk: Disk | None = None) -> None:
         self._ledger = ledger
         self._reader = LedgerReader(ledger, disk=disk)
-        self._told: dict[int | str, None] = {}  # an empty set takes 0.2 KiB
+        self._reported: dict[int | str, None] = {}  # an empty set takes 0.2 KiB
         self._gaps: dict[int, None] = {}
         self.end: int | None = None
 
     def last(self) -> tuple[CommandRecord | None, int]:
-        """The newest record, and the highest number that was given; -1 if none was.
-
-        Each damaged line behind the newest good one may have held a number of its own. A line of
-        another shape is no record, but its number was given.
-        """
+        """Return the newest record, and the highest number that may be in use; -1 if none is."""
+        # Each damaged line after the newest good one may have had a number of its own. A line of
+        # another format is no record, but its number is in use.
         reading = self._reader.last_n(1, end=self.end)
         records = self._records(reading)
         numbers = [number for each in reading.records if type(number := each.get("seq")) is int]
         return records[-1] if records else None, max(numbers, default=-1) + reading.damaged_count
 
     def last_cursor(self) -> int:
-        """The highest cursor that a record has told anybody; 0 if there is none."""
+        """Return the highest cursor in any record; 0 without records."""
         last, _ = self.last()
         return 0 if last is None else max(last.raw_start, last.raw_end or 0)
 
     async def read(self, request: ReadRecords) -> RecordList:
-        """What ``request`` asks for; within ``MAX_REPLY_BYTES``. Raises ``StorageError``."""
+        """Return the requested records, up to ``MAX_REPLY_BYTES``. Raises ``StorageError``."""
         if request.since_seq is not None:
             reading = await self._reader.since_async(
                 "seq", request.since_seq, end=self.end, max_bytes=MAX_REPLY_BYTES
@@ -84,10 +82,10 @@ class History:
         return RecordList(result=records, more=reading.more, damaged=damaged)
 
     async def stretch(self, since_seq: int, start: int | None, max_bytes: int) -> Stretch:
-        """The oldest records after ``since_seq``. Raises ``StorageError``.
+        """Return the oldest records after ``since_seq``. Raises ``StorageError``.
 
-        ``start`` is the ``end`` of the stretch before, where there was one: else they are searched
-        for from the end of the ledger, which takes the longer the more there are.
+        ``start`` is the ``end`` of the previous stretch. Without it the records are searched from
+        the end of the ledger, which takes time in proportion to their number.
         """
         if start is None:
             reading = await self._reader.since_async(
@@ -99,17 +97,17 @@ class History:
         return Stretch(records=records, end=reading.end, more=reading.more)
 
     async def one(self, seq: int, terminal: str) -> CommandRecord:
-        """The record ``seq``. Raises ``NotFound`` if ``terminal`` has none, ``StorageError``."""
+        """Return the record ``seq``. Raises ``NotFound`` if it does not exist, ``StorageError``."""
         stretch = await self.stretch(seq - 1, None, 1)
         for record in stretch.records:
             if record.seq == seq:
                 return record
         raise NotFound(
-            f"terminal {terminal!r} has no record with seq {seq}; aegis_term_read shows what it has"
+            f"terminal {terminal!r} has no record with seq {seq}; list them with aegis_term_read"
         )
 
     async def answer(self, request: ReadRecords, reply: Reply[RecordList]) -> None:
-        """``read`` as the answer to somebody; a helper task of an actor."""
+        """Answer ``request``; a helper task of an actor."""
         try:
             reply.send(await self.read(request))
         except AegisError as error:
@@ -122,7 +120,7 @@ class History:
         for fields in reading.records:
             try:
                 found.append(record_in(fields))
-            except CodecError as error:  # a sound line of another shape: a later version's
+            except CodecError as error:  # an intact line of another format, of a newer version
                 name = f"seq {shorten(repr(fields.get('seq')))}"
                 foreign[name] = f"{name}: {error}"
         self._report(foreign)
@@ -131,9 +129,9 @@ class History:
         return found
 
     def _report_gaps(self, records: Sequence[CommandRecord]) -> None:
-        """Log numbers that no record has, each gap once."""
+        """Log missing numbers, each gap once."""
         for before, after in pairwise(records):
-            if after.seq == before.seq + 1 or len(self._gaps) >= MAX_TOLD:
+            if after.seq == before.seq + 1 or len(self._gaps) >= MAX_REPORTED:
                 continue
             if after.seq not in self._gaps:
                 self._gaps[after.seq] = None
@@ -142,10 +140,10 @@ class History:
                 )
 
     def _report(self, skipped: Mapping[int | str, str]) -> None:
-        """Log which lines are skipped, each once; they stay in the ledger."""
-        new = [key for key in skipped if key not in self._told]
-        if new and len(self._told) < MAX_TOLD:
-            self._told.update(dict.fromkeys(new))
+        """Log the skipped lines, each once; they stay in the ledger."""
+        new = [key for key in skipped if key not in self._reported]
+        if new and len(self._reported) < MAX_REPORTED:
+            self._reported.update(dict.fromkeys(new))
             where = [skipped[key] for key in new[:SHOWN]]
             log.warning(
                 "damaged lines skipped", file=shown(self._ledger), lines=len(new), where=where

@@ -1,4 +1,4 @@
-"""From what happened on a terminal to the records of its ledger. Pure."""
+"""The records of commands, from the events of a terminal to the lines of its ledger. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNTYPED: dict[End | None, str] = {None: NOT_ENDED, "exited": NOT_SAID, "lost": 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """How a command ended, and where its output did; times as in its record."""
+    """The end of a command and of its output; times as in its record."""
 
     end: End
     exit: int | None
@@ -36,10 +36,10 @@ class InFlight:
     """A command that has its ``seq`` and no final record yet.
 
     ``cmd`` is None while the text of a typed command is not known. ``moment_s`` is the monotonic
-    time of its start; a command found after a restart has none. ``shell`` names the shell that it
-    was given to. ``began_at`` is the cursor at which the shell said that it runs; until then it is
-    only submitted, for the call of number ``call``. ``raw_start`` is where its output begins for
-    readers. ``outcome`` is there once it has ended, and only its record is not in the ledger.
+    time of its start, None after a restart of the front. ``shell`` names its shell. ``began_at`` is
+    the cursor at which the shell reported its start; until then it is only submitted, for the call
+    of number ``call``. Its output begins at ``raw_start`` for readers. ``outcome`` is set once it
+    has ended and its record is not in the ledger yet.
     """
 
     seq: int
@@ -57,13 +57,13 @@ class InFlight:
 
     @property
     def key(self) -> CommandKey:
-        """By what the shell knows it."""
+        """The identity of the command for its shell."""
         return CommandKey(
             shell=self.shell, call=self.call, began_at=self.began_at, raw_start=self.raw_start
         )
 
     def note(self) -> dict[str, object]:
-        """What the in-flight note keeps of it."""
+        """Return the entry of the command in the in-flight note."""
         return {
             "seq": self.seq,
             "cmd": self.cmd,
@@ -80,7 +80,7 @@ class InFlight:
 
 
 def from_note(fields: Mapping[str, object]) -> InFlight | None:
-    """The command in flight that a note tells of; None if the note does not fit."""
+    """Return the command of a note's entry; None if the entry is invalid."""
     match fields:
         case {
             "seq": int(seq),
@@ -114,7 +114,7 @@ def from_note(fields: Mapping[str, object]) -> InFlight | None:
 
 
 def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
-    """The commands that a whole note tells of; what does not fit is left out."""
+    """Return the commands in a note, without invalid entries."""
     entries = fields.get("commands")
     if not isinstance(entries, list):
         return []
@@ -123,7 +123,7 @@ def commands_in(fields: Mapping[str, object]) -> list[InFlight]:
 
 
 def given_before(fields: Mapping[str, object]) -> int:
-    """The highest number that was given, as the note says; -1 if it does not."""
+    """Return the highest number in use according to the note; -1 if it has none."""
     following = fields.get("next")
     return following - 1 if type(following) is int else -1
 
@@ -131,7 +131,7 @@ def given_before(fields: Mapping[str, object]) -> int:
 def _outcome_from_note(fields: Mapping[str, object] | None) -> Outcome | None:
     try:
         return None if fields is None else structure(Outcome, dict(fields))
-    except CodecError:  # it counts as one that was killed
+    except CodecError:  # the command then counts as killed
         return None
 
 
@@ -144,7 +144,7 @@ def outcome_of(
     moment_s: float | None,
     raw_end: int,
 ) -> Outcome:
-    """How ``command`` ended. ``moment_s``: None when its duration is not known."""
+    """Return the outcome of ``command``; ``moment_s`` is None if its duration is not known."""
     duration = None
     if moment_s is not None and command.moment_s is not None:
         duration = round(max(0.0, moment_s - command.moment_s), 6)
@@ -154,7 +154,7 @@ def outcome_of(
 
 
 def outcome_in(record: CommandRecord) -> Outcome:
-    """How the command of a final record ended."""
+    """Return the outcome in a final record."""
     assert record.end is not None
     assert record.raw_end is not None
     assert record.finished_at is not None
@@ -170,9 +170,9 @@ def outcome_in(record: CommandRecord) -> Outcome:
 def unfinished_record(
     command: InFlight, output: CapturedOutput, raw_end: int, needs: NeedsInput | None = None
 ) -> CommandRecord:
-    """The record of a command that still runs, for a caller whose time is up or who is needed.
+    """Return the record so far of a running command.
 
-    ``needs`` is what it waits for: known only while it runs, so no final record has it.
+    ``needs`` is the input for which it waits: known only while it runs, so no final record has it.
     """
     return _record(command, output, raw_end=raw_end, timed_out=command.timed_out, needs_input=needs)
 
@@ -180,7 +180,7 @@ def unfinished_record(
 def final_record(
     command: InFlight, output: CapturedOutput, outcome: Outcome, untyped: str | None = None
 ) -> CommandRecord:
-    """The one final record of a command. ``untyped``: why its text is not known, if it is not."""
+    """Return the final record of a command; ``untyped`` is the reason if its text is not known."""
     return _record(
         command,
         output,
@@ -195,7 +195,7 @@ def final_record(
 
 
 def begun_by(news: CommandStarted, seq: int) -> InFlight:
-    """The command ``seq``, which the shell says that it has begun."""
+    """Return the command ``seq``, whose start the shell has reported."""
     return InFlight(
         seq=seq,
         cmd=news.cmd,
@@ -211,9 +211,9 @@ def begun_by(news: CommandStarted, seq: int) -> InFlight:
 
 
 def behind(command: InFlight, cursor: int) -> InFlight:
-    """A command that did not begin, with its output at ``cursor`` or later, behind all others'.
+    """Return a command that did not begin with its output at ``cursor`` or later.
 
-    What a caller was shown of it stays true.
+    A command that was shown to a caller is returned unchanged.
     """
     if command.began_at is not None or command.timed_out:
         return command
@@ -221,22 +221,20 @@ def behind(command: InFlight, cursor: int) -> InFlight:
 
 
 def record_line(record: CommandRecord) -> bytes:
-    """The line of a record in the ledger."""
+    """Return the line of a record for the ledger."""
     return encode_line(attrs.asdict(record, recurse=False))
 
 
 def record_in(fields: Mapping[str, Any]) -> CommandRecord:
-    """Return the record that a line of a ledger holds. Raises ``CodecError``.
-
-    An earlier version wrote a directory that is not UTF-8 as Python has it from the system.
-    """
+    """Return the record in a line of a ledger. Raises ``CodecError``."""
+    # An earlier version wrote directories that are not UTF-8 with lone surrogates.
     cwd = fields.get("cwd")
     given = {**fields, "cwd": text_of_path(cwd)} if isinstance(cwd, str) else fields
     return structure(CommandRecord, given)
 
 
 def lost_record(command: InFlight, finished_at: str, moment_s: float) -> CommandRecord:
-    """The final record of a submission that was shown as running and never began."""
+    """Return the final record of a submission that was shown as running and never began."""
     outcome = outcome_of(
         command,
         end="lost",
@@ -285,18 +283,18 @@ def _record(
 
 
 def writer_tag(from_handle: str | None) -> str:
-    """How a record names who wrote a command: ``agent:<handle>``, or ``human``."""
+    """Return the writer's tag for a record: ``agent:<handle>``, or ``human``."""
     if from_handle is None or from_handle.lower() == "human":
         return "human"
     return f"agent:{from_handle}"
 
 
 def handle_of(writer: str) -> str:
-    """The handle behind a writer's tag; of ``human:<name>`` it is ``human``."""
+    """Return the handle in a writer's tag; for ``human:<name>`` it is ``human``."""
     kind, _, name = writer.partition(":")
     return name if kind == "agent" else "human"
 
 
 def shell_exit_code(status: int) -> int:
-    """A process's status as a shell would tell it: a signal n (given as -n) is 128+n."""
+    """Return a process's status as a shell reports it: signal n (given as -n) is 128+n."""
     return status if status >= 0 else 128 - status

@@ -1,7 +1,6 @@
-"""What lets tractor 0.1.0a5 run beside a Trio that it was not written for.
+"""The adaptation of tractor 0.1.0a5 to a Trio that it was not written for.
 
 tractor is imported by ``loading`` alone, with a stand-in for the module ``trio`` that only its own
-modules see. Everybody else, in the parent and in a worker, keeps the real Trio and its exception
-groups. What stands in for what is told in each file; a tractor or a Trio that needs no stand-in
-gets none (``needs``).
+modules see. All other code, in the parent and in a worker, keeps the real Trio and its exception
+groups. Each file documents its stand-in; a tractor or a Trio that needs none gets none (``needs``).
 """

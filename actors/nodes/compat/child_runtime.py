@@ -8,7 +8,7 @@ from actors.nodes.links.key import NodeKey
 
 
 def run_child(key: NodeKey, uid: tuple[str, str], parent: tuple[str, int]) -> None:
-    """Connect to the parent and do what it asks, until it lets this process end."""
+    """Connect to the parent and serve its calls until it ends this process."""
     tractor = load()
     NETWORK.set(Network(key))
     name, number = uid

@@ -1,8 +1,8 @@
-"""Stands in for ``trio.MultiError``: several exceptions as one. Pure.
+"""The stand-in for ``trio.MultiError``: several exceptions as one. Pure.
 
 tractor raises it, catches it, adds lists to its ``exceptions`` and asks ``filter`` whether nothing
-but cancellations is in it. So it is an exception group whose ``exceptions`` are a list. It leaves
-tractor as the group that it is: whoever catches it with ``except*`` need not know of it.
+but cancellations is in it. So it is an exception group whose ``exceptions`` are a list. Outside
+of tractor it is an ordinary group that ``except*`` handles.
 """
 
 from __future__ import annotations

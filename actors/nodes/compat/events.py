@@ -1,4 +1,4 @@
-"""Stands in for ``trio.Event``: tractor asks ``if event:``, which Trio answers with an error."""
+"""The stand-in for ``trio.Event``: tractor evaluates ``if event:``, which raises in Trio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Event:
         return self._event.is_set()
 
     def set(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self._event.set()
 
     async def wait(self) -> None:
@@ -29,12 +29,12 @@ class Event:
         await self._event.wait()
 
     def statistics(self) -> trio.EventStatistics:
-        """How many wait."""
+        """Return the number of waiters."""
         return self._event.statistics()
 
 
 def have_truth() -> bool:
-    """Whether this Trio's own events have a truth value."""
+    """Return whether this Trio's own events have a truth value."""
     try:
         return bool(trio.Event())
     except NotImplementedError:

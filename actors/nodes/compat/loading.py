@@ -1,11 +1,11 @@
-"""Imports tractor, for the whole project: nothing else does.
+"""The only import of tractor in the project.
 
 While tractor's modules are imported, ``sys.modules`` holds a stand-in for ``trio``. They keep it;
-afterwards everybody finds the real one there. Libraries that tractor uses are imported before, so
-that they see the real Trio. Likewise only meanwhile, an empty module stands in for pdbpp, a
-debugger that is not wanted, Trio itself for trio_typing, and contextlib for async_generator, whose
-own context managers warn on Python 3.12. The environment variable with which tractor would redirect
-``breakpoint()``, here and in all that is started from here, goes to a dictionary of its own.
+afterwards it holds the real one again. Libraries that tractor uses are imported before, so
+that they see the real Trio. During the import an empty module also replaces pdbpp, an unwanted
+debugger; Trio itself replaces trio_typing; and contextlib replaces async_generator, whose context
+managers warn on Python 3.12. The environment variable with which tractor would redirect
+``breakpoint()``, here and in child processes, goes to a dictionary of its own.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ STAND_INS: dict[str, Any] = {
     "serve_tcp": serve_tcp,
     "open_tcp_stream": open_tcp_stream,
 }
-"""What tractor finds under these names of Trio, where it needs it."""
+"""The stand-ins that tractor gets for these names of Trio, where it needs them."""
 
 
 @attrs.frozen
 class Tractor:
-    """The parts of tractor that are used. They say nothing of their types."""
+    """The parts of tractor that are used, untyped."""
 
     api: Any
     entry: Any
@@ -69,7 +69,7 @@ class Tractor:
 
 @cache
 def load() -> Tractor:
-    """Import tractor once, and return what is used of it.
+    """Import tractor once, and return the parts that are used.
 
     Raises ``NodesNotInstalled`` where it is not there, ``NodeError`` where it is one that would not
     go through the authentication.
@@ -98,7 +98,7 @@ def sources_of_tractor() -> list[str]:
     """The sources of the tractor that is installed; ``NodesNotInstalled`` where there is none."""
     try:
         found = importlib.util.find_spec("tractor")
-    except ValueError:  # somebody put something else in its place
+    except ValueError:  # another module has its name
         found = None
     if found is None or found.origin is None:
         raise NodesNotInstalled(
@@ -125,7 +125,7 @@ def trio_for(sources: list[str]) -> ModuleType:
 
 
 def this_trio() -> needs.Trio:
-    """What the Trio that is installed has of what an old tractor expects."""
+    """Return which expectations of an old tractor the installed Trio meets."""
     return needs.Trio(
         has_multi_error=hasattr(trio, "MultiError"),
         unwraps_lone_exceptions=_unwraps_lone_exceptions(trio.run),

@@ -1,7 +1,7 @@
-"""Stands in for the class with which tractor reads and writes messages on a connection.
+"""The stand-in for the class with which tractor reads and writes messages on a connection.
 
-tractor's own buffers whatever a length promises, goes on after a message that cannot be decoded,
-and lets nobody know that a connection ended. Around every message it formats log lines with the
+tractor's own class buffers any announced length, continues after a message that cannot be decoded,
+and does not report that a connection ended. Around every message it formats log lines with the
 whole of it, also when nobody logs: 6 ms for 64 KiB. Here lengths are bounded, a message that is
 none ends the connection, its end is an event, and a payload is shown in a log line by its size.
 """
@@ -17,11 +17,11 @@ from actors.errors import NodeError
 from actors.nodes.compat.message_frames import MessageReader, framed
 
 READ_SIZE = 65_536
-"""The most that is read at once, in bytes."""
+"""The largest read, in bytes."""
 
 
 class Payload:
-    """Bytes that say of themselves only how many they are. msgpack carries ``view``."""
+    """Bytes whose ``repr`` is only their number. msgpack encodes ``view``."""
 
     __slots__ = ("data",)
 
@@ -68,7 +68,7 @@ class MessageTransport:
         return self._raddr
 
     def connected(self) -> bool:
-        """Whether this end was not closed yet."""
+        """Return whether this end is still open."""
         return self.stream.socket.fileno() != -1
 
     async def send(self, message: Any) -> None:
@@ -104,7 +104,7 @@ class MessageTransport:
         return await self.recv()
 
     async def drain(self) -> AsyncIterator[Any]:
-        """What still comes until the other side closes."""
+        """Yield the remaining messages until the other side closes."""
         while True:
             try:
                 message = await self.recv()

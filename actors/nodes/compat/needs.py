@@ -1,4 +1,4 @@
-"""Which of Trio's names tractor uses, and so which stand-ins it gets. Pure.
+"""The names of Trio that tractor uses, and the stand-ins it therefore gets. Pure.
 
 tractor 0.1.0a5 was written for a Trio in which ``MultiError`` was there, a lone exception left a
 nursery bare, an event had a truth value and a process could be entered. A release that no longer
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 import attrs
 
 OF_ANOTHER_TIME = "MultiError"
-"""Who names this was written for the Trio before exception groups."""
+"""The name that marks a tractor written for the Trio before exception groups."""
 
 CARRIES_THE_KEY = frozenset({"lowlevel.open_process", "serve_tcp", "open_tcp_stream"})
-"""What a tractor must use: one that goes another way would go around the authentication."""
+"""The names that a tractor must use; any other way would bypass the authentication."""
 
 _DOTTED = re.compile(r"\btrio\.((?:lowlevel\.)?[A-Za-z_]\w*)")
 _FROM = re.compile(r"^\s*from trio import ([\w, ]+)$", re.MULTILINE)
@@ -25,7 +25,7 @@ _FROM = re.compile(r"^\s*from trio import ([\w, ]+)$", re.MULTILINE)
 
 @attrs.frozen
 class Trio:
-    """What the Trio that is installed still has of what an old tractor expects."""
+    """The expectations of an old tractor that the installed Trio still meets."""
 
     has_multi_error: bool
     unwraps_lone_exceptions: bool
@@ -34,7 +34,7 @@ class Trio:
 
 
 def names_used(sources: Iterable[str]) -> frozenset[str]:
-    """The names of Trio that these sources use, without ``trio.`` before them."""
+    """Return the names of Trio that these sources use, without ``trio.``."""
     found: set[str] = set()
     for source in sources:
         found.update(_DOTTED.findall(source))
@@ -44,12 +44,12 @@ def names_used(sources: Iterable[str]) -> frozenset[str]:
 
 
 def missing(used: frozenset[str]) -> frozenset[str]:
-    """What a tractor with these names does not use although the authentication hangs on it."""
+    """Return the names that the authentication needs and this tractor does not use."""
     return CARRIES_THE_KEY - used
 
 
 def stand_ins(used: frozenset[str], trio: Trio) -> frozenset[str]:
-    """The names of Trio that get a stand-in."""
+    """Return the names of Trio that get a stand-in."""
     wanted = set(CARRIES_THE_KEY & used)
     if OF_ANOTHER_TIME in used:
         lacking = {

@@ -1,4 +1,4 @@
-"""Stands in for ``trio.serve_tcp`` and ``trio.open_tcp_stream``: every connection proves its key.
+"""The stand-ins for ``trio.serve_tcp`` and ``trio.open_tcp_stream``: with proof of the key.
 
 tractor calls them to listen and to reach its parent, or the root that it joins. What they must know
 (the key, where to listen) is in a context variable: tractor's tasks have the context of who started
@@ -22,15 +22,15 @@ LOOPBACK = "127.0.0.1"
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Ignore the departure."""
 
 
 @attrs.frozen
 class Network:
     """How this process listens and connects.
 
-    It always listens on loopback, where its own workers reach it whatever becomes of other
-    networks, and at ``host`` too where that is another. ``port`` 0: any free one. ``departed`` is
+    It always listens on loopback, for its own workers, and also at ``host`` if that is another
+    address. ``port`` 0: any free one. ``departed`` is
     called when a connection to this process has ended. ``opened`` are those that this process
     opened: two, of a worker to its parent or of a node to the root that it joins.
     """
@@ -62,9 +62,9 @@ async def serve_tcp(
     task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
     **_: object,
 ) -> None:
-    """Listen, and give ``handler`` the connections that proved the key.
+    """Listen, and pass connections that proved the key to ``handler``.
 
-    ``host`` and ``port`` are tractor's wish; the first listener is the one that it tells others of.
+    ``host`` and ``port`` are those that tractor asks for; it publishes the first listener.
     """
     network = NETWORK.get()
     door = Doorkeeper(network.key)

@@ -1,4 +1,4 @@
-"""Stands in for ``trio.open_nursery``: a lone exception leaves it bare, several as ``MultiError``.
+"""The stand-in for ``trio.open_nursery``: raises a lone exception bare, several as ``MultiError``.
 
 tractor catches what its tasks raise by class. Only nurseries that tractor opens are so: one that is
 opened by code running under tractor is Trio's own, with strict exception groups.
@@ -16,7 +16,7 @@ from actors.nodes.compat.error_groups import MultiError
 
 
 class LooseNursery(AbstractAsyncContextManager[trio.Nursery, bool]):
-    """What tractor enters as a nursery."""
+    """The nursery that tractor enters."""
 
     def __init__(self) -> None:
         self._manager = trio.open_nursery()

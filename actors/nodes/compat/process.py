@@ -1,4 +1,4 @@
-"""Stands in for ``trio.Process`` and ``trio.lowlevel.open_process``.
+"""The stand-ins for ``trio.Process`` and ``trio.lowlevel.open_process``.
 
 tractor starts a child with a command of its own and later closes it with ``async with process``,
 which Trio no longer offers. The stand-in starts *our* child module instead, in a session of its
@@ -30,7 +30,7 @@ _STANDARD_ERROR = 2
 
 @attrs.define(eq=False)
 class Spawn:
-    """How one worker is started, and what came of it: ``uid`` is what tractor calls it."""
+    """How one worker is started, and the result; ``uid`` is tractor's identifier."""
 
     secret: bytes = attrs.field(repr=False)
     environment: Mapping[str, str] | None = None

@@ -1,7 +1,7 @@
-"""What other nodes may call in the root: one function, by which they join.
+"""The one function that other nodes may call in the root: the request to join.
 
-Who receives them is in a context variable, as tractor calls the function with nothing that would
-tell. Everybody who calls has proved the key, and may still say anything.
+Its receiver is in a context variable, because tractor passes no reference to it. Every caller has
+proved the key, but may still send anything.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from actors.nodes.compat.subactor import TractorStream, hang_up, takes_context
 
 
 class Caller:
-    """Who called, over a connection of its own."""
+    """A calling node, on a connection of its own."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self._transport = context.chan.msgstream
         self.uid: tuple[str, str] = context.chan.uid
-        """What it is to tractor: its name, and a number that no other process has."""
+        """Tractor's identifier of the caller: its name, and a number unique to the process."""
 
     @property
     def address(self) -> str:
@@ -36,16 +36,14 @@ class Caller:
         await self._transport.ended.wait()
 
     async def begin(self, first: object) -> None:
-        """Answer its call. It is heard from then on."""
+        """Answer the call; then frames can be received."""
         await self._context.started(first)
 
     @contextlib.asynccontextmanager
     async def stream(self) -> AsyncIterator[TractorStream]:
-        """Exchange frames, after ``begin``. The connection ends with the block, if not before.
-
-        It is closed before tractor says goodbye through it, which would wait where nobody reads.
-        What still comes is dropped: else tractor would wait for somebody to read it.
-        """
+        """Exchange frames, after ``begin``. The connection ends with the block, if not before."""
+        # Closed before tractor sends its farewell, which would block if the other side does not
+        # read. Remaining frames are dropped: otherwise tractor would wait for a reader.
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             async with self._context.open_stream() as stream:
                 try:
@@ -55,7 +53,7 @@ class Caller:
                     self._context._recv_chan.close()
 
     def end_stream(self) -> None:
-        """Let nothing follow what has come: tractor tells no stream that its connection ended."""
+        """End the stream after the received frames: tractor does not when a connection ends."""
         self._context._send_chan.close()
 
     async def hang_up(self, within_s: float) -> None:
@@ -68,7 +66,7 @@ class Caller:
 
 
 Receive = Callable[[Caller, dict[str, object]], Awaitable[None]]
-"""Receives a caller with what it said; returns when it is gone."""
+"""Receive a caller and its request; return when it has left."""
 
 RECEIVE: ContextVar[Receive] = ContextVar("actors_nodes_receive")
 """Set before the runtime of a root is started."""

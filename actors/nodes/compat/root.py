@@ -1,4 +1,4 @@
-"""tractor's runtime in this process: opened, closed, and made to forget who is gone."""
+"""tractor's runtime in this process: opening, closing, and removing records of departed nodes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ANY_FREE_PORT = 0
 async def open_root(name: str, network: Network, receive: Receive) -> AsyncIterator[Any]:
     """Open the runtime, with this process as its root; yield tractor's actor.
 
-    ``receive`` is called with whoever calls ``take_join`` here. Raises ``MisuseError`` while
+    ``receive`` is called with each caller of ``take_join``. Raises ``MisuseError`` while
     another runtime is open in this process, ``OSError`` if it cannot listen.
     """
     tractor = load()
     must_be_alone(tractor)
-    # tractor looks whether somebody listens at the address that it is given, and joins whoever
-    # does. At port 0 nobody can be; where to listen it is told by the network.
+    # tractor checks for a listener at the given address, and joins it if there is one. At port 0
+    # there is none; the address to listen at comes from the network.
     nobody = (LOOPBACK, ANY_FREE_PORT)
     tokens = NETWORK.set(network), RECEIVE.set(receive)
     try:
@@ -60,7 +60,7 @@ def listens_at(actor: Any, network: Network) -> tuple[str, int]:
 
 
 def close_connections(actor: Any) -> None:
-    """Close all connections of the runtime, which else waits without limit for their other side."""
+    """Close all connections; otherwise the runtime waits for the other sides without a limit."""
     for channels in list(actor._peers.values()):
         for channel in channels:
             channel.msgstream.stream.socket.close()

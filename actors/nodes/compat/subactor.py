@@ -32,7 +32,7 @@ class TractorStream:
         await self._stream.send(Payload(frame))
 
     async def receive(self) -> bytes:
-        """Return the next frame; ``trio.EndOfChannel`` when none follows."""
+        """Return the next frame. Raises ``trio.EndOfChannel`` at the end."""
         payload = await self._stream.receive()
         if not isinstance(payload, Payload):
             raise trio.BrokenResourceError("what came is no frame")
@@ -74,7 +74,7 @@ class Subactor:
         """Call ``function`` there, and yield what it begins with and a stream to it.
 
         When the connection ends, so does the stream, after all that has come: tractor itself would
-        let whoever receives wait for ever.
+        let the receiver wait forever.
         """
         async with (
             trio.open_nursery() as nursery,
@@ -102,7 +102,7 @@ async def open_subactor(name: str, module: str, spawn: Spawn) -> AsyncIterator[S
 
 
 async def hang_up(transport: Any, within_s: float) -> None:
-    """Say on a connection that no more will come, wait for the same from there, and close it.
+    """Shut down sending on a connection, wait for the other side to do so, and close it.
 
     To close it with something unread could cost the other side what it has not read.
     """

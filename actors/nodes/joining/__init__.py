@@ -1,1 +1,1 @@
-"""actors/nodes/joining"""
+"""Joining: a process on another host becomes a node of the root's tree."""

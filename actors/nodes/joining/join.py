@@ -1,7 +1,7 @@
-"""The side of a node that joins: this process becomes part of the tree of another host's root.
+"""The joining side: this process becomes part of the tree of another host's root.
 
-tractor's runtime is open here only while it is joined, in a task of its own, so that nothing that
-happens to the connection touches who uses it: a connection that ends is a link that is lost.
+tractor's runtime is open only while this process is joined, in a task of its own, so that a failure
+of the connection does not cancel the caller: it only sees a lost link.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from actors.nodes.links.key import NodeKey
 from actors.nodes.links.link import Link
 
 JOIN_WITHIN_S = 10.0
-"""How long it may take to be joined, in seconds."""
+"""The time limit of joining, in seconds."""
 
 
 @asynccontextmanager
 async def join(
     host: str, port: int, key: NodeKey, *, name: str, hello: bytes = b"", beat: Beat | None = None
 ) -> AsyncIterator[tuple[bytes, Link]]:
-    """Join the root at ``host`` and ``port``; yield what it says of itself and a link to it.
+    """Join the root at ``host`` and ``port``; yield its answer and a link to it.
 
-    ``hello`` is what this node says of itself, at most 64 KiB. Whoever joins runs ``link.run()``,
-    and best ends with ``link.finish``; a block that is left without that is a link that is lost to
-    the root. Afterwards nothing is left, and this may be called again at once.
+    ``hello`` is the data of this node for the root, at most 64 KiB. The caller must run
+    ``link.run()``, and should end with ``link.finish``: otherwise the root sees a lost link. After
+    the block this may be called again at once.
 
-    Raises ``JoinFailed`` when the root cannot be reached, is silent or refuses, at the latest after
-    ``JOIN_WITHIN_S``; ``HandshakeRefused`` when it has another key, or is none; ``NodeError`` when
-    the name or the hello is too long, ``MisuseError`` while a runtime is open in this process.
+    Raises ``JoinFailed`` if the root cannot be reached, is silent or refuses, at the latest after
+    ``JOIN_WITHIN_S``; ``HandshakeRefused`` if it has another key or is not a root; ``NodeError`` if
+    the name or the hello is too long; ``MisuseError`` while a runtime is open in this process.
     """
     request = JoinRequest(name, hello, beat or Beat())
     membership = _Membership(host, port, key, request)
@@ -55,7 +55,7 @@ async def join(
 
 
 class _Membership:
-    """One time of being joined, from the first connection to the last that is left of it."""
+    """One membership, from the first connection to the end of its cleanup."""
 
     def __init__(self, host: str, port: int, key: NodeKey, request: JoinRequest) -> None:
         self._root = (host, port)
@@ -74,11 +74,11 @@ class _Membership:
         return self._joined
 
     def leave(self) -> None:
-        """Let ``run`` end."""
+        """End ``run``."""
         self._left.set()
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
-        """Join, tell so, and stay until ``leave``. Raises only while it has not joined."""
+        """Join, report it, and stay until ``leave``. Raises only before it has joined."""
         failure: ActorError | None = None
         try:
             with self._scope:
@@ -115,7 +115,7 @@ class _Membership:
         stream: TractorStream,
         task_status: trio.TaskStatus[None],
     ) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()  # too late: nobody would be told
+        await trio.lowlevel.checkpoint_if_cancelled()  # too late: the caller has given up
         link = Link(stream, self._request.beat)
         self._joined = answer, link
         task_status.started()
@@ -154,13 +154,13 @@ def _errors(error: BaseException) -> list[BaseException]:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says, which Trio keeps as the cause where there were several addresses."""
+    # Trio keeps the system's errors as the cause if there were several addresses.
     causes = _errors(error.__cause__) if error.__cause__ is not None else []
-    told = [_told(each) for each in (error, *causes) if isinstance(each, OSError)]
-    return next((text for text in told if text), str(error))
+    texts = [_text_of(each) for each in (error, *causes) if isinstance(each, OSError)]
+    return next((text for text in texts if text), str(error))
 
 
-def _told(error: OSError) -> str:
+def _text_of(error: OSError) -> str:
     if not error.errno:
         return ""
     of_names = error.errno < 0  # of the look-up of a host, which has numbers of its own

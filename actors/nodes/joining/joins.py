@@ -1,4 +1,4 @@
-"""The root's side of nodes that join: they wait, for a while, until somebody takes them.
+"""The root's side of joining: nodes are queued, for a limited time, until they are accepted.
 
 Who calls has proved the key. It may still say anything, so what it says is judged first; and it may
 call as often as it can, so few wait at once and the others are refused.
@@ -17,32 +17,32 @@ from actors.nodes.joining.request import SAID_LIMIT, JoinRequest, Verdict, judge
 from actors.nodes.links.link import FrameStream, Link
 
 MOST_WAITING = 16
-"""How many joins may wait at once; the next are refused."""
+"""The number of queued joins; further ones are refused."""
 
 MOST_TALKING = 64
-"""How many may be told that they are refused at once; to the next, the connection is closed."""
+"""The number of refusals sent at once; beyond it the connection is closed without one."""
 
 TAKE_WITHIN_S = 5.0
-"""How long a join waits until somebody takes it, and then for an answer, in seconds."""
+"""The time limit, in seconds, for taking a join, and then for answering it."""
 
 HANG_UP_S = 1.0
-"""How long the other side may take to read the last, in seconds."""
+"""The time limit for the other side to read the last frame, in seconds."""
 
 
 class LateStream:
-    """Frames on a stream that is there only later, if at all."""
+    """Frames on a stream that is opened later, if at all."""
 
     def __init__(self) -> None:
         self._stream: FrameStream | None = None
         self._settled = trio.Event()
 
     def open(self, stream: FrameStream) -> None:
-        """Let what waits go through ``stream``."""
+        """Set the stream, and release the waiters."""
         self._stream = stream
         self._settled.set()
 
     def close(self) -> None:
-        """Let nothing wait any more."""
+        """Release the waiters: there will be no stream."""
         self._settled.set()
 
     async def send(self, frame: bytes) -> None:
@@ -61,11 +61,11 @@ class LateStream:
 
 
 class Joined:
-    """A node that joins: whoever took it accepts or refuses it, within ``TAKE_WITHIN_S``.
+    """A node that joins, to be accepted or refused within ``TAKE_WITHIN_S``.
 
-    ``name`` is what it calls itself, ``hello`` what it said of itself, ``address`` host and port of
-    its end. ``link`` leads to it once it was accepted. Who accepts it runs ``link.run()``, which
-    raises ``LinkLost`` also when the node had gone, or the time had passed, before that.
+    ``name`` and ``hello`` are the node's own, ``address`` is the host and port of its end. ``link``
+    leads to it once it is accepted: the caller of ``accept`` runs ``link.run()``, which raises
+    ``LinkLost`` also if the node has left, or the time has passed, before that.
     """
 
     def __init__(self, caller: Caller, request: JoinRequest) -> None:
@@ -81,20 +81,20 @@ class Joined:
         self._is_answered = False
 
     def accept(self, answer: bytes = b"") -> None:
-        """Let it join, with ``answer`` as what this side says of itself.
+        """Accept the node, with ``answer`` as the data of this side for it.
 
-        Raises ``NodeError`` when that is longer than 64 KiB, ``MisuseError`` the second time.
+        Raises ``NodeError`` if ``answer`` is longer than 64 KiB, ``MisuseError`` the second time.
         """
         if len(answer) > SAID_LIMIT:
             raise NodeError(f"An answer of {len(answer)} bytes is too long: at most {SAID_LIMIT}.")
         self._answer(Verdict(is_accepted=True, said=answer))
 
     def refuse(self, why: str) -> None:
-        """Send it away with a sentence that says why; ``MisuseError`` the second time."""
+        """Refuse the node, with the reason. Raises ``MisuseError`` the second time."""
         self._answer(refusal(why))
 
     def take(self) -> None:
-        """Note that somebody has it."""
+        """Note that the join was taken."""
         self._is_taken = True
 
     async def verdict(self) -> Verdict | None:
@@ -107,7 +107,7 @@ class Joined:
         return self._verdict
 
     async def converse(self) -> None:
-        """Carry what goes over the link until it is over."""
+        """Run the link until it ends."""
         async with self._caller.stream() as stream:
             self._stream.open(stream)
             async with trio.open_nursery() as nursery:
@@ -118,7 +118,7 @@ class Joined:
                 await self._caller.hang_up(HANG_UP_S)
 
     def close(self) -> None:
-        """Let nothing wait for a stream that will not be there."""
+        """Release the waiters: there will be no stream."""
         self._stream.close()
 
     def _answer(self, verdict: Verdict) -> None:
@@ -166,11 +166,11 @@ class Joins:
 
     @property
     def uids(self) -> frozenset[tuple[str, str]]:
-        """What tractor calls those that are there."""
+        """Tractor's identifiers of the joined nodes."""
         return frozenset(caller.uid for caller in self._callers)
 
     async def next(self) -> Joined:
-        """Wait for a node that joins, and take it; ``MisuseError`` while another task waits."""
+        """Wait for a node that joins, and return it; ``MisuseError`` while another task waits."""
         if self._is_awaited:
             raise MisuseError("One task at a time takes the nodes that join.")
         self._is_awaited = True
@@ -190,7 +190,7 @@ class Joins:
         try:
             await self._receive(caller, said)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return  # It went while it was answered.
+            return  # It disconnected during the answer.
         finally:
             caller.disconnect()
             self._callers.discard(caller)

@@ -1,7 +1,7 @@
-"""What a node says when it joins, and what it is answered. Pure.
+"""The request of a node that joins, and the answer. Pure.
 
-Whoever joins has proved the key, and may still say anything. What is said crosses as plain values
-of tractor's wire.
+A node that joins has proved the key, but its request may still contain anything. Both are sent as
+plain values of tractor's wire.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from actors.errors import JoinFailed, NodeError
 from actors.nodes.links.heartbeat import Beat
 
 SAID_LIMIT = 65_536
-"""How much each side may say of itself, in bytes."""
+"""The largest hello of either side, in bytes."""
 
 NAME_LIMIT = 64
-"""How long the name of a node may be, in characters."""
+"""The longest name of a node, in characters."""
 
 REFUSAL_LIMIT = 1_000
-"""How long a refusal may be, in characters."""
+"""The longest reason of a refusal, in characters."""
 
 FASTEST_BEAT_S = 0.05
 SLOWEST_LOSS_S = 60.0
@@ -28,7 +28,7 @@ SLOWEST_LOSS_S = 60.0
 
 @attrs.frozen
 class JoinRequest:
-    """A node that joins: its name, what it says of itself, and how it beats."""
+    """The request to join: the node's name, its hello, and its heartbeat."""
 
     name: str
     hello: bytes
@@ -37,7 +37,7 @@ class JoinRequest:
 
 @attrs.frozen
 class Verdict:
-    """What a node is answered: ``said`` is what the root says of itself, or why it refuses."""
+    """The answer to a request: ``said`` is the root's hello, or the reason of a refusal."""
 
     is_accepted: bool
     said: bytes
@@ -48,12 +48,12 @@ class Verdict:
 
 
 def refusal(why: str) -> Verdict:
-    """Return the answer that says no, and why."""
+    """Return a refusal with its reason."""
     return Verdict(is_accepted=False, said=why[:REFUSAL_LIMIT].encode("utf-8", "replace"))
 
 
 def arguments_of(request: JoinRequest) -> dict[str, object]:
-    """Return what a node says, as it crosses; ``NodeError`` for what no root would take."""
+    """Return a request in its transport form. Raises ``NodeError`` if a root would refuse it."""
     beat = request.beat
     said = {"hello": request.hello, "every_s": beat.every_s, "lost_after_s": beat.lost_after_s}
     judge(request.name, said)
@@ -61,7 +61,7 @@ def arguments_of(request: JoinRequest) -> dict[str, object]:
 
 
 def judge(name: str, said: Mapping[str, object]) -> JoinRequest:
-    """Return what a node said, as a request; ``NodeError`` with the reason if it is none."""
+    """Return the request of a node. Raises ``NodeError``, with the reason, if it is malformed."""
     hello = said.get("hello")
     if said.keys() != {"hello", "every_s", "lost_after_s"} or not isinstance(hello, bytes):
         raise NodeError("That is no request to join: install the same version on both sides.")
@@ -87,7 +87,7 @@ def _are_in_range(every_s: float, lost_after_s: float) -> bool:
 
 
 def verdict_of(said: object) -> Verdict:
-    """Return what the root answered; ``JoinFailed`` if that is no answer."""
+    """Return the answer of the root. Raises ``JoinFailed`` if it is malformed."""
     match said:
         case [bool() as is_accepted, bytes() as text] if len(text) <= SAID_LIMIT:
             return Verdict(is_accepted, text)

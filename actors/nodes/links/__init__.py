@@ -1,1 +1,1 @@
-"""actors/nodes/links"""
+"""Links: connections between processes, from the proof of the key to packets for actors."""

@@ -1,8 +1,9 @@
-"""The handshake of nodes over connections: in time, and only so many at once.
+"""The handshake of nodes over connections, with a time limit and a limit of connections.
 
-Whoever can reach the port can connect. Until a connection has proved the key it costs a socket, a
-task and less than 200 bytes; it has ``HANDSHAKE_S`` seconds, and when ``MOST_STRANGERS`` are at it,
-the oldest makes room. Each refusal is one line in the log, which holds nothing that was sent.
+Any process that reaches the port can connect. Until a connection has proved the key it costs a
+socket, a task and less than 200 bytes; it has ``HANDSHAKE_S`` seconds, and beyond
+``MOST_STRANGERS`` of them the oldest is dropped. Each refusal is one log line, which contains no
+received data.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from actors.nodes.links.handshake import NONCE_BYTES, Connector, Listener
 from actors.nodes.links.key import NodeKey
 
 HANDSHAKE_S = 5.0
-"""How long a handshake may take in seconds."""
+"""The time limit of a handshake, in seconds."""
 
 MOST_STRANGERS = 64
-"""How many connections may be in the handshake at once, on each port."""
+"""The number of connections in the handshake at once, per port."""
 
 Handler = Callable[[trio.SocketStream], Awaitable[object]]
 
@@ -31,7 +32,7 @@ _log = logging.getLogger("actors.nodes")
 
 
 class Doorkeeper:
-    """Lets connections in that prove the key; one for each port."""
+    """The admission control of one port: a connection must prove the key."""
 
     def __init__(
         self, key: NodeKey, *, within_s: float = HANDSHAKE_S, most: int = MOST_STRANGERS
@@ -43,27 +44,27 @@ class Doorkeeper:
 
     @property
     def strangers(self) -> int:
-        """How many connections have not proved the key yet."""
+        """The number of connections that have not proved the key yet."""
         return len(self._strangers)
 
     async def admit(self, stream: trio.SocketStream, handler: Handler) -> None:
-        """Give ``stream`` to ``handler`` if it proves the key, and close it afterwards.
+        """Pass ``stream`` to ``handler`` if it proves the key, and close it afterwards.
 
-        A handler that raises costs its connection and nothing else.
+        An exception of the handler ends only this connection.
         """
-        who = _peer(stream)
+        peer = _peer(stream)
         async with _closing(stream):
             try:
                 await self._prove_in_time(stream)
             except (HandshakeRefused, OSError, trio.BrokenResourceError) as error:
-                _log.warning("refused a connection from %s: %s", who, error or "it broke")
+                _log.warning("refused a connection from %s: %s", peer, error or "it broke")
                 return
             try:
                 await handler(stream)
             except (trio.ClosedResourceError, trio.BrokenResourceError):
-                return  # It ended while something was sent: no fault of anybody.
+                return  # The connection ended during a send, which is normal.
             except Exception as error:
-                _log.warning("a connection from %s failed: %s", who, type(error).__name__)
+                _log.warning("a connection from %s failed: %s", peer, type(error).__name__)
 
     async def _prove_in_time(self, stream: trio.SocketStream) -> None:
         with trio.move_on_after(self._within_s) as scope:
@@ -76,7 +77,9 @@ class Doorkeeper:
         if scope.cancelled_caught:
             in_time = trio.current_time() < scope.deadline
             raise HandshakeRefused(
-                "It made room for others." if in_time else "It took too long to prove the key."
+                "It was dropped for newer connections."
+                if in_time
+                else "It took too long to prove the key."
             )
 
     def _make_room(self) -> None:
@@ -87,17 +90,17 @@ class Doorkeeper:
 
 
 class ProofRefused(ConnectionRefusedError):
-    """Who was connected to has another key, or is no node; the cause says which.
+    """The listener has another key, or is not a node; ``__cause__`` says which.
 
-    An ``OSError``, as of a connection that fails tractor knows nothing else.
+    It is an ``OSError`` because tractor handles no other error of a connection.
     """
 
 
 async def prove(stream: trio.SocketStream, key: NodeKey, *, within_s: float = HANDSHAKE_S) -> None:
-    """Prove the key to who was connected to, and have it proved.
+    """Prove the key to the listener, and check that the listener has it.
 
-    Raises ``ConnectionRefusedError`` and closes the connection where that fails, ``ProofRefused``
-    where the other side said something else than this handshake, or nothing more.
+    On failure closes the connection and raises ``ConnectionRefusedError``, or its subclass
+    ``ProofRefused`` if the listener broke the handshake or closed the connection.
     """
     try:
         with trio.fail_after(within_s):
@@ -146,12 +149,12 @@ def _peer(stream: trio.SocketStream) -> str:
     try:
         host, port = stream.socket.getpeername()[:2]
     except OSError:
-        return "somebody who has gone"
+        return "a peer that has disconnected"
     return f"{host} port {port}"
 
 
 def _keep_alive(stream: trio.SocketStream) -> None:
-    """Let the kernel notice a host that is gone; a process that hangs is noticed by heartbeats."""
+    # The kernel detects a host that is gone; heartbeats detect a process that hangs.
     with contextlib.suppress(OSError):
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

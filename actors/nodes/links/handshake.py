@@ -1,16 +1,16 @@
-"""How two nodes prove to each other that they have the same key: bytes in, bytes out. Pure.
+"""The handshake by which two nodes prove to each other that they have the same key. Pure.
 
-The side that listens speaks first. Each names the protocol and its version and gives a nonce; each
-proves the key by an HMAC-SHA256 over both openings, under a label of its own, so that what one side
-said is no proof of the other (reflection) and no use at another time (replay)::
+The listener sends first. Each side sends the protocol, its version and a nonce, and proves the key
+by an HMAC-SHA256 over both openings, under a label of its own. The labels prevent reflection, the
+nonces prevent replay::
 
     listener  -> connector   "AEGISNODE" version nonce
     connector -> listener    "AEGISNODE" version nonce  HMAC(key, "connector" openings)
     listener  -> connector   HMAC(key, "listener" openings)
 
-What comes is looked at byte by byte: anything else than this protocol is refused at the first byte
-that differs. Neither side takes a byte more than the handshake has. It is authentication only:
-nothing that follows is encrypted or protected against change.
+Input is checked byte by byte: another protocol is refused at the first byte that differs. Neither
+side reads a byte beyond the handshake. It is authentication only: the data that follows is neither
+encrypted nor protected against change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPENING_BYTES = len(_MAGIC) + 1 + NONCE_BYTES
 
 
 class Listener:
-    """The side that was connected to. ``greeting`` is to be sent first."""
+    """The listening side. Send ``greeting`` first."""
 
     def __init__(self, key: bytes, nonce: bytes) -> None:
         self._key = key
@@ -37,13 +37,13 @@ class Listener:
 
     @property
     def wanted(self) -> int:
-        """How many bytes are still to come; 0 once the other side has proved the key."""
+        """The number of bytes still to read; 0 once the other side has proved the key."""
         return OPENING_BYTES + PROOF_BYTES - len(self._got)
 
     def feed(self, data: bytes) -> bytes:
-        """Take what came and return what is to be sent now.
+        """Read ``data`` and return the bytes to send now.
 
-        Raises ``HandshakeRefused`` at whatever is not this handshake, with the key of this side.
+        Raises ``HandshakeRefused`` for another protocol and for another key.
         """
         _take(self._got, data, self.wanted)
         _check_opening(self._got)
@@ -55,7 +55,7 @@ class Listener:
 
 
 class Connector:
-    """The side that connected."""
+    """The connecting side."""
 
     def __init__(self, key: bytes, nonce: bytes) -> None:
         self._key = key
@@ -64,7 +64,7 @@ class Connector:
 
     @property
     def wanted(self) -> int:
-        """How many bytes are still to come before there is something to send, or all is proved."""
+        """The number of bytes to read before the next step."""
         return OPENING_BYTES + self._has_opening * PROOF_BYTES - len(self._got)
 
     @property
@@ -77,9 +77,9 @@ class Connector:
         return len(self._got) >= OPENING_BYTES
 
     def feed(self, data: bytes) -> bytes:
-        """Take what came and return what is to be sent now.
+        """Read ``data`` and return the bytes to send now.
 
-        Raises ``HandshakeRefused`` at whatever is not this handshake, with the key of this side.
+        Raises ``HandshakeRefused`` for another protocol and for another key.
         """
         before = self._has_opening
         _take(self._got, data, self.wanted)

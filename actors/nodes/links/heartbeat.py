@@ -1,6 +1,6 @@
-"""When each side of a link sends a beat, and after which silence the other is lost. Pure.
+"""Heartbeats: when each side of a link sends one, and when the other side is lost. Pure.
 
-Times are seconds of one monotonic clock. Whatever comes counts as a sign of life, not beats alone.
+Times are seconds of one monotonic clock. Every frame counts as a sign of life, not only heartbeats.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ def _has_room_for_beats(instance: Beat, attribute: object, value: float) -> None
 
 @attrs.frozen
 class Beat:
-    """A beat every ``every_s`` seconds; who is silent for ``lost_after_s`` is lost."""
+    """A heartbeat every ``every_s`` seconds; a side that is silent for ``lost_after_s`` is lost."""
 
     every_s: float = 1.0
     lost_after_s: float = attrs.field(default=5.0, validator=_has_room_for_beats)
 
 
 class Pulse:
-    """What one side knows of the other."""
+    """The liveness of the other side."""
 
     def __init__(self, beat: Beat, now: float) -> None:
         self._beat = beat
-        self._heard = now
+        self._seen_at = now
         self.next_at = now
-        """When ``tick`` is due."""
+        """The time of the next ``tick``."""
         self._plan(now)
 
-    def heard(self, now: float) -> None:
+    def seen(self, now: float) -> None:
         """Note a sign of life."""
-        self._heard = now
+        self._seen_at = now
 
     def tick(self, now: float) -> bool:
-        """Whether the other side is still there; when it is, a beat is to be sent.
+        """Return whether the other side is alive; if so, send it a heartbeat.
 
-        Time by which the tick itself is late does not count: whoever was held up, or stopped,
-        could not hear.
+        The time by which this tick is late does not count as silence: a process that was suspended
+        or blocked could not receive.
         """
         late = now - self.next_at
         if late > self._beat.every_s:
-            self._heard = min(now, self._heard + late)
+            self._seen_at = min(now, self._seen_at + late)
         self._plan(now)
-        return now - self._heard < self._beat.lost_after_s
+        return now - self._seen_at < self._beat.lost_after_s
 
     def _plan(self, now: float) -> None:
-        self.next_at = min(now + self._beat.every_s, self._heard + self._beat.lost_after_s)
+        self.next_at = min(now + self._beat.every_s, self._seen_at + self._beat.lost_after_s)

@@ -1,7 +1,7 @@
-"""The key of nodes: 32 bytes that all of one system have, and nobody else.
+"""The key of nodes: 32 secret bytes that all nodes of one system share.
 
-It lies in a file that only its owner can read, or comes to a worker over its standard input; it is
-never an argument and never in the environment, where other users or child processes see it.
+It is stored in a file that only its owner can read, and passed to a worker over standard input. It
+is never an argument or in the environment, where other users or child processes could see it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def _has_its_length(instance: object, attribute: object, value: bytes) -> None:
 
 @attrs.frozen
 class NodeKey:
-    """A key. It does not show itself in a log or a traceback."""
+    """A key; its ``repr`` does not contain the secret."""
 
     secret: bytes = attrs.field(repr=False, validator=_has_its_length)
 
 
 def new_key() -> NodeKey:
-    """Return a key that nobody has yet."""
+    """Return a new random key."""
     return NodeKey(secrets.token_bytes(KEY_BYTES))
 
 
 def key_of_text(text: bytes) -> NodeKey:
-    """Return the key that is written as 64 hexadecimal digits; ``BadNodeKey`` for anything else."""
+    """Return the key in 64 hexadecimal digits. Raises ``BadNodeKey`` for any other text."""
     try:
         return NodeKey(bytes.fromhex(text.decode("ascii")))
     except ValueError:

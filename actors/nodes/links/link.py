@@ -1,8 +1,8 @@
 """A link: messages of bytes between a worker and its parent, or a node and the root it joined.
 
-Bounded, with heartbeats, and the same on both sides. Messages come in the order in which they were
-sent, and those that came before the link ended can still be received. One task writes, so that
-whoever gives up sending never cuts a frame in two.
+A link is bounded, has heartbeats, and works the same on both sides. Messages arrive in order, and
+those that arrived before the end of the link can still be received. Only one task writes, so that a
+cancelled ``send`` never leaves half a frame.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from actors.nodes.links.wire import (
 
 
 class FrameStream(Protocol):
-    """What carries the frames of a link."""
+    """The transport of the frames of a link."""
 
     async def send(self, frame: bytes) -> None:
         """Send one frame."""
 
     async def receive(self) -> bytes:
-        """Return the next; ``trio.EndOfChannel`` when none follows."""
+        """Return the next frame. Raises ``trio.EndOfChannel`` at the end."""
         ...
 
 
 class Link:
-    """One side of a link. Nothing moves before ``run``."""
+    """One side of a link. Nothing is sent or received before ``run``."""
 
     def __init__(self, stream: FrameStream, beat: Beat) -> None:
         self.stop_asked = trio.Event()
-        """Set when the other side wants this one to end."""
+        """Set when the other side asks this one to end."""
         self.over = trio.Event()
         """Set when ``run`` has ended."""
         self._stream = stream
@@ -58,8 +58,8 @@ class Link:
         # Bounded: messages by the window; of the others at most one each, see ``_post``.
         self._outbox: deque[Frame] = deque()
         self._inbox: deque[bytes] = deque()
-        self._under_way = SendWindow()
-        self._coming = ReceiveWindow()
+        self._in_flight = SendWindow()
+        self._incoming = ReceiveWindow()
 
     @property
     def is_lost(self) -> bool:
@@ -72,46 +72,46 @@ class Link:
         return self._why_over is not None and self._outcome is not None
 
     async def send(self, message: bytes) -> None:
-        """Send ``message`` once there is room for it.
+        """Send ``message`` once there is room in the window.
 
-        Raises ``LinkLost`` when the link is over, ``NodeError`` when it is longer than 1 MiB. That
-        it was sent does not say that it was received.
+        A return does not mean that the other side has received it. Raises ``LinkLost`` if the link
+        has ended, ``NodeError`` if the message is longer than 1 MiB.
         """
         if len(message) > MESSAGE_LIMIT:
             raise NodeError(
                 f"A message of {len(message)} bytes is too long: at most {MESSAGE_LIMIT}."
             )
         async with self._sending:
-            while self._why_over is None and not self._under_way.has_room(len(message)):
+            while self._why_over is None and not self._in_flight.has_room(len(message)):
                 await self._changed.park()
             self._must_be_up()
-            self._under_way.sent(len(message))
+            self._in_flight.sent(len(message))
             self._post(Message(message))
 
     async def receive(self) -> bytes:
-        """Return the next message; ``LinkLost`` when none will come."""
+        """Return the next message. Raises ``LinkLost`` if the link has ended."""
         while not self._inbox:
             self._must_be_up()
             await self._changed.park()
         message = self._inbox.popleft()
-        if self._coming.took(len(message)):
-            self._post(self._coming.tell())
+        if self._incoming.took(len(message)):
+            self._post(self._incoming.acknowledge())
         return message
 
     def ask_to_stop(self) -> None:
-        """Let the other side end in order."""
+        """Ask the other side to end in order."""
         self._post(StopFrame())
 
     async def finish(self, outcome: Outcome) -> None:
-        """Send ``outcome`` as the last; return when the kernel has it, or it cannot be sent."""
+        """Send ``outcome`` as the last frame; return when it is written or cannot be."""
         self._post(outcome)
         while self._why_over is None:
             await self._changed.park()
 
     async def run(self) -> Outcome:
-        """Carry messages until the outcome has come, or was sent, and return it.
+        """Exchange frames until an outcome was sent or received, and return it.
 
-        Raises ``LinkLost`` when the link ends without one.
+        Raises ``LinkLost`` if the link ends without an outcome.
         """
         try:
             with self._scope:
@@ -143,13 +143,13 @@ class Link:
     async def _read(self) -> None:
         while True:
             frame = decode(await self._stream.receive())
-            self._pulse.heard(trio.current_time())
+            self._pulse.seen(trio.current_time())
             match frame:
                 case Message(data):
-                    self._coming.came(len(data))
+                    self._incoming.came(len(data))
                     self._inbox.append(data)
                 case Taken():
-                    self._under_way.taken(frame)
+                    self._in_flight.taken(frame)
                 case StopFrame():
                     self.stop_asked.set()
                 case Outcome():
@@ -175,13 +175,10 @@ class Link:
             self._post(BeatFrame())
 
     def _post(self, frame: Frame) -> None:
-        """Let ``frame`` be written next, or after what waits already.
-
-        A beat and a stop wait once at most; what was taken is told for at least half a window at a
-        time, so of those there are never more than three.
-        """
-        is_said = isinstance(frame, BeatFrame | StopFrame) and frame in self._outbox
-        if self._why_over is None and not is_said:
+        # The queue stays bounded: at most one heartbeat and one stop are queued, and at most three
+        # acknowledgements, since each covers at least half a window.
+        is_queued = isinstance(frame, BeatFrame | StopFrame) and frame in self._outbox
+        if self._why_over is None and not is_queued:
             self._outbox.append(frame)
             self._to_write.unpark_all()
 

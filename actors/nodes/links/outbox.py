@@ -1,4 +1,4 @@
-"""What waits to be carried to another process: packets in order, in bounded memory."""
+"""The queue of packets to another process, in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from actors.nodes.links.parcels import framed
 
 MOST_PACKETS = 4096
 MOST_BYTES = 8_388_608
-"""Who may wait waits for room beyond these; who may not is refused."""
+"""The limits of the queue: beyond them ``send`` and ``ask`` wait, and ``tell`` is refused."""
 
 AT_ONCE_BYTES = 65_536
-"""So many bytes of small packets are carried together."""
+"""The size up to which small packets are sent together, in bytes."""
 
 
 class Outbox:
-    """Frames of packets; one task takes them."""
+    """A queue of framed packets, which one task takes."""
 
     def __init__(self) -> None:
         self._frames: deque[bytes] = deque()
@@ -27,23 +27,23 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more that may be refused may be put."""
+        """Whether the queue is within its limits."""
         return len(self._frames) < MOST_PACKETS and self._size < MOST_BYTES
 
     def put(self, packet: bytes) -> None:
-        """Queue ``packet``, whether there is room or not."""
+        """Queue ``packet``, even beyond the limits."""
         frame = framed(packet)
         self._frames.append(frame)
         self._size += len(frame)
         self._put.unpark()
 
     async def wait_for_room(self) -> None:
-        """Return when there is some; in the order of coming. A checkpoint only if it waits."""
+        """Wait until the queue is within its limits, in order. A checkpoint only if it waits."""
         while not self.has_room:
             await self._taken.park()
 
     async def take(self) -> bytes:
-        """The frames that are carried next, as bytes."""
+        """Remove and return the next frames, joined."""
         while not self._frames:
             await self._put.park()
         taken, size = [], 0
@@ -55,7 +55,7 @@ class Outbox:
         return b"".join(taken)
 
     def clear(self) -> None:
-        """Drop everything: it cannot be carried any more."""
+        """Drop all packets: the connection has ended."""
         self._frames.clear()
         self._size = 0
         self._taken.unpark_all()

@@ -1,6 +1,6 @@
-"""What two processes tell each other about their actors, as bytes in MessagePack. Pure.
+"""The packets that two processes exchange about their actors, in MessagePack. Pure.
 
-The strict codec reads every packet, and the document of every message in one.
+The strict codec reads every packet, and the document of every message in it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from actors.errors import CodecError, LinkLost, MisuseError
 from actors.tree import Change, Node
 
 PACKET_LIMIT = 16_777_216
-"""The longest packet in bytes."""
+"""The largest packet, in bytes."""
 
 
 @attrs.frozen
 class Body:
     """A message or an answer: the name of its class and its document.
 
-    An answer that is no object (None, text, a number) has the class ``""``.
+    An answer that is not an object (None, text, a number) has the class ``""``.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Body:
 
 @attrs.frozen
 class Told:
-    """A message that nobody waits for."""
+    """A message without a reply."""
 
     tag: ClassVar[str] = "tell"
     path: str
@@ -41,7 +41,7 @@ class Told:
 
 @attrs.frozen
 class Asked:
-    """A request. ``number`` is new for each; ``askers`` are the paths of who waits for it."""
+    """A request. ``number`` is new for each; ``askers`` are the paths of the waiting handlers."""
 
     tag: ClassVar[str] = "ask"
     number: int
@@ -61,7 +61,7 @@ class Answered:
 
 @attrs.frozen
 class Failed:
-    """Why request ``number`` has no answer: the class of an error, its text, who gave none."""
+    """The error of request ``number``: its class, its text, and the path of the actor."""
 
     tag: ClassVar[str] = "fail"
     number: int
@@ -72,7 +72,7 @@ class Failed:
 
 @attrs.frozen
 class Abandoned:
-    """Nobody waits for the answer to request ``number`` any more."""
+    """The end of the wait for the answer to request ``number``."""
 
     tag: ClassVar[str] = "abandon"
     number: int
@@ -80,7 +80,7 @@ class Abandoned:
 
 @attrs.frozen
 class Monitored:
-    """Somebody wants to hear of the ends of lives at ``path``."""
+    """A subscription to the ends of incarnations at ``path``."""
 
     tag: ClassVar[str] = "monitor"
     path: str
@@ -88,7 +88,7 @@ class Monitored:
 
 @attrs.frozen
 class Unmonitored:
-    """Nobody does any more."""
+    """The end of the subscription to ``path``."""
 
     tag: ClassVar[str] = "unmonitor"
     path: str
@@ -96,7 +96,7 @@ class Unmonitored:
 
 @attrs.frozen
 class Fell:
-    """A monitored life ended."""
+    """The end of a monitored incarnation."""
 
     tag: ClassVar[str] = "down"
     down: Down
@@ -104,7 +104,7 @@ class Fell:
 
 @attrs.frozen
 class Stopped:
-    """End the actor at ``path`` in order and for good."""
+    """A request to stop the actor at ``path`` for good."""
 
     tag: ClassVar[str] = "stop"
     path: str
@@ -112,7 +112,7 @@ class Stopped:
 
 @attrs.frozen
 class Gone:
-    """Nobody will be at ``path`` again: an address that the other side may know."""
+    """The actor at ``path``, which the other side may know, has stopped for good."""
 
     tag: ClassVar[str] = "gone"
     path: str
@@ -120,7 +120,7 @@ class Gone:
 
 @attrs.frozen
 class Registered:
-    """The actor at ``path`` is known as ``name`` in ``group``."""
+    """The registration of the actor at ``path`` as ``name`` in ``group``."""
 
     tag: ClassVar[str] = "register"
     group: str
@@ -138,7 +138,7 @@ class TreeShown:
 
 @attrs.frozen
 class TreeChanged:
-    """A place of it is new or in another state."""
+    """A change of one place in the tree of this process."""
 
     tag: ClassVar[str] = "change"
     change: Change
@@ -146,14 +146,14 @@ class TreeChanged:
 
 @attrs.frozen
 class DepthsWanted:
-    """How full are the mailboxes now?"""
+    """A request for the depths of all mailboxes."""
 
     tag: ClassVar[str] = "depths?"
 
 
 @attrs.frozen
 class DepthsShown:
-    """How many messages wait at each path of this process."""
+    """The number of queued messages at each path of this process."""
 
     tag: ClassVar[str] = "depths"
     depths: dict[str, int]
@@ -161,7 +161,7 @@ class DepthsShown:
 
 @attrs.frozen
 class Ready:
-    """All that was registered before has been told."""
+    """The end of the first list of registrations."""
 
     tag: ClassVar[str] = "ready"
 
@@ -187,7 +187,7 @@ Packet = (
 
 
 def encode(packet: Packet) -> bytes:
-    """Return ``packet`` as bytes; ``MisuseError`` if it cannot be sent."""
+    """Return ``packet`` as bytes. Raises ``MisuseError`` for invalid text or size."""
     try:
         data = msgspec.msgpack.encode(unstructure(packet))
     except (TypeError, ValueError, OverflowError) as error:  # text that UTF-8 cannot carry
@@ -200,9 +200,9 @@ def encode(packet: Packet) -> bytes:
 
 
 def decode(data: bytes) -> Packet:
-    """Return the packet in ``data``; ``LinkLost`` for what is none.
+    """Return the packet in ``data``. Raises ``LinkLost`` if it is malformed.
 
-    Only the one form is accepted that ``encode`` gives a packet: so no map has a key twice.
+    Only the exact bytes that ``encode`` produces are accepted, so no map has a key twice.
     """
     try:
         document = msgspec.msgpack.decode(data)

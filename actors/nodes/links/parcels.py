@@ -1,7 +1,6 @@
-"""Packets as a stream of bytes, each behind its length, and back. Pure.
+"""Packets as a stream of bytes, each prefixed by its length, and back. Pure.
 
-What goes into one message of a link is any piece of that stream: many small packets, or a part of a
-large one.
+One message of a link is any piece of that stream: many small packets, or a part of a large one.
 """
 
 from __future__ import annotations
@@ -13,31 +12,31 @@ from actors.errors import LinkLost
 from actors.nodes.links.packets import PACKET_LIMIT
 
 PIECE_BYTES = 262_144
-"""The longest piece: a beat waits behind one at most."""
+"""The largest piece, in bytes: a heartbeat waits behind one piece at most."""
 
 _LENGTH = struct.Struct("!I")
 
 
 def framed(packet: bytes) -> bytes:
-    """``packet`` behind its length."""
+    """Return ``packet`` prefixed by its length."""
     return _LENGTH.pack(len(packet)) + packet
 
 
 def pieces(stream: bytes, size: int = PIECE_BYTES) -> Iterator[bytes]:
-    """``stream`` in pieces of at most ``size`` bytes."""
+    """Yield ``stream`` in pieces of at most ``size`` bytes."""
     for start in range(0, len(stream), size):
         yield stream[start : start + size]
 
 
 class Splitter:
-    """Takes packets out of the stream; holds one that is not complete, of at most ``limit``."""
+    """A parser of the stream; it keeps one incomplete packet of at most ``limit`` bytes."""
 
     def __init__(self, limit: int = PACKET_LIMIT) -> None:
         self._limit = limit
         self._rest = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The packets that ``piece`` completes; ``LinkLost`` if one is longer than the limit."""
+        """Return the packets that ``piece`` completes. Raises ``LinkLost`` for a larger one."""
         rest = self._rest
         rest += piece
         packets, start = [], 0

@@ -1,7 +1,6 @@
-"""Which messages, answers and errors cross between processes, by the names of their classes. Pure.
+"""The messages, answers and errors that are exchanged between processes, by class name. Pure.
 
-Both sides are made of one release, so a name means the same class on both. What is not in the
-vocabulary does not cross.
+Both sides run the same release, so a name means the same class on both. Other classes are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Vocabulary:
         return frozenset(self._messages.values())
 
     def body_of(self, message: object) -> Body:
-        """``message`` as it travels; ``MisuseError`` if it is not of this vocabulary."""
+        """Return the transport form of ``message``. Raises ``MisuseError`` for any other class."""
         if type(message) in _PLAIN:
             return Body("", message)
         kind = type(message).__name__
@@ -39,7 +38,7 @@ class Vocabulary:
         return Body(kind, unstructure(message))
 
     def message_of(self, body: Body) -> Any:
-        """What travelled as ``body``. Raises ``CodecError``."""
+        """Return the message in ``body``. Raises ``CodecError`` if it is malformed."""
         if not body.kind:
             if type(body.document) not in _PLAIN:
                 raise CodecError("an answer without a class must be text, bytes, a number or null")
@@ -50,10 +49,8 @@ class Vocabulary:
         return structure(cls, body.document)
 
     def failure_of(self, error: Exception) -> tuple[str, str, str]:
-        """How ``error`` travels: the nearest class that is known, its text, and its path.
-
-        What of the text UTF-8 cannot carry is replaced: it may name a file that is called so.
-        """
+        """Return the nearest known class of ``error``, its text, and its path."""
+        # A text may contain a file name that is not valid UTF-8: such bytes are replaced.
         path = error.path if isinstance(error, AskError) else ""
         for cls in type(error).__mro__:
             if self._errors.get(cls.__name__) is cls:
@@ -61,7 +58,7 @@ class Vocabulary:
         return RemoteFailure.__name__, _sendable(f"{type(error).__name__}: {error}"), path
 
     def error_of(self, kind: str, text: str, path: str) -> Exception:
-        """The error that travelled as these."""
+        """Return the error of this class, text and path."""
         cls: type[Exception] = self._errors.get(kind, RemoteFailure)
         return cls(text, path=path) if issubclass(cls, AskError) else cls(text)
 

@@ -1,7 +1,7 @@
-"""How much may be under way in one direction: so many messages, so many bytes. Pure.
+"""The flow control of a link: a window of messages and bytes for each direction. Pure.
 
-Under way is what was sent and not yet taken by who receives it, wherever it waits. So neither side
-holds more of the other than the window, and no message makes those behind it wait in the transport.
+A message is in flight from its sending until the receiver has taken it. Neither side ever stores
+more of the other's messages than the window, and no message blocks later ones in the transport.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MESSAGE_LIMIT = 1_048_576
 
 @attrs.define
 class SendWindow:
-    """What this side has under way."""
+    """The messages of this side that are in flight."""
 
     messages: int = 0
     size: int = 0
 
     def has_room(self, size: int) -> bool:
-        """Whether a message of ``size`` bytes may be sent now."""
+        """Return whether a message of ``size`` bytes may be sent now."""
         return self.messages < MOST_MESSAGES and self.size + size <= MOST_BYTES
 
     def sent(self, size: int) -> None:
@@ -34,7 +34,7 @@ class SendWindow:
         self.size += size
 
     def taken(self, taken: Taken) -> None:
-        """Note what the other side has taken; ``LinkLost`` if it is more than there was."""
+        """Note an acknowledgement. Raises ``LinkLost`` if it exceeds the messages in flight."""
         self.messages -= taken.messages
         self.size -= taken.size
         if self.messages < 0 or self.size < 0:
@@ -43,27 +43,27 @@ class SendWindow:
 
 @attrs.define
 class ReceiveWindow:
-    """What the other side has under way, and what of it was taken but not told."""
+    """The messages of the other side in flight, and those taken but not yet acknowledged."""
 
     messages: int = 0
     size: int = 0
-    _untold: Taken = attrs.field(factory=Taken)
+    _unsent: Taken = attrs.field(factory=Taken)
 
     def came(self, size: int) -> None:
-        """Note a message; ``LinkLost`` if the other side had no room for it."""
+        """Note a message. Raises ``LinkLost`` if it exceeds the window."""
         self.messages += 1
         self.size += size
         if self.messages > MOST_MESSAGES or self.size > MOST_BYTES:
             raise LinkLost("The other side sent more than may be under way.")
 
     def took(self, size: int) -> bool:
-        """Note that a message was taken; whether that should be told now."""
-        self._untold = Taken(self._untold.messages + 1, self._untold.size + size)
-        return self._untold.messages * 2 >= MOST_MESSAGES or self._untold.size * 2 >= MOST_BYTES
+        """Note that a message was taken; return whether an acknowledgement is due."""
+        self._unsent = Taken(self._unsent.messages + 1, self._unsent.size + size)
+        return self._unsent.messages * 2 >= MOST_MESSAGES or self._unsent.size * 2 >= MOST_BYTES
 
-    def tell(self) -> Taken:
-        """Return what was taken and not told yet: now it is."""
-        told, self._untold = self._untold, Taken()
+    def acknowledge(self) -> Taken:
+        """Return the acknowledgement of all messages taken since the last one."""
+        told, self._unsent = self._unsent, Taken()
         self.messages -= told.messages
         self.size -= told.size
         return told

@@ -1,4 +1,4 @@
-"""What goes over a link: a byte that says what it is, and its contents. Pure."""
+"""The frames of a link as bytes: one byte for the kind, then the contents. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from actors.errors import LinkLost
 
 TEXT_LIMIT = 16_384
-"""How much is told of a crash, in bytes: the end of it, where the error is."""
+"""The largest part of a traceback that is sent, in bytes: its end, which has the error."""
 
 
 class OutcomeKind(enum.Enum):
@@ -23,14 +23,14 @@ class OutcomeKind(enum.Enum):
 
 @attrs.frozen
 class Message:
-    """What one side sends to the other."""
+    """A message of the link's user."""
 
     data: bytes
 
 
 @attrs.frozen
 class Taken:
-    """So many messages, of so many bytes together, were taken since the last of these."""
+    """An acknowledgement: ``messages`` of ``size`` bytes together were taken since the last one."""
 
     messages: int = 0
     size: int = 0
@@ -38,17 +38,17 @@ class Taken:
 
 @attrs.frozen
 class BeatFrame:
-    """A sign of life."""
+    """A heartbeat."""
 
 
 @attrs.frozen
 class StopFrame:
-    """The worker is to end in order."""
+    """A request to the worker to end in order."""
 
 
 @attrs.frozen
 class Outcome:
-    """The last that a worker says: how its function ended, and for a crash its traceback."""
+    """The last frame of a worker: how its function ended, and the traceback of a crash."""
 
     kind: OutcomeKind
     text: str = ""
@@ -76,7 +76,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes) -> Frame:
-    """Return the frame in ``data``; ``LinkLost`` for what is none."""
+    """Return the frame in ``data``. Raises ``LinkLost`` if it is malformed."""
     tag, body = data[:1], data[1:]
     if tag == bytes([_MESSAGE]):
         return Message(body)

@@ -1,1 +1,1 @@
-"""actors/nodes/workers"""
+"""Workers: child processes that run a function, or a part of the tree of actors."""

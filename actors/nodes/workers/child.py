@@ -18,7 +18,7 @@ _LINE_LIMIT = 2 * KEY_BYTES + 1
 
 
 def main(arguments: list[str]) -> None:
-    """Be a worker until the parent ends it."""
+    """Run a worker until the parent ends it."""
     key = _read_key()
     take_leash()
     options = _options(arguments)
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _read_key() -> NodeKey:
-    """Read no further than the line: what follows is the leash."""
+    # Read only this line: the rest of standard input is the leash.
     line = b""
     while not line.endswith(b"\n") and len(line) < _LINE_LIMIT:
         byte = os.read(STANDARD_INPUT, 1)

@@ -1,4 +1,4 @@
-"""What a worker does: runs one function, with a link to its parent."""
+"""The worker's side: run one function, with a link to the parent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from actors.nodes.links.link import Link
 from actors.nodes.links.wire import TEXT_LIMIT, Outcome, OutcomeKind
 
 EXIT_ORPHANED = 70
-"""The code with which a worker ends that has lost its parent (``EX_SOFTWARE``)."""
+"""The exit code of a worker that has lost its parent (``EX_SOFTWARE``)."""
 
 Entry = Callable[[Link, bytes], Awaitable[None]]
 
@@ -26,9 +26,9 @@ Entry = Callable[[Link, bytes], Awaitable[None]]
 async def converse(
     ctx: Any, entry: str, argument: bytes, every_s: float, lost_after_s: float, stop_within_s: float
 ) -> None:
-    """Run ``entry`` (``module:function``) until it returns, or is to stop.
+    """Run ``entry`` (``module:function``) until it returns or is stopped.
 
-    Called by the parent. It begins with an empty text, or with what is wrong with ``entry``.
+    Called by the parent, which first gets an empty text, or the reason why ``entry`` is unusable.
     """
     try:
         function = _function(entry)
@@ -42,9 +42,9 @@ async def converse(
 
 
 async def serve(link: Link, function: Entry, argument: bytes, stop_within_s: float) -> None:
-    """Run ``function`` over ``link`` and tell its outcome.
+    """Run ``function`` with ``link`` and send its outcome.
 
-    When the parent is lost, the function is cancelled like for a stop, and the process ends.
+    If the parent is lost, the function is cancelled as for a stop, and the process ends.
     """
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:
@@ -54,7 +54,7 @@ async def serve(link: Link, function: Entry, argument: bytes, stop_within_s: flo
         await link.finish(outcome)
         nursery.cancel_scope.cancel()
     if link.is_lost:
-        os._exit(EXIT_ORPHANED)  # nobody is there who would end this process
+        os._exit(EXIT_ORPHANED)  # there is no parent to end this process
 
 
 def _function(entry: str) -> Entry:

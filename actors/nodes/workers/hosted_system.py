@@ -1,4 +1,4 @@
-"""``hosted_system``: the tree of a worker, which is part of its parent's."""
+"""``hosted_system``: the tree of a worker, as a part of its parent's tree."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ async def hosted_system(
     exports: Exports,
     **options: Any,
 ) -> AsyncIterator[System]:
-    """Start the tree of ``spec`` below the path ``above``, and carry its messages over ``wire``.
+    """Start the tree of ``spec`` below the path ``above``, connected to the parent by ``wire``.
 
-    What is not in it is in the parent's process. ``exports`` says which names are told there;
+    All other paths are in the parent's process. ``exports`` selects the names that it learns;
     ``options`` are those of ``open_system``, whose errors are raised.
     """
     peers: list[Peer] = []
 
     def prepare(system: System) -> None:
-        # Carried from the start: what is set up may have something to tell the parent's actors.
+        # Connected from the start: a setup may send messages to the parent's actors.
         peer = begin_peer_above(system, "the parent", vocabulary, exports)
         peers.append(peer)
         nursery.start_soon(partial(peer.carry, wire, is_ready=False))
@@ -48,9 +48,9 @@ async def hosted_system(
 
 
 def begin_peer_above(system: System, name: str, vocabulary: Vocabulary, exports: Exports) -> Peer:
-    """The process that has all that is not in ``system``, and is told the tree of this one.
+    """Return a started peer for all paths that are not in ``system``; it is sent this tree.
 
-    ``name`` is what it is called in sentences.
+    ``name`` is its display name.
     """
     peer = Peer(system, name=name, root="", vocabulary=vocabulary, exports=exports, shows_tree=True)
     peer.begin()

@@ -1,10 +1,10 @@
 """A worker: one function in a process of its own, with a link to it.
 
-Each has a task, a cancel scope and exactly one nursery of tractor, so that nothing that happens to
-it touches another. tractor tells nobody that a process died or that a connection was cut; here the
-process is watched, the connection has heartbeats, and whatever happens ends in ``end``, a value.
-All ways of ending are one: the process ends or is killed, its connection ends with it, and what was
-under way fails.
+Each worker has a task, a cancel scope and exactly one nursery of tractor, so that its failure does
+not affect others. tractor does not report the death of a process or the loss of a connection; here
+the process is watched, the connection has heartbeats, and the result is always a value, ``end``.
+Every end has the same form: the process ends or is killed, its connection ends with it, and pending
+calls fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from actors.nodes.workers.child_side import converse
 from actors.nodes.workers.worker_end import Seen, WorkerEnd, how_it_ended
 
 AFTERMATH_S = 1.0
-"""How long a connection may outlive its process, and a process its connection, in seconds."""
+"""The time, in seconds, that a connection may outlive its process, or the reverse."""
 
 
 def _positive(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
@@ -34,7 +34,7 @@ def _positive(instance: object, attribute: attrs.Attribute[float], value: float)
 
 @attrs.frozen(kw_only=True)
 class WorkerSpec:
-    """What a worker is.
+    """The specification of a worker.
 
     ``entry`` is ``module:function``: a coroutine function that is called with the worker's side of
     the link and ``argument``. ``environment`` is this process's own unless it is given.
@@ -50,12 +50,12 @@ class WorkerSpec:
 
 
 class Worker:
-    """One life of a worker; ``run`` is called once."""
+    """One worker process; call ``run`` once."""
 
     def __init__(self, runtime: NodeRuntime, spec: WorkerSpec) -> None:
         self.spec = spec
         self.end: WorkerEnd | None = None
-        """How it ended; ``None`` until it has."""
+        """How the worker ended; ``None`` while it runs."""
         self.ended = trio.Event()
         self._runtime = runtime
         self._spawn = Spawn(runtime.key.secret, spec.environment)
@@ -70,22 +70,22 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The number of its process, once there is one."""
+        """The process id, once there is a process."""
         process = self._spawn.process
         return None if process is None else process.pid
 
     @property
     def uid(self) -> tuple[str, str] | None:
-        """What tractor calls it, once there is a process."""
+        """Tractor's identifier of the process, once there is one."""
         return self._spawn.uid
 
     async def run(self) -> WorkerEnd:
-        """Start the process, live until it has ended and been reaped, and return how it ended.
+        """Start the process, wait until it has been reaped, and return how it ended.
 
-        Nothing that happens to it is raised. When this is cancelled the process is killed at once.
+        A failure of the process is not raised. If this is cancelled, the process is killed at once.
         """
         if self._has_begun:
-            raise MisuseError("A worker has one life: make another one to run it again.")
+            raise MisuseError("A worker runs only once: make another one to run it again.")
         self._has_begun = True
         self._runtime.adopt(self)
         try:
@@ -97,14 +97,14 @@ class Worker:
         return self.end
 
     async def wait_up(self) -> None:
-        """Return when its function runs; ``WorkerGone`` if it ended before."""
+        """Wait until the function runs. Raises ``WorkerGone`` if the worker ended before."""
         await self._up.wait()
         self._connected()
 
     async def send(self, message: bytes) -> None:
-        """Send it a message, once there is room.
+        """Send a message to the worker, once there is room.
 
-        Raises ``WorkerGone`` when it is not up or has ended, ``NodeError`` when the message is
+        Raises ``WorkerGone`` if it is not up or has ended, ``NodeError`` if the message is
         longer than 1 MiB.
         """
         link = self._connected()
@@ -114,7 +114,7 @@ class Worker:
             raise self._gone() from error
 
     async def receive(self) -> bytes:
-        """Return the next message from it; ``WorkerGone`` when none will come."""
+        """Return the next message of the worker. Raises ``WorkerGone`` if it has ended."""
         link = self._connected()
         try:
             return await link.receive()
@@ -122,7 +122,7 @@ class Worker:
             raise self._gone() from error
 
     def stop(self) -> None:
-        """Let it end in order; it is killed if it has not after ``stop_within_s``."""
+        """Ask the worker to end in order; it is killed after ``stop_within_s`` seconds."""
         self._seen.stop_asked = True
         if self._link is None:
             self.kill()
@@ -131,7 +131,7 @@ class Worker:
             self._ending.set()
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         process = self._spawn.process
         if process is None:
             self._scope.cancel()
@@ -178,7 +178,7 @@ class Worker:
             await subactor.leave()
 
     async def _carry(self, link: Link) -> None:
-        """Be up until the worker says how it ended, or the link is lost."""
+        """Run the link until the worker sends its outcome, or the link is lost."""
         self._link = link
         self._seen.was_up = True
         self._up.set()
@@ -190,7 +190,7 @@ class Worker:
             await self._lost(error)
 
     async def _lost(self, error: LinkLost) -> None:
-        """Find out whether the process has ended, which ends the link too; if not, kill it."""
+        """Wait for the end of the process, which also ends the link; kill it if it still runs."""
         process = self._spawn.process
         assert process is not None
         if self._subactor is not None and self._subactor.has_ended:
@@ -214,7 +214,7 @@ class Worker:
         self._scope.cancel()
 
     async def _cut_when_cancelled(self) -> None:
-        """Have nothing to wait for when whoever runs this worker is cancelled."""
+        """Kill the process and drop the connection when the caller of ``run`` is cancelled."""
         try:
             await trio.sleep_forever()
         finally:
@@ -222,7 +222,7 @@ class Worker:
             self._cut()
 
     async def _watch_process(self) -> None:
-        """Let everything end when the process has, also where its connection does not tell."""
+        """Close everything after the end of the process, even if its connection stays open."""
         await self._spawn.spawned.wait()
         process = self._spawn.process
         assert process is not None

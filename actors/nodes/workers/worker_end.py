@@ -1,4 +1,4 @@
-"""How a worker ended, judged by what was seen of it. Pure."""
+"""The end of a worker, judged by the observations of its parent. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class EndKind(enum.Enum):
     DONE = "done"
     """Its function returned."""
     STOPPED = "stopped"
-    """It was asked to, or whoever ran it was cancelled."""
+    """It was stopped, or the caller of ``Worker.run`` was cancelled."""
     CRASHED = "crashed"
     """Its function raised, or its process ended by itself."""
     KILLED = "killed"
     """By a signal that this side did not send to enforce a stop."""
     NEVER_STARTED = "never started"
     LOST = "lost"
-    """Its process was there, but the connection ended or was silent: the process was killed."""
+    """The process ran, but the connection ended or timed out: the process was killed."""
 
 
 @attrs.frozen
 class WorkerEnd:
-    """How a worker ended. ``text`` says more: a traceback, a reason. ``signal``: of one killed."""
+    """How a worker ended. ``text``: a traceback or a reason. ``signal``: the fatal one."""
 
     kind: EndKind
     text: str = ""
@@ -40,17 +40,17 @@ class WorkerEnd:
 
 @attrs.define
 class Seen:
-    """What was seen of a worker until its process was reaped."""
+    """The observations of a worker until its process was reaped."""
 
     was_up: bool = False
     stop_asked: bool = False
     overdue: bool = False
-    """It did not stop, or not start, in its time, and was killed."""
+    """It did not start or stop in time, and was killed."""
     outcome: Outcome | None = None
     lost: str = ""
-    """Why the link ended although the process had not."""
+    """Why the link ended before the process."""
     trouble: str = ""
-    """What went wrong on this side, or kept the worker from starting."""
+    """An error on this side, or the reason why the worker did not start."""
     returncode: int | None = None
 
 
@@ -62,7 +62,7 @@ _OF_OUTCOME = {
 
 
 def how_it_ended(seen: Seen) -> WorkerEnd:
-    """Return what all of it comes to. What the worker itself said counts before anything else."""
+    """Return how the worker ended. Its own outcome takes precedence over the observations."""
     if seen.outcome is not None:
         return WorkerEnd(_OF_OUTCOME[seen.outcome.kind], seen.outcome.text)
     if seen.stop_asked:

@@ -1,6 +1,6 @@
-"""``WorkerNode``: a worker process as a child in the tree; its supervisor restarts it as any other.
+"""``WorkerNode``: a worker process as an actor, restarted by its supervisor like any other.
 
-Its actors are below it. Its crash is the end of its process, however that came.
+The worker's actors are below it. Every end of the process without a stop is a crash of the actor.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from actors.nodes.workers.worker_end import EndKind
 
 @attrs.frozen
 class WorkerDescription:
-    """The number of its process."""
+    """The process of a worker."""
 
     pid: int
 
 
 @attrs.frozen
 class DescribeWorker(Request[WorkerDescription]):
-    """Say which process it is; answered once that is up."""
+    """A request for the worker's process; answered once it is up."""
 
 
 class WorkerNode(Actor[DescribeWorker]):
-    """Starts the worker of ``spec`` in each of its lives.
+    """The actor that runs the worker of ``spec``: a new process for each incarnation.
 
-    The function of the worker must use ``hosted_system``. ``exports`` says which names of this
-    process are told there.
+    The function of the worker must use ``hosted_system``. ``exports`` selects the names of this
+    process that it learns.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WorkerNode(Actor[DescribeWorker]):
         self._is_stopping = False
 
     async def setup(self) -> None:
-        """Start the process, and wait until its actors are up and their names are known."""
+        """Start the process; wait until its actors are up and their names are known."""
         self._peer = Peer(
             self.context.system,
             name=f"worker {self._worker.spec.name}",
@@ -64,7 +64,7 @@ class WorkerNode(Actor[DescribeWorker]):
         await self._peer.ready.wait()
 
     async def receive(self, message: DescribeWorker) -> None:
-        """Say which process it is."""
+        """Answer with the process."""
         assert self._worker.pid is not None
         self.reply(message, WorkerDescription(self._worker.pid))
 

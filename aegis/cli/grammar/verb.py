@@ -88,7 +88,9 @@ def flag(*words: str, **properties: Any) -> Parameter:
     return option(*words, kind=FLAG, **properties)
 
 
-ROOT = option("--root", kind=DIRECTORY, help="Use the daemon of this directory; default: here.")
+ROOT = option(
+    "--root", kind=DIRECTORY, help="Find the daemon from this directory upwards; default: here."
+)
 HANDLE = option("--as", "handle", metavar="HANDLE", help="Act under this handle; default: human.")
 JSON = flag("--json", "as_json", help="Print JSON.")
 

@@ -1,7 +1,7 @@
-"""What a caller left out and the daemon's owner has set. Pure.
+"""Configured defaults for arguments that a caller left out. Pure.
 
-The fields of commands whose metadata names a setting (``configurable``) get it before the arguments
-are checked. So every face is served alike, and who carries a command out never meets a gap.
+The fields of commands whose metadata names a setting (``configurable``) get its value before the
+arguments are checked, so all faces behave alike and the actors always find a value.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from aegis.protocol.entry import Entry
 def with_settings(
     entry: Entry, arguments: Mapping[str, object], settings: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """``arguments`` with what ``settings`` hold for those that are not there.
+    """Return ``arguments`` with the values of ``settings`` for missing ones.
 
-    ``settings`` are values by the keys of the configuration; one that is missing or None leaves
-    the command's own default. What a caller gave stays as it is, right or wrong.
+    ``settings`` has values by the keys of the configuration; a missing one or None leaves the
+    command's own default. Arguments of the caller are kept, valid or not.
     """
     missing = {
         argument: settings[setting]
@@ -31,7 +31,7 @@ def with_settings(
 
 
 def settings_of(command: type) -> Mapping[str, str]:
-    """The key of the configuration for each argument that has one; do not change it."""
+    """Return the key of the configuration for each argument that has one; do not change it."""
     form: Any = command
     return _settings_of(form)
 

@@ -21,15 +21,15 @@ from aegis.protocol.table import COMMANDS
 INTRODUCTION = """\
 # Tools
 
-Every command, made from the one command set in `aegis/protocol/table.py`. Do not edit this page:
+Every command, generated from the command set in `aegis/protocol/table.py`. Do not edit this page:
 run `python -m aegis.protocol.derived.document > docs/reference/tools.md`.
 
 An MCP client calls `aegis_<name>`, the WebSocket and the line protocol call `<name>`
 ([protocol.md](../protocol.md)). A failed call is one sentence with a stable code
 ([errors.md](errors.md)); every command may answer `invalid_request`, `forbidden`, `unavailable` or
 `internal`. Unknown arguments are refused, no value is converted: `"5"` is not a number. In a reply
-every field is there; only `more` is left out unless it is true. The words under a tool's name are
-its hints: `read_only`, `destructive`, `idempotent`; `operator`: no session sees it.
+every field is present; only `more` and `damaged` are left out while false or 0. The words under a
+tool's name are its hints: `read_only`, `destructive`, `idempotent`; `operator`: no session sees it.
 """
 
 _PLAIN: Mapping[Any, str] = {
@@ -42,7 +42,7 @@ _PLAIN: Mapping[Any, str] = {
 
 
 def tools_page() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     parts = [INTRODUCTION, *map(_tool, COMMANDS), "## Replies\n", *map(class_section, _replies())]
     return "\n".join(parts).replace("``", "`")
 
@@ -56,7 +56,7 @@ def _tool(entry: Entry) -> str:
     ]
     codes = ", ".join(f"`{code}`" for code in entry.errors) or "none of its own"
     answers = f"Replies with {type_name(entry.reply)}. Errors: {codes}.\n"
-    head = ["| argument | type | default | what it is |", "|---|---|---|---|"]
+    head = ["| argument | type | default | description |", "|---|---|---|---|"]
     top = [f"## {entry.tool}\n", entry.doc, f"\n*{_hints(entry)}*\n"]
     return "\n".join([*top, *head, *rows, "", answers])
 
@@ -83,14 +83,14 @@ def _range(field: attrs.Attribute[Any]) -> str:
 
 
 def class_section(form: type) -> str:
-    """A class as a section: its heading, what it is, its fields."""
+    """Return a class as a section: heading, docstring, fields."""
     rows = [f"| `{field.name}` | {type_name(field.type)} |" for field in resolved_fields(form)]
     doc = inspect.cleandoc(form.__doc__ or "")
     return "\n".join([f"### {form.__name__}\n", doc, "\n| field | type |\n|---|---|", *rows, ""])
 
 
 def _replies() -> list[type]:
-    """The replies and the classes inside them, each once."""
+    """Return the replies and the classes inside them, each once."""
     ahead: list[Any] = [entry.reply for entry in COMMANDS]
     found: list[type] = []
     while ahead:
@@ -103,7 +103,7 @@ def _replies() -> list[type]:
 
 
 def type_name(form: Any) -> str:
-    """The name of a type in words; a class leads to its section."""
+    """Return the name of a type in words; a class is linked to its section."""
     origin, members = get_origin(form), get_args(form)
     if origin in (Union, types.UnionType):
         return " or ".join(map(type_name, members))

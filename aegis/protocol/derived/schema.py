@@ -1,10 +1,11 @@
 """JSON Schema of commands and replies (draft 2020-12), derived from their attrs fields.
 
-A default that the daemon's configuration sets is told in the field's description only. Otherwise
-the schema says what the codec accepts, with four differences that JSON Schema cannot or should not
-say: the codec refuses ``5.0`` where an int is asked, ints beyond ±(2**53 - 1), and lone surrogates;
-and rules that a validator holds and the field's metadata does not repeat (``described``).
-Nested classes stand where they are used; only a class that contains itself goes to ``$defs``.
+A default from the daemon's configuration is only in the field's description. Otherwise the schema
+describes what the codec accepts, with four differences: the codec also refuses ``5.0`` for an int,
+ints beyond ±(2**53 - 1), lone surrogates, and values that break a validator's rule which the
+field's metadata (``described``) does not repeat.
+Nested classes are written out where they are used; only a class that contains itself is in
+``$defs``.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _SCALARS: dict[Any, Schema] = {
 
 
 def input_schema(command: type) -> dict[str, Any]:
-    """The schema of a command's arguments, made once: do not change it."""
+    """Return the schema of a command's arguments. It is made once: do not change it."""
     form: Any = command
     return _input_schema(form)
 
 
 def output_schema(reply: type) -> dict[str, Any]:
-    """The schema of a reply as it travels (``wire.to_plain``), made once: do not change it.
+    """Return the schema of a reply on the wire (``wire.to_plain``). Made once: do not change it.
 
-    Every field is there, those with a default too, except flags that are left out while false, and
-    counts of 0.
+    Every field is required, those with a default too, except flags that are left out while false
+    and counts that are left out while 0.
     """
     form: Any = reply
     return _output_schema(form)
@@ -52,7 +53,7 @@ def output_schema(reply: type) -> dict[str, Any]:
 @functools.cache
 def _input_schema(command: type) -> Schema:
     schema = top_of(command, SchemaBuilder(complete=False))
-    # What the command does stands beside its schema, as the tool's own description.
+    # The tool has this text as its own description.
     schema.pop("description", None)
     return schema
 
@@ -84,7 +85,7 @@ def optional_flags(reply: type) -> tuple[str, ...]:
 
 
 def top_of(cls: type, builder: SchemaBuilder) -> Schema:
-    """The schema of ``cls`` with ``type: object`` at its top, as MCP wants it."""
+    """Return the schema of ``cls`` with ``type: object`` at its top, as MCP requires."""
     schema = builder.object_of(cls)
     if builder.definitions:
         schema["$defs"] = builder.definitions
@@ -92,7 +93,7 @@ def top_of(cls: type, builder: SchemaBuilder) -> Schema:
 
 
 class SchemaBuilder:
-    """Builds one schema. ``complete``: fields with a default are required too.
+    """The builder of one schema. ``complete``: fields with a default are required too.
 
     ``definitions`` collects the classes that contain themselves.
     """

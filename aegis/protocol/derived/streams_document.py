@@ -29,14 +29,14 @@ END = "<!-- made so far -->\n"
 
 
 def with_streams(page: str) -> str:
-    """``page`` with what lies between its marks made anew."""
+    """Return ``page`` with the part between its marks made anew."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{streams_part()}\n{END}{after}"
 
 
 def streams_part() -> str:
-    """Frames, streams and items."""
+    """Return the part of the page: frames, streams and items."""
     items = {item.__name__: item for entry in STREAMS for item in entry.items}
     inside = [form for item in items.values() for form in _nested(item)]
     parts = [
@@ -56,12 +56,12 @@ def streams_part() -> str:
 
 
 def _once(forms: list[type]) -> list[type]:
-    """Those of this module, each once."""
+    """Return the classes of the module ``streams``, each once."""
     return [each for each in dict.fromkeys(forms) if _is_ours(each)]
 
 
 def _nested(form: type) -> list[type]:
-    """The classes of this module inside an item; others are on the page of tools."""
+    """Return the classes of ``streams`` inside an item; others are on the page of tools."""
     types: list[Any] = [field.type for field in resolved_fields(form)]
     return [each for each in types if _is_ours(each)]
 
@@ -83,12 +83,12 @@ def _stream(entry: StreamEntry) -> str:
     start = (
         ""
         if entry.start is None
-        else "\n`opened` says beside: "
+        else "\nFields of `opened`: "
         + ", ".join(f"`{field.name}`" for field in resolved_fields(entry.start))
         + f". {inspect.cleandoc(entry.start.__doc__ or '')}\n"
     )
     items = ", ".join(f"[{item.__name__}]({_place(item)})" for item in entry.items)
-    table = "| argument | type | default | what it is |\n|---|---|---|---|"
+    table = "| argument | type | default | description |\n|---|---|---|---|"
     return "\n".join([f"### {entry.name}\n", doc, "", table, *rows, start, f"Items: {items}.\n"])
 
 

@@ -1,4 +1,4 @@
-"""Between a command's arguments on the wire and its object; between a reply and its document."""
+"""Conversion of arguments to commands, and of replies to documents."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from aegis.protocol.entry import Entry
 from aegis.protocol.streams import StreamEntry
 
 MAX_SENTENCE_CHARS = 300
-"""What a refusal of bad arguments may take in a model's context, whatever was sent."""
+"""Maximum length of a refusal of bad arguments, to save a model's context."""
 
 
 def command_from(entry: Entry, arguments: Mapping[str, object]) -> Command[Any]:
-    """The command that ``arguments`` (what JSON gives) make for ``entry``.
+    """Return the command of ``entry`` with ``arguments`` as parsed from JSON.
 
-    Raises ``InvalidRequest``: the tool's name and one sentence that names the argument and what
-    is allowed, at most ``MAX_SENTENCE_CHARS`` characters.
+    Raises ``InvalidRequest``: the tool's name and one sentence with the argument and its allowed
+    values, at most ``MAX_SENTENCE_CHARS`` characters.
     """
     return _structured(entry.command, arguments, entry.tool)
 
 
 def arguments_from(entry: StreamEntry, arguments: Mapping[str, object]) -> Command[Any]:
-    """Likewise the arguments of a stream."""
+    """Return the arguments of a stream as an object. Raises as ``command_from`` does."""
     return _structured(entry.arguments, arguments, entry.name)
 
 
@@ -44,10 +44,10 @@ def _structured(
 
 
 def to_plain(reply: object) -> dict[str, object]:
-    """A reply as it travels: an object that JSON can hold, as its output schema says.
+    """Return a reply as a JSON object that fits its output schema.
 
-    A flag that is false by default travels only when true: ``more`` of a list. Likewise a count
-    whose default is 0: ``damaged`` of records.
+    A flag that is false by default is sent only when true, such as ``more`` of a list, and a count
+    that is 0 by default only when it is not, such as ``damaged`` of records.
     """
     document = cast("dict[str, object]", unstructure(reply))
     form: Any = type(reply)

@@ -1,7 +1,7 @@
-"""Who may come in: keys, admission rules and limits.
+"""Access control: keys, admission rules and limits on what a client may send or leave unread.
 
-Rules: identity is a fact of the transport, never of a message. Keys are compared by digest or in
-constant time and appear in no log. Everything is checked before anything is looked up.
+Rules: identity comes from the transport, never from a message. Keys are compared by digest or in
+constant time and appear in no log. A request is checked before anything is looked up.
 
 Public: ``Keys``, ``admission``.
 """

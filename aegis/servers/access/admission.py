@@ -1,4 +1,4 @@
-"""Who may come in: rules about addresses and headers, before anything is looked up. Pure.
+"""Admission rules for addresses and headers, checked before anything is looked up. Pure.
 
 A web page that the user visits can reach a loopback port, by a cross-site WebSocket or through a
 name that it rebinds to 127.0.0.1 (DNS rebinding). Both show in the headers: the first has a
@@ -22,20 +22,20 @@ TOKEN_PARAMETERS = frozenset({"token", "access_token", "key", "secret"})
 
 @attrs.frozen
 class Answer:
-    """An HTTP status and one sentence for whoever is turned away."""
+    """An HTTP status and one sentence: the response to a request that is not served."""
 
     status: int
     sentence: str
 
 
 def allowed_hosts(bound_host: str) -> frozenset[str]:
-    """The host names to answer to when listening on ``bound_host`` (a name or an address)."""
+    """Return the accepted values of Host when listening on ``bound_host``, a name or an address."""
     bracketed = f"[{bound_host}]" if ":" in bound_host else bound_host
     return LOOPBACK_HOSTS | {bracketed.lower()}
 
 
 def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> Answer | None:
-    """Why a request is not even looked at, or None: the Host, Origin and query rules together."""
+    """Return the refusal by the Host, Origin and query rules; None if all hold."""
     listed = list(headers)
     return (
         host_refusal(values(listed, b"host"), hosts)
@@ -45,14 +45,14 @@ def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> Answer
 
 
 def host_refusal(found: list[str], hosts: frozenset[str]) -> Answer | None:
-    """421 unless there is exactly one Host header and it names one of ``hosts``, on any port."""
+    """Return 421 unless there is exactly one Host header and it names one of ``hosts``."""
     if len(found) == 1 and host_name(found[0]) in hosts:
         return None
     return Answer(421, f"the Host header must name this daemon: one of {', '.join(sorted(hosts))}")
 
 
 def origin_refusal(found: list[str], host: list[str]) -> Answer | None:
-    """403 if there is an Origin header that is not the very host and port asked for."""
+    """Return 403 for an Origin header that differs from the requested host and port."""
     if not found or (len(found) == 1 and _same_origin(found[0], host)):
         return None
     return Answer(
@@ -61,7 +61,8 @@ def origin_refusal(found: list[str], host: list[str]) -> Answer | None:
 
 
 def query_refusal(query: bytes) -> Answer | None:
-    """400 if the address holds a token: addresses end up in logs and histories."""
+    """Return 400 if the query contains a token."""
+    # URLs end up in logs and shell histories.
     names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
     if names.isdisjoint(TOKEN_PARAMETERS):
         return None
@@ -71,16 +72,14 @@ def query_refusal(query: bytes) -> Answer | None:
 
 
 def body_refusal(headers: Headers) -> Answer | None:
-    """Why a body is not read, or None: it must be as long as it says, and not compressed.
-
-    A compressed body may be a thousand times as large as what is sent. With both a length and
-    chunks, or two lengths, whoever stands between could see another end of it (RFC 9112, 6.3 and
-    11.2).
-    """
+    """Return the refusal of a body that is compressed or has an ambiguous length; else None."""
     listed = list(headers)
+    # A compressed body may expand to a thousand times its size.
     encodings = [each.lower() for each in values(listed, b"content-encoding")]
     if any(each not in ("", "identity") for each in encodings):
         return Answer(415, "send the body uncompressed: Content-Encoding is not supported")
+    # With two lengths, or a length and chunks, a proxy may see another end of the body than this
+    # server does: request smuggling (RFC 9112, 6.3 and 11.2).
     lengths, codings = values(listed, b"content-length"), values(listed, b"transfer-encoding")
     if len(lengths) + len(codings) > 1:
         return Answer(400, "send one Content-Length, or Transfer-Encoding: chunked, not both")
@@ -88,7 +87,7 @@ def body_refusal(headers: Headers) -> Answer | None:
 
 
 def bearer_token(headers: Headers) -> str | None:
-    """The token of the one ``Authorization: Bearer`` header (RFC 6750, 2.1), or None."""
+    """Return the token of the one ``Authorization: Bearer`` header (RFC 6750, 2.1), or None."""
     found = values(headers, b"authorization")
     if len(found) != 1:
         return None
@@ -97,12 +96,12 @@ def bearer_token(headers: Headers) -> str | None:
 
 
 def may_connect(peer_uid: int, own_uid: int) -> bool:
-    """Whether a process of ``peer_uid`` is served on the Unix socket: the same user, or root."""
+    """Return whether a process of ``peer_uid`` is served on the Unix socket: same user, or root."""
     return peer_uid in (own_uid, 0)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on ``host``, a name or an address."""
+    """Return whether only this machine can reach a listener on ``host``, a name or an address."""
     if host.lower() == "localhost":
         return True
     try:

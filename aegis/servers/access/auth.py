@@ -1,8 +1,8 @@
 """The keys of one root: the operator's token and the secret of each handle's session.
 
 They are made once, kept in ``keys.json`` (mode 0600) and survive restarts, so that clients once
-configured go on working; ``token rotate`` voids them. Secrets hold 256 random bits; they are looked
-up by digest and compared in constant time, and appear neither in a ``repr`` nor in a log.
+configured continue to work; ``token rotate`` voids them. A secret has 256 random bits. It is looked
+up by digest, compared in constant time, and appears neither in a ``repr`` nor in a log.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def new_secret() -> str:
 
 @attrs.frozen
 class Secrets:
-    """What the file holds: the operator's token, and by handle the session secrets."""
+    """The content of the file: the operator's token, and the session secrets by handle."""
 
     operator: str = attrs.field(repr=False, factory=new_secret)
     sessions: dict[str, str] = attrs.field(repr=False, factory=dict)
 
 
 def encode(held: Secrets, seal: Seal | None = None) -> bytes:
-    """The text of the file."""
+    """Return the content of the file for these keys."""
     document = {"version": KEYS_VERSION, "operator": held.operator, "sessions": held.sessions}
     return json.dumps(sealed_document(document, seal), indent=1).encode() + b"\n"
 
 
 def decode(text: bytes, seal: Seal | None = None) -> Secrets:
-    """The keys in a file's text. Raises ``ValueError`` saying what is wrong, without any secret."""
+    """Parse the file's content. Raises ``ValueError`` with the reason; it contains no secret."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -72,7 +72,7 @@ def decode(text: bytes, seal: Seal | None = None) -> Secrets:
 
 @attrs.frozen
 class _Table:
-    """The keys as they are looked up: replaced whole, so that no reader sees half a change."""
+    """The lookup tables of the keys, replaced as a whole: a reader never sees half a change."""
 
     held: Secrets
     operator: bytes = attrs.field(repr=False)
@@ -87,8 +87,8 @@ class _Table:
 class Keys:
     """The keys of a root, looked up by secret. Safe to use from several threads.
 
-    What changes them writes and syncs a file: from an event loop, call it in a thread. If the disk
-    refuses it raises ``OSError``, and nothing has changed.
+    A method that changes the keys writes and syncs a file: call it in a thread. It raises
+    ``OSError`` if the disk refuses, and then nothing has changed.
     """
 
     def __init__(self, path: Path, held: Secrets, seal: Seal | None = None) -> None:
@@ -107,13 +107,13 @@ class Keys:
 
     @property
     def handles(self) -> list[str]:
-        """Whose sessions there are, in alphabetical order."""
+        """The handles that have a session, in alphabetical order."""
         return sorted(self._table.held.sessions, key=name_key)
 
     def session_secret(self, handle: str) -> str:
-        """The secret of the handle's session, made and stored if there is none yet.
+        """Return the secret of the handle's session; create and store one if there is none.
 
-        Handles are told apart ignoring case. Raises ``InvalidRequest`` for what cannot be a handle,
+        Handles are compared ignoring case. Raises ``InvalidRequest`` for an invalid handle,
         ``Unavailable`` beyond ``MAX_SESSIONS`` sessions.
         """
         check_handle(handle)
@@ -122,13 +122,13 @@ class Keys:
             return self._add_session(handle) if name is None else self._sessions[name]
 
     def renew_token(self) -> Identity:
-        """Put a new token in the place of the operator's; gives whose key is void now."""
+        """Replace the operator's token; return the identity whose key is void now."""
         with self._writing:
             self._store(attrs.evolve(self._table.held, operator=new_secret()))
         return OPERATOR
 
     def renew_session(self, handle: str) -> Identity:
-        """Put a new secret in the place of the handle's; gives whose key is void now.
+        """Replace the handle's secret; return the identity whose key is void now.
 
         Raises ``NotFound`` if the handle has no session.
         """
@@ -138,14 +138,14 @@ class Keys:
         return _bound_to(name)
 
     def renew_all(self) -> list[Identity]:
-        """Put new ones in the place of the token and of every secret; gives whose are void now."""
+        """Replace the token and each secret; return the identities whose keys are void now."""
         with self._writing:
             names = list(self._sessions)
             self._store(Secrets(sessions={name: new_secret() for name in names}))
         return [OPERATOR, *map(_bound_to, names)]
 
     def remove_session(self, handle: str) -> Identity:
-        """Forget the handle's secret; gives whose key is void now.
+        """Delete the handle's secret; return the identity whose key is void now.
 
         Raises ``NotFound`` if the handle has no session.
         """
@@ -156,16 +156,14 @@ class Keys:
         return _bound_to(name)
 
     def identity_of_token(self, token: str) -> Identity | None:
-        """The operator, if ``token`` is the operator's; else None."""
+        """Return the operator's identity if ``token`` is the operator's; else None."""
         if hmac.compare_digest(_digest(token), self._table.operator):
             return OPERATOR
         return None
 
     def identity_of_session(self, secret: str) -> Identity | None:
-        """Who the session secret belongs to; None if to nobody.
-
-        The table is searched by digest: how long that takes tells nothing about any secret.
-        """
+        """Return the identity that the session secret belongs to, or None."""
+        # A lookup by digest: its duration reveals nothing about a secret.
         handle = self._table.handles.get(_digest(secret))
         return None if handle is None else _bound_to(handle)
 
@@ -207,10 +205,10 @@ def _bound_to(handle: str) -> Identity:
 
 
 def open_keys(state_dir: Path, seals: Seals | None = None) -> Keys:
-    """The keys of the root whose state directory this is, made now if there are none.
+    """Return the keys of the root with this state directory; create them if there are none.
 
-    Without ``seals`` they are not signed. Reads, and may write and sync, a file. Raises
-    ``StartupError`` if the file is damaged or not ours, or the disk refuses.
+    Without ``seals`` the file is not signed. Reads, and may write and sync, a file. Raises
+    ``StartupError`` if the file is damaged or belongs to another user, or the disk refuses.
     """
     path = state_dir / KEYS_FILE
     seal = None if seals is None else seals.of(str(path))
@@ -229,9 +227,9 @@ def open_keys(state_dir: Path, seals: Seals | None = None) -> Keys:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put ``content`` into ``path`` at once and durably: mode 0600, synced, then renamed.
+    """Replace ``path`` in one step, durably: a new file of mode 0600, synced, then renamed.
 
-    What a killed process left beside it is replaced: its name is always the same.
+    The new file's name is fixed, so the leftover of a killed process is overwritten.
     """
     write_safely(str(path), content, durable=True)
 

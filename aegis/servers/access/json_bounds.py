@@ -1,10 +1,10 @@
-"""JSON of clients: a bound on its keys, found before it is read, and a strict reader. Pure.
+"""JSON from clients: a limit on keys, checked before parsing, and a strict parser. Pure.
 
-A message of 4 MiB may hold half a million keys, each of which is held against a schema: seconds in
-which nobody else is served. No command has more than a few dozen.
+A message of 4 MiB may contain half a million keys, each compared with a schema: that would block
+the event loop for seconds. No command has more than a few dozen keys.
 
-Of a key that an object holds twice, readers of JSON disagree about which value counts (RFC 8259,
-section 4): what one program has checked may not be what another one carries out.
+Parsers disagree about the value of a key that an object contains twice (RFC 8259, section 4): one
+program might check one value and another program execute the other. So such a key is an error.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KEY_ENDS = re.compile(rb'"[ \t\r\n]*:')
 
 
 def has_too_many_keys(text: bytes) -> bool:
-    """Whether the objects in ``text`` have more than ``MAX_KEYS`` keys together.
+    """Return whether the objects in ``text`` have more than ``MAX_KEYS`` keys together.
 
-    Text that is no JSON is counted as if it were. A value that begins with a colon,
-    or with blanks and a colon, counts too.
+    Text that is not JSON is counted as if it were. A string value that begins with a colon, or
+    with blanks and a colon, counts too.
     """
     if text.count(b":") <= MAX_KEYS:
         return False
@@ -37,7 +37,7 @@ def has_too_many_keys(text: bytes) -> bool:
 
 
 class RepeatedKey(ValueError):
-    """An object of the JSON holds a key twice."""
+    """An object of the JSON text contains a key twice."""
 
 
 def read_json(text: str | bytes) -> Any:
@@ -66,7 +66,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_co
 
 
 def _is_escaped(text: bytes, quote: int) -> bool:
-    """Whether the quote stands inside of a string: behind an odd number of backslashes."""
+    """Return whether an odd number of backslashes precedes the quote: it is part of a string."""
     before = quote
     while before and text[before - 1] == 0x5C:
         before -= 1

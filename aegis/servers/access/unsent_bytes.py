@@ -1,7 +1,7 @@
-"""What waits to be sent, counted over all clients: beyond a bound whoever owes most is cut off.
+"""A limit on the bytes that all clients together have not read yet.
 
-Each answer is small and each client may have some; a crowd of clients that do not read would make
-the daemon hold all of them. A client that reads owes nothing for long.
+Each answer is small, but the answers to many clients that do not read would fill the daemon's
+memory. Beyond the limit the client with the most unread bytes is disconnected.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ log = structlog.get_logger("aegis.servers")
 
 
 class SlowClient(Protocol):
-    """Whom something is to be sent to."""
+    """A client that may be disconnected because it does not read."""
 
     def abort(self) -> None:
-        """End it now: whatever waits for it is dropped."""
+        """Close the connection now and drop what was not sent."""
         ...
 
 
 class UnsentBytes:
-    """The bytes that wait for each client, and for all of them together."""
+    """The number of unread bytes of each client, and of all clients together."""
 
     def __init__(self, most: int = MAX_UNSENT_BYTES) -> None:
         self._most = most
@@ -36,10 +36,9 @@ class UnsentBytes:
 
     @contextmanager
     def holding(self, debtor: SlowClient, size: int) -> Iterator[None]:
-        """Count ``size`` bytes that wait for ``debtor`` during the block.
+        """Count ``size`` unread bytes of ``debtor`` during the block.
 
-        If that is too much for all together, the client that most waits for is aborted: the block
-        fails then, or another one does.
+        Beyond the limit the client with the most unread bytes is aborted, which may be this one.
         """
         self._change(debtor, size)
         try:
@@ -59,7 +58,7 @@ class UnsentBytes:
             self._cut_off.discard(debtor)
 
     def _cut_off_the_worst(self) -> None:
-        # What it owes stays counted until its tasks have noticed, so nobody else is cut off for it.
+        # Its bytes stay counted until its tasks end, so no second client is aborted for them.
         worst = max(self._owed, key=lambda each: self._owed[each])
         if worst in self._cut_off:
             return

@@ -1,8 +1,9 @@
-"""One listener for all wires: TCP on loopback and one Unix socket.
+"""The listener of all wires: TCP on loopback and one Unix socket.
 
-Owns: the sockets (``sockets``, ``listening``), the accept loop that looks at the first bytes
-(``gateway``), the list of connections and their limit (``crowd``), bounded sends (``connections``),
-and HTTP/1.1 (``http1``, ``http_server``, ``http``).
+Owns: the sockets (``sockets``), the accept loop that detects the protocol (``gateway``), the open
+connections and their limit (``open_connections``), sends with a deadline (``client_stream``), and
+HTTP/1.1 (``http1``, ``http_server``, ``http_app``).
 
-Rules: a head is read strictly (RFC 9112) before a library sees it. No client holds up a stop.
+Rules: a request head is parsed strictly (RFC 9112) before a library sees it. No client delays a
+stop.
 """

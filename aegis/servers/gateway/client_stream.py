@@ -1,8 +1,7 @@
-"""A client's connection as every server sees it: read ahead, bounded sends, a forced end.
+"""``ClientStream``: a connection with read-ahead, a deadline for sends, and a forced end.
 
-A client that stops reading must not hold anything up. Whatever a server does around a send (the
-HTTP server shields it from cancellation), the send itself ends after ``send_limit_s``, and at
-once when the connection is aborted.
+A client that stops reading must not block a server. Hypercorn shields its sends from cancellation,
+so the deadline is inside ``send_all``; closing the socket ends a shielded send at once.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ READ_CHUNK_BYTES = 65_536
 
 
 class ClientStream(trio.abc.HalfCloseableStream):
-    """A connected socket. What was read ahead is received again; sends have a deadline.
+    """A connected socket. Bytes that were read ahead are received again; sends have a deadline.
 
-    ``allowance`` is how many more bytes the client may send, None for any number: a limit for
-    strangers (``is_stranger``), who have not shown who they are. ``identities`` are those whose
-    keys it showed; ``is_voided`` tells that one of them is void since. ``ending`` is set when the
-    server shall finish what is in hand and take nothing new.
+    ``is_stranger``: the client has not authenticated. ``allowance`` is how many more bytes it may
+    send then; None: no limit. ``identities`` are the identities whose keys it sent; ``is_voided``:
+    one of these keys was voided. ``ending`` is set when the server must finish the requests in
+    progress and accept no new ones.
     """
 
     def __init__(
@@ -50,23 +49,20 @@ class ClientStream(trio.abc.HalfCloseableStream):
         self.ending = trio.Event()
 
     def trust(self, identity: Identity | None) -> None:
-        """The client showed who it is, by a key of ``identity``; None: by how it connected."""
+        """Note that the client authenticated, by a key of ``identity``; None: by its connection."""
         self.is_stranger = False
         self.allowance = None
         if identity is not None:
             self.identities.add(identity)
 
     def holding(self, size: int) -> AbstractContextManager[None]:
-        """``with stream.holding(size):`` so many bytes wait for the client during the block.
-
-        Of all clients the one that most waits for is cut off when it is too much.
-        """
+        """Count ``size`` bytes as unread by the client during the block (``UnsentBytes``)."""
         return self._unsent.holding(self, size)
 
     async def read_ahead(self, is_enough: Callable[[bytearray], bool], most: int) -> bytes:
-        """Read until ``is_enough`` of all read so far, ``most`` bytes, or the end of the stream.
+        """Read until ``is_enough`` of the bytes read so far, ``most`` bytes, or end of file.
 
-        Gives what was read; it will be received again. Raises as ``receive_some`` does.
+        Return the bytes; ``receive_some`` returns them again. Raises as ``receive_some`` does.
         """
         while len(self._ahead) < most and not is_enough(self._ahead):
             data = await self._inner.receive_some(most - len(self._ahead))
@@ -76,7 +72,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         return bytes(self._ahead)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Some bytes, first those read ahead; empty at the end of the stream.
+        """Return some bytes, first those read ahead; empty at end of file.
 
         Raises ``BrokenResourceError`` if the connection broke or its allowance is used up.
         """
@@ -89,10 +85,10 @@ class ClientStream(trio.abc.HalfCloseableStream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send ``data``. Raises ``BrokenResourceError`` if the client did not take it in time.
+        """Send ``data``. Raises ``BrokenResourceError`` if the client did not read it in time.
 
-        The connection is aborted then: nobody can know how much of ``data`` arrived. Raises it too
-        where the end was sent already: the HTTP server does that from another task.
+        The connection is aborted then, as it is unknown how much of ``data`` arrived. Also raised
+        after ``send_eof``, which Hypercorn calls from another task.
         """
         if self._is_ended:
             raise trio.BrokenResourceError("the connection is being closed")
@@ -107,7 +103,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         await self._inner.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        """Tell the client that nothing more will come."""
+        """Close the sending side."""
         self._is_ended = True
         await self._inner.send_eof()
 
@@ -116,7 +112,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
         await self._inner.aclose()
 
     def abort(self) -> None:
-        """Close the socket now: whoever waits for it, shielded or not, is woken with an error."""
+        """Close the socket now: tasks that wait for it, shielded or not, get an error."""
         self.socket.close()
 
     def _take_ahead(self, max_bytes: int | None) -> bytes:

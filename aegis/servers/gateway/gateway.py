@@ -1,8 +1,7 @@
-"""One accept loop for everything: HTTP, WebSocket and JSON lines, over TCP and a Unix socket.
+"""The accept loop for HTTP, WebSocket and JSON lines, over TCP and a Unix socket.
 
-The first bytes decide where a connection goes. A broken connection never hurts the gateway, and
-no client can hold up its end: the HTTP server alone would wait for ever, shielded, for a client
-that stops reading, so at the end every socket is closed under it.
+The first bytes of a connection decide which server gets it. An error of one connection never ends
+the gateway, and no client can delay its stop.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from aegis.servers.gateway.sockets import RetryingListener, name_of, notice_loss
 HEAD_LIMIT_S = 10.0
 DEFAULT_GRACE_S = 0.5
 HTTP_STRANGER_BYTES = 5 * 1024 * 1024
-"""What a connection of HTTP may send before it has shown a key: the largest body, and a head."""
+"""Bytes that an HTTP connection may send before it authenticates: the largest body, and a head."""
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
-"""How a client begins that speaks HTTP/2 without having asked (RFC 9113, 3.4)."""
+"""The first bytes of HTTP/2 with prior knowledge (RFC 9113, 3.4)."""
 
 _NO_HTTP2 = plain_answer(505, "use HTTP/1.1")
 _NOT_HTTP = plain_answer(
@@ -48,16 +47,16 @@ log = structlog.get_logger("aegis.servers.gateway")
 
 
 async def _no_sessions(voided: frozenset[Identity]) -> None:
-    """Where nothing outlives its connection there is nothing to end."""
+    """End no sessions: the default where none outlives its connection."""
 
 
 @attrs.frozen(kw_only=True)
 class Routes:
-    """Who serves what. ``websocket`` and ``lines`` return when the connection is over.
+    """The server of each protocol. ``websocket`` and ``lines`` return when the connection ends.
 
-    Both get an event that is set when the connection shall end, because the daemon stops or the
-    client's key was voided: finish what is in hand, take nothing new. ``end_sessions`` ends what
-    outlives the connections of those whose keys were voided.
+    Both get an event that is set when the daemon stops or the client's key was voided: they finish
+    the requests in progress and accept no new ones. ``end_sessions`` ends the sessions of
+    identities whose keys were voided; sessions outlive connections.
     """
 
     http: Asgi
@@ -116,8 +115,8 @@ async def _accept(
         )
     finally:
         for path, name in named:
-            with contextlib.suppress(OSError):  # the next daemon takes its place
-                if name_of(path) == name:  # else it is another daemon's
+            with contextlib.suppress(OSError):  # the next daemon replaces the socket anyway
+                if name_of(path) == name:  # otherwise another daemon has bound this path
                     path.unlink()
 
 
@@ -136,7 +135,7 @@ class _Gateway:
         self._http_context = WorkerContext(None)
 
     async def take(self, inner: trio.SocketStream) -> None:
-        """Serve one connection; every error of it ends here."""
+        """Serve one connection. No error of it leaves this method."""
         faults.ACCEPT_BEFORE.hit()
         stream = ClientStream(
             inner, send_limit_s=self._send_limit_s, unsent=self._open_connections.unsent
@@ -156,18 +155,19 @@ class _Gateway:
                 self._empty.set()
 
     async def abort_when_cancelled(self) -> None:
-        """Close every socket once this task is cancelled: that wakes shielded sends too."""
+        """Close every socket when this task is cancelled."""
+        # Hypercorn waits, shielded, for a client that does not read: only a closed socket wakes it.
         try:
             await trio.sleep_forever()
         finally:
             self._open_connections.abort()
 
     async def close_revoked(self) -> None:
-        """End the connections and sessions of voided keys, whenever there are some."""
+        """End the connections and sessions of voided keys; run until cancelled."""
         await self._open_connections.close_revoked(self._routes.end_sessions)
 
     async def drain(self, grace_s: float) -> None:
-        """Tell every server to finish and wait until all have, at most ``grace_s`` seconds."""
+        """Ask each server to finish, and wait for them, at most ``grace_s`` seconds."""
         self._stopping.set()
         self._open_connections.end()
         for scope in self._awaiting:
@@ -202,7 +202,7 @@ class _Gateway:
             await stream.send_all(_NOT_HTTP)
 
     async def _first_bytes(self, stream: ClientStream) -> bytes:
-        """What tells the protocols apart; empty if the client did not send it in time."""
+        """Read enough to detect the protocol; return b"" if the client did not send it in time."""
         with trio.move_on_after(HEAD_LIMIT_S) as scope:
             self._awaiting.add(scope)
             try:
@@ -213,7 +213,7 @@ class _Gateway:
 
 
 def _is_telling(data: bytearray) -> bool:
-    """Whether ``data`` is enough to see where its connection belongs."""
+    """Return whether ``data`` is enough to detect the protocol."""
     return bool(data) and (not _may_be_http(data) or is_complete(data))
 
 
@@ -226,7 +226,7 @@ def _is_json(data: bytes | bytearray) -> bool:
 
 
 def _is_ordinary(error: Exception) -> bool:
-    """Whether ``error`` only says that the client went away."""
+    """Return whether ``error`` only means that the client disconnected."""
     gone = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
     if isinstance(error, ExceptionGroup):
         return error.split(gone)[1] is None

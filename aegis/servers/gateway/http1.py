@@ -1,9 +1,9 @@
-"""The head of an HTTP/1.1 request (RFC 9112), read strictly, and plain answers. Pure.
+"""A strict parser for the head of an HTTP/1.1 request (RFC 9112), and plain responses. Pure.
 
-``parse_head`` reads enough to see where a connection belongs. ``head_refusal`` judges a head that
-goes to the HTTP server: that one is lenient where RFC 9112 allows it (folded lines, bare line
-feeds, a length that is there twice), and a program in front of it may read such a head otherwise
-than it does, and see another end of the request (request smuggling, RFC 9112, 11.2).
+``parse_head`` is used to route a connection, ``head_refusal`` to check a head before Hypercorn
+parses it. Hypercorn is lenient where RFC 9112 allows it (folded lines, bare line feeds, a repeated
+length). A proxy may parse such a head differently and see another end of the request: request
+smuggling (RFC 9112, 11.2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_HEAD_BYTES = 16_384
 END_OF_HEAD = b"\r\n\r\n"
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
-"""Where the HTTP server sees the end of a head: lines may end with a line feed alone there."""
+"""The end of a head as h11 sees it: h11 accepts a bare line feed (RFC 9112, 2.2)."""
 
 _VERSION = re.compile(rb"HTTP/([0-9]+\.[0-9]+)")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -36,7 +36,7 @@ _ONCE = frozenset(
         b"upgrade",
     }
 )
-"""Headers of which one program would take the first and another one the last."""
+"""Headers that must not be repeated: one program would use the first, another the last."""
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) ([!-~]+) HTTP/1\.1")
 _HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t\x80-\xff]*)")
@@ -62,7 +62,7 @@ class RequestHead:
 
     @property
     def has_body(self) -> bool:
-        """Whether a body follows, as its headers say."""
+        """Whether the headers announce a body (RFC 9112, 6.3)."""
         return any(
             name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 \t"))
             for name, value in self.headers
@@ -70,7 +70,7 @@ class RequestHead:
 
     @property
     def wants_websocket(self) -> bool:
-        """Whether the client asks to go on as WebSocket (RFC 6455, 4.1)."""
+        """Whether the client asks for an upgrade to WebSocket (RFC 6455, 4.1)."""
         return self.method == "GET" and any(
             name == b"upgrade" and value.strip().lower() == b"websocket"
             for name, value in self.headers
@@ -78,12 +78,12 @@ class RequestHead:
 
 
 def is_complete(data: bytes | bytearray) -> bool:
-    """Whether ``data`` holds a whole head, as the HTTP server sees it."""
+    """Return whether ``data`` contains a whole head, as h11 sees it."""
     return _END_OF_HEAD.search(data) is not None
 
 
 def parse_head(data: bytes) -> RequestHead | None:
-    """The request head that ``data`` begins with; None if there is none, or not a strict one."""
+    """Parse the request head at the start of ``data``; None if it is incomplete or not strict."""
     head, end, _ = data.partition(END_OF_HEAD)
     first, *lines = head.split(b"\r\n")
     request = _REQUEST_LINE.fullmatch(first)
@@ -98,9 +98,9 @@ def parse_head(data: bytes) -> RequestHead | None:
 
 
 def head_refusal(data: bytes) -> tuple[int, str] | None:
-    """Return why the head that ``data`` begins with is refused: a status and a sentence.
+    """Return a status and a sentence if the head at the start of ``data`` is refused.
 
-    None if the head is strict, or is not whole yet.
+    None if the head is strict, or incomplete.
     """
     end = _END_OF_HEAD.search(data)
     if end is None:
@@ -110,9 +110,10 @@ def head_refusal(data: bytes) -> tuple[int, str] | None:
 
 
 def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
-    """Return why a head is refused whose form is strict, as ``head_refusal`` does.
+    """Return a status and a sentence if the target or the framing of the body is refused.
 
-    Its target must be a path, and how long its body is must be said in one way.
+    The target must be a path (origin form, RFC 9112, 3.2.1), and the length of the body must be
+    given in one way (RFC 9112, 6.3).
     """
     if not head.target.startswith("/"):
         return 400, "the request target must begin with '/'"
@@ -136,7 +137,7 @@ def framing_refusal(head: RequestHead) -> tuple[int, str] | None:
 
 
 def _form_refusal(head: bytes) -> tuple[int, str]:
-    """Why a whole head is refused that ``parse_head`` does not read."""
+    """Return a status and a sentence for a complete head that ``parse_head`` rejects."""
     first, _, lines = head.partition(b"\n")
     version = _VERSION.search(first.rstrip(b"\r"))
     if version is not None and version[1] != b"1.1":
@@ -151,7 +152,7 @@ def _form_refusal(head: bytes) -> tuple[int, str]:
 
 
 def plain_answer(status: int, sentence: str) -> bytes:
-    """A whole response that says ``sentence`` and ends the connection."""
+    """Return a complete response with ``sentence`` that closes the connection."""
     body = sentence.encode() + b"\n"
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

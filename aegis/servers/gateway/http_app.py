@@ -1,8 +1,8 @@
-"""The HTTP side: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
-``/health`` for anybody.
+"""The ASGI application: ``/mcp``, ``/mcp/s/<secret>`` and ``/mcp/s/<secret>/mcp`` for MCP clients,
+``/health`` without a key.
 
-Plain ASGI. Host, Origin, key and size of a request are checked before anything else sees it, and
-the key goes no further. Whoever is turned away gets a status and one sentence.
+Host, Origin, key and size of a request are checked before it reaches MCP, and the key is removed
+from it. A refused request is answered with a status and one sentence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ McpHandler = Callable[[Identity, Scope, Receive, Send], Awaitable[None]]
 
 @attrs.frozen
 class HttpApp:
-    """The ASGI application; ``hosts`` are the names that the daemon answers to."""
+    """The ASGI application; ``hosts`` are the accepted host names."""
 
     keys: Keys
     hosts: frozenset[str]
@@ -47,13 +47,13 @@ class HttpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "websocket":
-            # Asked for on a connection that already served HTTP; clients use a fresh one.
+            # An upgrade on a connection that already served HTTP: clients use a new connection.
             await send({"type": "websocket.close"})
             return
         try:
             await self._serve(scope, receive, send)
         except Exception:
-            # Logged without the address: it may hold a key. The HTTP server answers 500.
+            # Without the path, which may contain a key. Hypercorn answers 500.
             log.exception("an HTTP request failed", method=scope["method"])
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +82,7 @@ class HttpApp:
         if path.rstrip("/") == MCP_PATH:
             return self._by_token(scope) or _NO_TOKEN
         if path.startswith(SESSION_PREFIX):
-            # Some clients insist on an address that ends in /mcp.
+            # Some MCP clients append /mcp to every URL.
             secret = path.removeprefix(SESSION_PREFIX).rstrip("/").removesuffix(MCP_PATH)
             return self.keys.identity_of_session(secret) or _NO_SESSION
         return _NOT_FOUND
@@ -93,7 +93,7 @@ class HttpApp:
 
 
 async def read_body(receive: Receive) -> bytes | Answer | None:
-    """The whole body of a request; an ``Answer`` if it is too large or too slow; None: gone."""
+    """Return the body; an ``Answer`` if it is too large or too slow; None if the client left."""
     body = bytearray()
     with trio.move_on_after(BODY_LIMIT_S):
         while True:
@@ -109,7 +109,7 @@ async def read_body(receive: Receive) -> bytes | Answer | None:
 
 
 def json_refusal(body: bytes) -> Answer | None:
-    """Why a body is not handed on, or None. What is no JSON at all is for MCP to judge."""
+    """Return the refusal of a JSON body, or None. Text that is not JSON is left to the MCP SDK."""
     if has_too_many_keys(body):
         return _TOO_MANY_KEYS
     try:
@@ -122,7 +122,7 @@ def json_refusal(body: bytes) -> Answer | None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` that gives ``body`` whole, then goes on with the real one."""
+    """Return a ``receive`` that returns ``body`` first, then calls the given one."""
     waiting = [body]
 
     async def received() -> Message:
@@ -134,22 +134,19 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def answer(reply: Answer, receive: Receive, send: Send) -> None:
-    """Answer with one sentence, and swallow what the client still sends: for ``LINGER_S`` seconds
-    at most, and no more than a body may hold.
-
-    A connection closed with unread data is reset, and the client might lose the answer.
-    """
+    """Answer with one sentence, then read and drop the rest of the request, within limits."""
     text = reply.sentence.encode() + b"\n"
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(text)).encode()),
         (b"cache-control", b"no-store"),
-        # Whoever is turned away may try again on a connection of its own.
+        # A refused client may retry on a new connection.
         *([(b"connection", b"close")] if reply.status >= 400 else []),
         *([(b"www-authenticate", b"Bearer")] if reply.status == 401 else []),
     ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": text, "more_body": True})
+    # Closing a socket with unread data sends a reset, and the client may lose the answer.
     with trio.move_on_after(LINGER_S):
         await _swallow(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -183,10 +180,10 @@ _TOO_SLOW = Answer(408, f"the request's body did not arrive within {BODY_LIMIT_S
 
 
 class OneAnswer:
-    """The ``send`` of an ASGI application that may answer twice.
+    """A ``send`` that drops messages after the end of the response.
 
-    The MCP SDK does, where it fails once its answer was sent; to the HTTP server that is an error
-    of the application. ``is_whole``: the answer was sent to its end.
+    The MCP SDK answers twice when it fails after its response; Hypercorn treats the second as an
+    error of the application. ``is_whole``: the response was sent completely.
     """
 
     def __init__(self, send: Callable[[Any], Awaitable[None]]) -> None:
@@ -194,7 +191,7 @@ class OneAnswer:
         self.is_whole = False
 
     async def __call__(self, message: Mapping[str, Any]) -> None:
-        """Send a message of the answer."""
+        """Send an ASGI message of the response."""
         if self.is_whole:
             return
         await self._send(message)

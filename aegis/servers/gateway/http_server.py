@@ -1,7 +1,7 @@
-"""Hypercorn as it is used here: strict HTTP/1.1 and nothing else, one request at a time, no logs.
+"""Hypercorn limited to strict HTTP/1.1: one request at a time per connection, no logs.
 
-Left alone it would speak HTTP/2 to whoever asks for it without encryption, by its preface or by
-``Upgrade: h2c``: a hundred requests at once on one connection, and nothing here needs that.
+By itself Hypercorn serves HTTP/2 over cleartext, by prior knowledge or ``Upgrade: h2c``: a hundred
+concurrent requests on one connection, which no client here needs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from aegis.servers.gateway.client_stream import ClientStream
 from aegis.servers.gateway.http1 import MAX_HEAD_BYTES, head_refusal, plain_answer
 
 KEEP_ALIVE_S = 15.0
-"""How long a connection may stay between two requests, the head of the second one included."""
+"""Seconds that a connection may stay idle, including the time to receive the next head."""
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 LINGER_S = 1.0
-"""How long a client may still send whose request was refused."""
+"""Seconds in which the rest of a refused request is read and dropped."""
 
 CLIENT = "aegis.client"
-"""Under this key an application finds the ``ClientStream`` in its scope."""
+"""The key of the ``ClientStream`` in the ASGI scope."""
 
 Scope = MutableMapping[str, Any]
 Asgi = Callable[
@@ -57,9 +57,9 @@ async def serve_http(stream: ClientStream, app: Asgi, context: WorkerContext) ->
 
 
 class _StrictConnection(h11.Connection):
-    """An h11 connection that judges each head before h11 reads it: h11 alone is lenient.
+    """An h11 connection that checks each head strictly before h11 parses it leniently.
 
-    ``refusal`` is why a head was refused: the whole answer.
+    ``refusal`` is the complete response to a refused head.
     """
 
     refusal: bytes | None = None
@@ -74,7 +74,7 @@ class _StrictConnection(h11.Connection):
 
 
 class _Http11(H11Protocol):
-    """The protocol of a connection, whatever else the client would like to speak."""
+    """HTTP/1.1 without upgrades."""
 
     def __init__(self, *given: Any, linger: Callable[[], Awaitable[None]]) -> None:
         super().__init__(*given)
@@ -87,7 +87,7 @@ class _Http11(H11Protocol):
         pass
 
     async def _send_error_response(self, status_code: int) -> None:
-        """Send why the head was refused; the connection is closed behind it."""
+        """Send the refusal of the head; Hypercorn closes the connection afterwards."""
         refusal = getattr(self.connection, "refusal", None)
         if refusal is None:
             await super()._send_error_response(status_code)
@@ -111,14 +111,12 @@ class _Server(TCPServer):
             chosen.send,
             linger=self._swallow,
         )
-        self.protocol = cast("ProtocolWrapper", own)  # of which initiate and handle are used
+        self.protocol = cast("ProtocolWrapper", own)  # TCPServer uses initiate and handle only
         await super()._read_data()
 
     async def _swallow(self) -> None:
-        """Read what the client still sends, for a moment and within a bound.
-
-        A connection that is closed with unread data is reset, and the client may lose the answer.
-        """
+        """Read and drop the rest of the request, within limits of time and size."""
+        # Closing a socket with unread data sends a reset, and the client may lose the answer.
         left = MAX_HEAD_BYTES
         with trio.move_on_after(LINGER_S), contextlib.suppress(*GONE):
             while left > 0 and (data := await self.stream.receive_some(left)):
@@ -131,7 +129,7 @@ def _config() -> hypercorn.config.Config:
     config.keep_alive_max_requests = sys.maxsize  # an agent keeps its connection for days
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.include_server_header = False
-    # Its logs would show addresses, and a session's address is its key.
+    # Hypercorn's logs contain paths, and the path of a session is its key.
     config.accesslog = None
     config.errorlog = None
     return config

@@ -1,8 +1,8 @@
-"""Who is connected: room for those who belong here, and an end for those whose key was voided.
+"""The open connections: admission control, and the end of connections whose key was voided.
 
-Strangers, who have not shown a key, are the first to go: however many of them sit on the port,
-whoever has a key gets in. The Unix socket, where nobody is a stranger for longer than until its
-first byte, has room of its own.
+At the limit the oldest connection that has not authenticated is closed in favour of a new one, so
+strangers on the port cannot lock out clients with a key. The Unix socket has a limit of its own: a
+peer there is authenticated by its uid with its first byte.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from aegis.servers.gateway.client_stream import ClientStream
 
 MAX_CONNECTIONS = 1000
 CUT_GRACE_S = 0.5
-"""So long what was asked with a key, before that was voided, has to be answered."""
+"""Grace period, in seconds, for requests that were accepted before their key was voided."""
 
-TELL_S = 60.0
-"""The log tells that there is no room once in so long."""
+LOG_INTERVAL_S = 60.0
+"""Seconds between two log lines about refused connections."""
 
 log = structlog.get_logger("aegis.servers.gateway")
 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """How much room there is.
+    """The limits of all connections.
 
-    ``connections`` over TCP, and as many over the Unix socket; of those over TCP ``strangers`` may
-    be without a key; ``unsent`` bytes may wait for all clients together.
+    ``connections`` over TCP, and as many over the Unix socket. At most ``strangers`` of those over
+    TCP may be unauthenticated. ``unsent`` is the limit of unread bytes of all clients together.
     """
 
     connections: int = MAX_CONNECTIONS
@@ -42,7 +42,7 @@ class Limits:
 
 
 class OpenConnections:
-    """All clients that are connected."""
+    """The open connections of a gateway."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
@@ -55,13 +55,13 @@ class OpenConnections:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is here."""
+        """Whether no connection is open."""
         return not self._here
 
     def admit(self, stream: ClientStream) -> bool:
-        """Take ``stream`` in, if need be in the place of the stranger that is here the longest.
+        """Add ``stream``; at the limit, abort the oldest unauthenticated connection for it.
 
-        False: there is no room for it, all others being known.
+        Return False if all others are authenticated: then ``stream`` is not added.
         """
         beside = [each for each in self._here if each.is_local == stream.is_local]
         strangers = [each for each in beside if each.is_stranger]
@@ -76,11 +76,11 @@ class OpenConnections:
         return True
 
     def leave(self, stream: ClientStream) -> None:
-        """It is over; one that left before is passed over."""
+        """Remove ``stream``. Idempotent."""
         self._here.pop(stream, None)
 
     def end(self) -> None:
-        """Tell everybody to finish what is in hand."""
+        """Set ``ending`` of each connection."""
         for each in self._here:
             each.ending.set()
 
@@ -90,9 +90,10 @@ class OpenConnections:
             each.abort()
 
     def revoke(self, voided: Collection[Identity]) -> int:
-        """Everybody that showed a key of ``voided`` takes nothing new from now on, and soon ends.
+        """Set ``ending`` of each connection that used a key of ``voided``; return their number.
 
-        Gives how many connections that are. The keys themselves must be void already.
+        ``close_revoked`` closes them after ``CUT_GRACE_S``. The keys must be void already, or a
+        client could authenticate again meanwhile.
         """
         found = [each for each in self._here if not each.identities.isdisjoint(voided)]
         for each in found:
@@ -106,7 +107,7 @@ class OpenConnections:
     async def close_revoked(
         self, end_sessions: Callable[[frozenset[Identity]], Awaitable[None]]
     ) -> None:
-        """End whoever ``revoke`` names, and what ``end_sessions`` knows of them; never returns."""
+        """Close revoked connections and end their sessions after ``CUT_GRACE_S``. Run forever."""
         while True:
             await self._told.wait()
             self._told = trio.Event()
@@ -119,6 +120,6 @@ class OpenConnections:
 
     def _complain(self, connections: int, strangers: int) -> None:
         now = trio.current_time()
-        if now >= self._complained_at + TELL_S:
+        if now >= self._complained_at + LOG_INTERVAL_S:
             self._complained_at = now
             log.warning("refusing connections", open=connections, strangers=strangers)

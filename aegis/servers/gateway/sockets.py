@@ -1,4 +1,4 @@
-"""Where the daemon listens: loopback TCP and one Unix socket; and who is at the other end of it."""
+"""The listening sockets: loopback TCP and one Unix socket; and the peer's credentials."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from aegis.errors import StartupError
 
 SOCKET_NAME = "aegis.sock"
 MAX_SOCKET_PATH_BYTES = 107
-"""What fits into ``sockaddr_un`` with its closing NUL (unix(7))."""
+"""The longest path in ``sockaddr_un``, without its closing NUL (unix(7))."""
 
 BACKLOG = 1_024
-"""Clients that may knock at the Unix socket at once: it turns more away instead of letting wait."""
+"""The listen queue of the Unix socket; beyond it a non-blocking connect(2) fails with EAGAIN."""
 
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 60, 15, 4
-"""A peer over TCP that is silent is asked after so long, so often: gone for two minutes is gone."""
+"""TCP keepalive: a peer that does not answer for two minutes is disconnected."""
 
 _PEER = struct.Struct("3i")
 
 
 @attrs.frozen
 class Peer:
-    """The process at the other end of a Unix socket, as the kernel vouches for it."""
+    """The process at the other end of a Unix socket, as the kernel reports it (SO_PEERCRED)."""
 
     pid: int
     uid: int
@@ -40,7 +40,7 @@ class Peer:
 
 
 def peer_of(sock: trio.socket.SocketType) -> Peer | None:
-    """Who connected over a Unix socket (SO_PEERCRED, unix(7)); None over TCP."""
+    """Return the credentials of the peer of a Unix socket (SO_PEERCRED, unix(7)); None over TCP."""
     if sock.family != socket.AF_UNIX:
         return None
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
@@ -48,11 +48,9 @@ def peer_of(sock: trio.socket.SocketType) -> Peer | None:
 
 
 def notice_loss(sock: trio.socket.SocketType) -> None:
-    """Let the kernel find out when the peer is gone without a word (TCP keepalive, tcp(7)).
-
-    A peer that is on this machine always says so. Over a network a connection that nothing is sent
-    on would stay for ever when the other machine lost its power, or the way to it was cut.
-    """
+    """Enable TCP keepalive (tcp(7)), so that the loss of a remote machine is detected."""
+    # A peer on this machine always closes its socket. Over a network an idle connection would stay
+    # open forever after the other machine lost its power or its route.
     if sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -62,10 +60,10 @@ def notice_loss(sock: trio.socket.SocketType) -> None:
 
 
 async def tcp_listeners(host: str, port: int) -> list[trio.SocketListener]:
-    """Listen on ``host``, for a loopback host on ::1 with the same port too if the machine can.
+    """Listen on ``host``; for a loopback host also on ::1 with the same port, where possible.
 
-    ``port`` 0 picks a free one: ``port_of`` the first listener. Raises ``StartupError`` if the
-    port is taken, or the host is none of this machine's.
+    ``port`` 0 chooses a free one: see ``port_of`` the first listener. Raises ``StartupError`` if
+    the port is taken, or the host is not an address of this machine.
     """
     loopback = host in ("127.0.0.1", "localhost")
     try:
@@ -79,17 +77,17 @@ async def tcp_listeners(host: str, port: int) -> list[trio.SocketListener]:
 
 
 def port_of(listener: trio.SocketListener) -> int:
-    """The TCP port that a listener has."""
+    """Return the TCP port of a listener."""
     port = listener.socket.getsockname()[1]
     assert isinstance(port, int)
     return port
 
 
 def unix_listener(path: Path) -> trio.SocketListener:
-    """Listen on a Unix socket at ``path``, mode 0600; one left behind by a crash is replaced.
+    """Listen on a Unix socket at ``path``, mode 0600; replace one left behind by a crash.
 
-    Only for the holder of the root's lock: a socket that another daemon serves would be replaced
-    as well. Raises ``StartupError`` if something else is at ``path`` or the disk refuses.
+    The caller must hold the root's lock, as the socket of a running daemon would be replaced too.
+    Raises ``StartupError`` if another kind of file is at ``path`` or the disk refuses.
     """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -106,24 +104,24 @@ def unix_listener(path: Path) -> trio.SocketListener:
 
 
 def path_of(listener: trio.SocketListener) -> Path | None:
-    """The name of a Unix listener in the file system; None over TCP."""
+    """Return the path of a Unix listener; None over TCP."""
     if listener.socket.family != socket.AF_UNIX:
         return None
     return Path(os.fsdecode(listener.socket.getsockname()))
 
 
 def name_of(path: Path) -> tuple[int, int]:
-    """What tells the socket at this path from another one: device and inode. Raises ``OSError``."""
+    """Return device and inode, which identify the socket at ``path``. Raises ``OSError``."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
 
 def socket_path(state_dir: Path) -> Path:
-    """Where the Unix socket of the root with this state directory is.
+    """Return the path of the Unix socket for this state directory.
 
-    Inside it, or where that path is too long for a socket: under ``$XDG_RUNTIME_DIR`` or
-    ``/tmp/aegis-<uid>``, named by a digest of the directory. Makes the latter directory if
-    needed; raises ``StartupError`` if somebody else owns it or may write to it.
+    It is inside the directory. If that path is too long for a socket, it is under
+    ``$XDG_RUNTIME_DIR`` or ``/tmp/aegis-<uid>``, named by a digest of the directory. Creates
+    ``/tmp/aegis-<uid>`` if needed; raises ``StartupError`` if another user can write to it.
     """
     plain = state_dir / SOCKET_NAME
     if _fits(plain):
@@ -189,10 +187,10 @@ def _reason(error: OSError) -> str:
 
 
 RETRY_S = 0.1
-"""No event tells that a descriptor is free again: so long the listener waits."""
+"""Seconds until ``accept`` is tried again: no event reports that a descriptor is free."""
 
-TELL_S = 60.0
-"""It says so once, and again after so long at the earliest: a log must not fill a disk."""
+LOG_INTERVAL_S = 60.0
+"""Seconds between two log lines about the lack of descriptors: they must not fill a disk."""
 
 _NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 
@@ -200,10 +198,10 @@ log = structlog.get_logger("aegis.servers")
 
 
 class RetryingListener(trio.abc.Listener[trio.SocketStream]):
-    """``inner``, but ``accept`` waits until the process and the system have room for a client.
+    """A listener whose ``accept`` waits while no file descriptor is free.
 
-    Those who knock meanwhile wait in the queue of the kernel. Trio would wait as well, and log an
-    error with its traceback ten times a second.
+    New connections wait in the kernel's queue meanwhile. ``trio.serve_listeners`` would wait as
+    well, but log an error with a traceback ten times a second.
     """
 
     def __init__(self, inner: trio.abc.Listener[trio.SocketStream]) -> None:
@@ -211,7 +209,7 @@ class RetryingListener(trio.abc.Listener[trio.SocketStream]):
         self._told_at = -math.inf
 
     async def accept(self) -> trio.SocketStream:
-        """The next client. Raises as ``inner`` does, but not for want of room."""
+        """Return the next connection. Raises as ``inner`` does, except for a lack of resources."""
         while True:
             try:
                 return await self._inner.accept()
@@ -227,6 +225,6 @@ class RetryingListener(trio.abc.Listener[trio.SocketStream]):
 
     def _tell(self, error: OSError) -> None:
         now = trio.current_time()
-        if now >= self._told_at + TELL_S:
+        if now >= self._told_at + LOG_INTERVAL_S:
             self._told_at = now
             log.warning("no client can be taken in now", why=error.strerror)

@@ -1,8 +1,8 @@
-"""MCP over HTTP and over lines; the only package that touches the MCP SDK.
+"""MCP over HTTP and over lines; the only package that imports the MCP SDK.
 
 Owns: the tools (``tools``), resources and their notifications (``resources``, ``documents``,
-``watching``), completion (``completion``), MCP in lines (``pipe``), and the late import of the SDK
-(``late``).
+``subscribers``), completion (``completion``), responses over HTTP (``post_answer``), MCP over lines
+(``pipe``), and the import of the SDK in the background (``lazy``).
 
-Rules: the SDK is imported in the daemon only, and never before the sockets are up.
+Rules: only the daemon imports the SDK, and only after its sockets listen.
 """

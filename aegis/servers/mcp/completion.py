@@ -1,6 +1,6 @@
-"""``completion/complete``: the names that fit into the address of a resource.
+"""``completion/complete``: the names that complete the URI of a resource.
 
-Only templates of resources have arguments here; there are no prompts, so for them nothing fits.
+Only resource templates have arguments; there are no prompts, so a prompt has no completions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aegis.servers.mcp.resources import mcp_error, refusals
 from aegis.servers.mcp.running_calls import RunningCalls
 
 MAX_VALUES = 100
-"""What one answer may hold, by the protocol."""
+"""The largest number of values in a response, by the MCP specification."""
 
 SUBJECT = "completion/complete"
 
@@ -34,7 +34,7 @@ class McpCompletion:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """The names that begin with what is written already, ignoring case."""
+        """Return the names that begin with the given text, ignoring case."""
         with self._running_calls.call(), refusals(SUBJECT):
             names = await self._names(ctx, params)
             return types.CompleteResult(completion=fitting(names, params.argument.value))
@@ -51,7 +51,7 @@ class McpCompletion:
         return []
 
     async def _handles(self, ctx: Context) -> list[str]:
-        """Those whose inbox the caller may read."""
+        """Return the handles whose inbox the caller may read."""
         own = identity_of(ctx).handle
         if own is not None:
             return [own]
@@ -63,7 +63,7 @@ class McpCompletion:
 
 
 def fitting(names: list[str], beginning: str) -> types.Completion:
-    """Those of ``names`` that begin so, as many as one answer may hold."""
+    """Return the names that start with ``beginning``, at most ``MAX_VALUES``."""
     found = [each for each in names if name_key(each).startswith(name_key(beginning))]
     return types.Completion(
         values=found[:MAX_VALUES], total=len(found), has_more=len(found) > MAX_VALUES

@@ -1,4 +1,4 @@
-"""Who is behind a request that the MCP SDK hands on."""
+"""The identity, caller and connection behind a request of the MCP SDK."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from aegis.servers.mcp.post_answer import PostAnswer
 Context = ServerRequestContext[Any, Any]
 
 ANSWER = "aegis.answer"
-"""Under this key the scope of an HTTP request has its ``PostAnswer``."""
+"""The key of the ``PostAnswer`` in the ASGI scope."""
 
 STOPPING = Failure("unavailable", "the daemon is stopping")
 
 
 @attrs.frozen
 class PipeRequest:
-    """What a message over a connection of lines has in the place of an HTTP request."""
+    """The request object of a message over lines, where HTTP has its request."""
 
     caller: Caller
 
 
 def user_name(identity: Identity) -> str:
-    """What the SDK tells users apart by, and what a caller without a session is known by."""
+    """Return the user name for the SDK; it also identifies a caller without a session."""
     return "operator" if identity.handle is None else f"handle:{identity.handle}"
 
 
 def identity_of(ctx: Context) -> Identity:
-    """Who asks, as the key of the HTTP request, or the peer of the Unix socket, proved."""
+    """Return the identity proved by the key of the HTTP request or the peer of the Unix socket."""
     assert ctx.request is not None
     if isinstance(ctx.request, PipeRequest):
         return ctx.request.caller.identity
@@ -52,17 +52,17 @@ def answer_of(ctx: Context) -> PostAnswer | None:
 
 
 def is_from_pipe(ctx: Context) -> bool:
-    """Whether it came over a connection of lines, which is one caller from its begin to its end."""
+    """Return whether the request came over lines, where one connection is one caller."""
     return isinstance(ctx.request, PipeRequest)
 
 
 def is_modern(ctx: Context) -> bool:
-    """Whether the request is of the era without sessions."""
+    """Return whether the request uses a protocol version without sessions."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Who asks, and through which session or connection."""
+    """Return the caller: its identity and its session or connection."""
     if isinstance(ctx.request, PipeRequest):
         return ctx.request.caller
     identity = identity_of(ctx)
@@ -71,10 +71,8 @@ def caller_of(ctx: Context) -> Caller:
 
 
 def connection_of(ctx: Context) -> Connection:
-    """The SDK's connection: its ``exit_stack`` is how one learns that a session ended.
-
-    The SDK has no public way to it from a low-level handler.
-    """
+    """Return the SDK's connection, whose ``exit_stack`` is closed when the session ends."""
+    # A private attribute: a low-level handler has no public access to the connection.
     connection = ctx.session._connection
     assert isinstance(connection, Connection)
     return connection

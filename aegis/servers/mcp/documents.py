@@ -1,4 +1,4 @@
-"""Resources as documents: which commands read them, who may, and how much fits one reply. Pure."""
+"""Resources as JSON documents: the commands that read them, access, and limits of size. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from aegis.servers.json_text import json_text
 
 MAX_ITEMS = 1000
 MAX_BYTES = 1024 * 1024 - 8192
-"""What a text may take in its frame, escaped as it is there: the official client reads no event of
+"""The limit of a text's size in its frame, with JSON escapes: the official client rejects events of
 more than 1 MiB."""
 
 
 def check_may_read(identity: Identity, resource: Resource) -> None:
-    """Raises ``Forbidden``: an inbox is for its handle, and for the operator."""
+    """Raise ``Forbidden`` for an inbox, unless the caller is its handle or the operator."""
     if not isinstance(resource, Inbox) or identity.operator:
         return
     if identity.handle is None or name_key(identity.handle) != name_key(resource.handle):
@@ -31,7 +31,7 @@ def check_may_read(identity: Identity, resource: Resource) -> None:
 
 
 def reading_of(identity: Identity, resource: Resource) -> tuple[Entry, dict[str, object]]:
-    """The command that reads ``resource``, and its arguments."""
+    """Return the command that reads ``resource``, and its arguments."""
     if isinstance(resource, Inbox):
         who = {"from_handle": resource.handle} if identity.operator else {}
         return BY_NAME["inbox_read"], {"limit": MAX_ITEMS, **who}
@@ -39,9 +39,9 @@ def reading_of(identity: Identity, resource: Resource) -> tuple[Entry, dict[str,
 
 
 def document_of(plain: Mapping[str, Any]) -> str:
-    """The reply of that command as JSON text, with ``more`` where it had to be cut.
+    """Return the reply of that command as JSON text, with ``more`` if it was truncated.
 
-    Of records the newest stay, of messages the oldest: those that are to be acknowledged first.
+    Truncation keeps the newest records and the oldest messages, which are acknowledged first.
     """
     if "messages" in plain:
         kept = _fitting(plain["messages"])
@@ -54,7 +54,7 @@ def document_of(plain: Mapping[str, Any]) -> str:
 
 
 def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first of them that fit, as text within JSON."""
+    """Return the first items that fit into ``MAX_BYTES`` as text within JSON."""
     room = MAX_BYTES
     for number, item in enumerate(items):
         room -= len(json.dumps(json_text(item), ensure_ascii=False).encode())

@@ -1,7 +1,7 @@
-"""The MCP face from outside: its SDK is imported in the background, once the daemon listens.
+"""``LazyMcp``: the MCP server, whose SDK is imported in the background once the daemon listens.
 
-The import takes as much CPU as the rest of the start. It runs in a thread: the daemon is ready
-before, terminals continue meanwhile, and the first MCP client waits for the rest of it at most.
+The import takes as much CPU time as the rest of the start. It runs in a thread, so the daemon is
+ready before it ends; an early MCP client waits for the rest of the import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aegis.servers.mcp.tools import McpFace
 
 LOAD_AFTER_S = 0.1
-"""When the import begins without a request. Until then the daemon says that it is ready."""
+"""Seconds after which the import begins without a request, so that READY is printed first."""
 
 _IMPORTING = threading.Lock()
 
@@ -31,7 +31,7 @@ log = structlog.get_logger("aegis.servers")
 
 
 class LazyMcp:
-    """Stands for an ``McpFace`` until that is imported, and hands all to it from then on."""
+    """A proxy of ``McpFace`` that imports it in the background."""
 
     def __init__(self, port: CallPort, *, version: str) -> None:
         self._port = port
@@ -41,13 +41,13 @@ class LazyMcp:
         self._settled = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hold the face until cancelled; started once requests can be handled."""
+        """Import and run the server until cancelled; started at once."""
         task_status.started()
         with trio.move_on_after(LOAD_AFTER_S):
             await self._wanted.wait()
         try:
-            # A stop does not wait for the import, but the end of the process does: the interpreter
-            # freezes threads when it ends, and one that holds the lock of an import holds it up.
+            # A stop does not wait for the import, but the exit of the process must: the interpreter
+            # freezes threads at its exit, and one that has an import lock would block the exit.
             atexit.register(_wait_for_import)
             make = await trio.to_thread.run_sync(_import_face, abandon_on_cancel=True)
         except Exception:
@@ -67,23 +67,20 @@ class LazyMcp:
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
     ) -> None:
-        """As ``McpFace.handle``; the first ones wait for the import.
-
-        Raises ``Unavailable`` if the SDK cannot be imported any more.
-        """
+        """Call ``McpFace.handle`` after the import. Raises ``Unavailable`` if the import failed."""
         await (await self._ready()).handle(identity, scope, receive, send)
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
-        """As ``McpFace.converse``; raises as ``handle`` does."""
+        """Call ``McpFace.converse``, after the import. Raises as ``handle`` does."""
         await (await self._ready()).converse(identity, wire, stopping)
 
     async def end_sessions(self, voided: frozenset[Identity]) -> None:
-        """As ``McpFace.end_sessions``: before the first request there is none."""
+        """Call ``McpFace.end_sessions``; before the import there are no sessions."""
         if self._face is not None:
             await self._face.end_sessions(voided)
 
     def changed(self, key: str) -> None:
-        """As ``McpFace.changed``: before the first request nobody watches anything."""
+        """Call ``McpFace.changed``; before the import there are no subscribers."""
         if self._face is not None:
             self._face.changed(key)
 
@@ -99,8 +96,8 @@ class LazyMcp:
 
 def _import_face() -> type[McpFace]:
     with _IMPORTING:
-        # Nearly all objects that an import makes are kept. To look for garbage among them takes a
-        # fifth of its time, and later a tenth of a second each time.
+        # Nearly all objects that an import makes are kept. Garbage collections would take a fifth
+        # of the import's time, and later a tenth of a second each.
         gc.disable()
         try:
             from aegis.servers.mcp.tools import McpFace

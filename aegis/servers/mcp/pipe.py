@@ -1,8 +1,8 @@
 """MCP over a connection of lines, as on standard input and output: one message is one line.
 
-The client's first request decides which era of the protocol is spoken, and the SDK serves either.
-It sets no bounds of its own, so they are here: how many requests are in hand, how long a line is,
-how often a client may send what is no message.
+The client's first request decides the kind of the protocol (with or without sessions), and the SDK
+serves both. The SDK has no limits of its own, so they are here: the number of requests in progress,
+the length of a line, and the number of malformed messages in a row.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_IN_HAND = 64
 """Requests of one connection that are not answered yet."""
 
 LAST_ANSWERS_S = 0.3
-"""How long requests in hand may go on when the daemon stops; then they are answered as broken off.
+"""Seconds that requests in progress may continue when the daemon stops; then they are cancelled.
 
-Less than the grace of the gateway, which cuts off whoever is still there after it.
+Shorter than the grace period of the gateway, which then closes the connections.
 """
 
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
@@ -42,9 +42,10 @@ Answer = types.JSONRPCResponse | types.JSONRPCError
 
 
 async def serve_pipe(server: Server, wire: TextWire, caller: Caller, stopping: trio.Event) -> None:
-    """Serve MCP to ``caller`` until it goes, is sent away, or ``stopping``.
+    """Serve MCP to ``caller`` until it disconnects, is refused, or ``stopping``.
 
-    What is in hand when the client goes is cancelled; at ``stopping`` it has a moment to finish.
+    Requests in progress are cancelled when the client disconnects; at ``stopping`` they have
+    ``LAST_ANSWERS_S`` seconds.
     """
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -74,7 +75,7 @@ class _Pipe:
     async def receive_all(
         self, to_server: Incoming, to_client: MemoryObjectSendStream[SessionMessage]
     ) -> None:
-        """Hand on what the client sends, until it goes or is sent away."""
+        """Pass the client's messages to the SDK, until it disconnects or is refused."""
         async with to_server, to_client:
             with self._reading:
                 while self._strikes < MAX_STRIKES:
@@ -84,7 +85,7 @@ class _Pipe:
                         return
 
     async def send_all(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Send what the server and the reader have for the client, until both are at their end."""
+        """Send the messages of the SDK and the refusals to the client, until both have ended."""
         async with from_server:
             try:
                 async for each in from_server:
@@ -96,7 +97,7 @@ class _Pipe:
                 self._reading.cancel()
 
     async def end_after(self, stopping: trio.Event) -> None:
-        """Once the daemon stops, take nothing new, and wait a moment for what is in hand."""
+        """When the daemon stops, wait briefly for the requests in progress, then stop reading."""
         await stopping.wait()
         with trio.move_on_after(LAST_ANSWERS_S if self._in_hand else -math.inf):
             await self._none_in_hand.wait()
@@ -121,7 +122,7 @@ class _Pipe:
         await to_server.send(SessionMessage(message, self._metadata(message)))
 
     def _refusal(self, message: types.JSONRPCMessage) -> types.JSONRPCError | None:
-        """Why a request is not even taken in hand."""
+        """Return the refusal of a request with a used id, or beyond the limit; else None."""
         if not isinstance(message, types.JSONRPCRequest):
             return None
         if message.id in self._in_hand:
@@ -150,7 +151,7 @@ class _Pipe:
 
 
 def _message(line: str | bytes) -> types.JSONRPCMessage:
-    """The message that a line is. Raises ``MCPError``."""
+    """Parse a line as a JSON-RPC message. Raises ``MCPError``."""
     if has_too_many_keys(line.encode(errors="replace") if isinstance(line, str) else line):
         raise MCPError(types.INVALID_REQUEST, f"a line must have at most {MAX_KEYS} keys")
     try:
@@ -160,8 +161,8 @@ def _message(line: str | bytes) -> types.JSONRPCMessage:
     except (ValueError, RecursionError) as error:
         raise _no_message(types.PARSE_ERROR, str(error)) from None
     try:
-        # Not ``validate_json``: its reader knows no lone surrogates, and a call with one in its
-        # arguments would have no answer by its id.
+        # Not ``validate_json``: its parser rejects lone surrogates, and a call with one in its
+        # arguments could not be answered by its id.
         return types.jsonrpc_message_adapter.validate_python(document, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

@@ -1,13 +1,13 @@
-"""The answer to one POST of an MCP client: plain JSON if it is ready soon, else an event stream.
+"""The response to one POST of an MCP client: plain JSON if it is ready soon, else an event stream.
 
-The SDK makes every answer as one JSON document, which costs a third less CPU than its event
-streams. What its JSON mode lacks is here, for both eras: a call that takes long moves to an event
-stream, so that proxies and clients do not give up waiting for the head of the response; progress is
-sent on that stream; and a client that goes away is noticed.
+The SDK is used in its JSON mode, which takes a third less CPU time than its event streams. This
+module adds what that mode lacks: a long call moves to an event stream, so that proxies and clients
+do not time out before the head of the response; progress is sent on that stream; and a disconnected
+client is detected.
 
-The head is held back until the answer is ready, or until ``OPEN_AFTER_S`` seconds after the SDK has
-dispatched the request. Not earlier: what it refuses before (a session that does not exist, a method
-that does not exist) is a status of HTTP, and a handshake needs the session id in the head.
+The head is sent when the answer is ready, or ``OPEN_AFTER_S`` seconds after the SDK has dispatched
+the request. Not earlier: earlier refusals (an unknown session or method) are an HTTP status, and a
+handshake needs the session id in the head.
 """
 
 from __future__ import annotations

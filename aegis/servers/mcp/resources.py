@@ -1,9 +1,9 @@
 """Ledgers and inboxes as MCP resources, and the notifications that they have changed.
 
-A client with a session subscribes to one resource after the other, and is told on the stream of
-its own that it opens by GET; what changes while there is none is told when one opens. Over a
-connection of lines that connection is the stream. A client without a session sends one request that
-lists what it watches, whose response is the stream.
+A client with a session subscribes to resources one by one and gets notifications on the stream that
+it opens by GET; notifications for changes before that are sent when the stream opens. Over lines
+the connection itself is the stream. A client without a session sends one request with a list of
+URIs, and the response is the stream.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from aegis.servers.mcp.running_calls import RunningCalls
 from aegis.servers.mcp.subscribers import Subscriber, Subscribers
 
 MAX_WATCHED = 256
-"""Addresses that one session, or one stream without a session, may watch."""
+"""URIs that a session, or a stream without a session, may subscribe to."""
 
 MAX_STREAMS = 1000
-"""Streams of clients without a session."""
+"""Open streams of clients without a session."""
 
 MIME_TYPE = "application/json"
 
@@ -52,7 +52,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 @attrs.define(eq=False)
 class _Session:
-    """A session that watches something; ``was_told`` of a change, on a stream that may be gone."""
+    """A session with subscriptions; ``was_told``: it was notified, on a stream that may be gone."""
 
     was_told: bool = False
     watch: Subscriber = attrs.field(factory=Subscriber)
@@ -62,7 +62,7 @@ class _Session:
 class McpResources:
     """The handlers of ``resources/*`` and ``subscriptions/listen``.
 
-    ``run`` must be running for sessions to be told anything.
+    ``run`` must be running for sessions to be notified.
     """
 
     def __init__(self, port: CallPort, running_calls: RunningCalls) -> None:
@@ -76,13 +76,13 @@ class McpResources:
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hold the tasks that tell sessions what has changed, until cancelled."""
+        """Run the tasks that notify sessions, until cancelled."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             await trio.sleep_forever()
 
     def changed(self, key: str) -> None:
-        """The resource of this key has changed."""
+        """Notify the subscribers of the resource with this key."""
         self._watches.changed(key)
 
     # Reading.
@@ -90,7 +90,7 @@ class McpResources:
     async def list_resources(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The open terminals, and the caller's own inbox."""
+        """List the ledgers of open terminals, and the caller's own inbox."""
         with self._running_calls.call(), refusals("resources"):
             reply = await self._port.call(caller_of(ctx), BY_NAME["term_list"], {})
             infos: Any = to_plain(reply)["result"]
@@ -102,13 +102,13 @@ class McpResources:
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """How the addresses are made."""
+        """List the templates of resource URIs."""
         return types.ListResourceTemplatesResult(resource_templates=_TEMPLATES)
 
     async def read(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """The resource as JSON."""
+        """Return the resource as JSON."""
         with self._running_calls.call(), refusals(params.uri):
             text = await self._read(caller_of(ctx), _permitted(identity_of(ctx), params.uri))
             content = types.TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text)
@@ -120,7 +120,7 @@ class McpResources:
         return document_of(to_plain(await self._port.call(caller, entry, arguments)))
 
     async def _check_exists(self, caller: Caller, resource: Resource) -> None:
-        """Raises what reading it would raise. An inbox exists for whoever may read it."""
+        """Raise as reading the resource would. An inbox exists for each caller that may read it."""
         if isinstance(resource, Ledger):
             arguments: Mapping[str, object] = {"name": resource.name, "last_n": 1}
             await self._port.call(caller, BY_NAME["term_read"], arguments)
@@ -130,7 +130,7 @@ class McpResources:
     async def subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Tell the session of changes from now on."""
+        """Subscribe the session to a resource."""
         with self._running_calls.call(), refusals(params.uri):
             resource = _permitted(identity_of(ctx), params.uri)
             await self._check_exists(caller_of(ctx), resource)
@@ -143,7 +143,7 @@ class McpResources:
     async def unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Tell it no more; what it never watched it need not be told."""
+        """Unsubscribe the session from a resource. Idempotent."""
         with refusals(params.uri):
             session = self._sessions.get(connection_of(ctx).session_id or "")
             if session is not None:
@@ -177,9 +177,9 @@ class McpResources:
 
     @contextmanager
     def noticed(self, scope: Mapping[str, Any], send: Send) -> Iterator[Send]:
-        """Notice whether this HTTP request opens the stream on which a session is told things.
+        """Detect whether this HTTP request opens the stream of a session's notifications.
 
-        Gives what is to be called in the place of ``send``.
+        The value of the context is to be called instead of ``send``.
         """
         number = dict(scope["headers"]).get(b"mcp-session-id", b"").decode("latin-1")
         if scope["method"] != "GET" or not number:
@@ -201,7 +201,7 @@ class McpResources:
 
     @contextmanager
     def stream_of(self, number: str) -> Iterator[None]:
-        """A session that has its stream from its begin to its end: its connection is the stream."""
+        """Treat a connection of lines as the open stream of its session, during the block."""
         self._stream_opened(number)
         try:
             yield
@@ -209,11 +209,11 @@ class McpResources:
             self._open.pop(number, None)
 
     def _stream_opened(self, number: str) -> None:
-        """What was sent on the stream before may not have arrived: it is told again."""
         self._open[number] = None
         self._opened.set()
         self._opened = trio.Event()
         session = self._sessions.get(number)
+        # Notifications on the previous stream may not have arrived: they are sent again.
         if session is not None and session.was_told:
             session.watch.changed_all()
 
@@ -222,7 +222,7 @@ class McpResources:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell the client of changes until it goes away, or the daemon stops."""
+        """Send notifications until the client disconnects, or the daemon stops."""
         with self._running_calls.call():
             await self._listen(ctx, params.notifications.resource_subscriptions or [])
         return types.SubscriptionsListenResult(_meta=_mark(ctx))
@@ -251,7 +251,7 @@ class McpResources:
 
 
 async def _acknowledge(ctx: Context, uris: list[str]) -> None:
-    """The first frame of the stream: what of the request is done. No list of ours is watched."""
+    """Send the first frame of the stream: the accepted subscriptions, to resources only."""
     honored = types.SubscriptionFilter(resource_subscriptions=uris or None)
     params = types.SubscriptionsAcknowledgedNotificationParams(
         notifications=honored, _meta=_mark(ctx)
@@ -270,12 +270,12 @@ async def _tell(ctx: Context, uri: str) -> None:
 
 
 def _mark(ctx: Context) -> Any:
-    """What every frame of a stream bears: the request that it answers."""
+    """Return the metadata of each frame of a stream: the id of its request."""
     return {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
 
 
 def _permitted(identity: Identity, uri: str) -> Resource:
-    """The resource at ``uri``. Raises ``NotFound``, ``Forbidden``."""
+    """Return the resource at ``uri``. Raises ``NotFound``, ``Forbidden``."""
     resource = resource_at(uri)
     check_may_read(identity, resource)
     return resource
@@ -292,7 +292,7 @@ def _check_room(watched: int, streams: int = 0) -> None:
 
 @contextmanager
 def refusals(subject: str) -> Iterator[None]:
-    """Errors as MCP tells them."""
+    """Convert errors to ``MCPError``."""
     try:
         yield
     except Exception as error:
@@ -307,7 +307,7 @@ _CALLERS_FAULT = ("not_found", "invalid_request", "forbidden")
 
 
 def mcp_error(failure: Failure, subject: str) -> MCPError:
-    """``failure`` as MCP tells it; ``subject`` is the address or the method that it is about."""
+    """Convert ``failure`` to an MCP error about ``subject``, a URI or a method."""
     code = types.INVALID_PARAMS if failure.code in _CALLERS_FAULT else types.INTERNAL_ERROR
     return MCPError(code, failure.sentence, {"code": failure.code, "uri": subject})
 

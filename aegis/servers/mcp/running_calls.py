@@ -1,4 +1,8 @@
-"""Calls under way, so that they can be ended before what carries their answers."""
+"""The MCP calls in progress, and the presence of callers that have no session.
+
+Calls must end before the connections that carry their answers. Without sessions, a caller counts
+as connected while it keeps calling.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,18 @@ from aegis.servers.calls import Caller, CallPort
 
 
 class RunningCalls:
-    """The calls of one face."""
+    """The calls in progress of an MCP server."""
 
     def __init__(self) -> None:
         self._calls: set[_Call] = set()
         self._ended = trio.Event()
 
     def call(self) -> _Call:
-        """``with running_calls.call():`` what is behind the block runs when the call was ended."""
+        """Return a context manager for one call; the code after its block runs if it was ended."""
         return _Call(self)
 
     async def end(self, limit_s: float) -> None:
-        """End all of them, also where the caller is cancelled; wait at most ``limit_s`` seconds."""
+        """Cancel all calls and wait at most ``limit_s`` seconds, even where this is cancelled."""
         for call in self._calls:
             call.scope.cancel()
         with trio.move_on_after(limit_s, shield=True):
@@ -33,17 +37,17 @@ class RunningCalls:
                 await self._ended.wait()
 
     def began(self, call: _Call) -> None:
-        """For ``_Call`` alone."""
+        """Add a call; for ``_Call`` only."""
         self._calls.add(call)
 
     def ended(self, call: _Call) -> None:
-        """Likewise."""
+        """Remove a call; for ``_Call`` only."""
         self._calls.discard(call)
         self._ended.set()
 
 
 class _Call:
-    """One of them, as a block."""
+    """The context manager of one call."""
 
     def __init__(self, running_calls: RunningCalls) -> None:
         self._running_calls = running_calls
@@ -64,9 +68,9 @@ class _Call:
 
 
 class CallerSessions:
-    """Tells the port when a caller appears, and when it has been idle for ``idle_s`` seconds.
+    """Callers without a session: the port is notified of the first call and of ``idle_s`` idle.
 
-    ``run`` must be running for callers to leave.
+    ``run`` must be running for idle callers to be closed.
     """
 
     def __init__(self, port: CallPort, idle_s: float) -> None:
@@ -78,7 +82,7 @@ class CallerSessions:
 
     @contextmanager
     def during(self, caller: Caller) -> Iterator[None]:
-        """Hold the caller present during a call."""
+        """Keep the caller open during a call."""
         if caller not in self._calls:
             self._port.opened(caller)
             self._arrived.set()
@@ -90,10 +94,10 @@ class CallerSessions:
             self._end_call(caller)
 
     async def run(self) -> None:
-        """Let idle callers leave; when cancelled, all of them."""
+        """Close idle callers; when cancelled, close all."""
         try:
             while True:
-                # Nobody can leave earlier than this, whatever is called meanwhile.
+                # No caller becomes idle earlier than this, even if a new one calls meanwhile.
                 soonest = trio.current_time() + self._idle_s
                 with trio.move_on_at(min([soonest, *self._leaves_at.values()])):
                     await self._sleep()
@@ -109,7 +113,7 @@ class CallerSessions:
 
     def _end_call(self, caller: Caller) -> None:
         if caller not in self._calls:
-            return  # everybody was made to leave at the end
+            return  # all callers were closed at the end
         self._calls[caller] -= 1
         if not self._calls[caller]:
             self._leaves_at[caller] = trio.current_time() + self._idle_s

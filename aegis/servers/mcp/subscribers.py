@@ -1,7 +1,7 @@
-"""Who watches which resource, and of which changes it was not told yet.
+"""The subscribers of MCP resources, and the changes that each was not notified of yet.
 
-A change says "read it again": however many come before somebody is told, it is told once. So a
-client that reads slowly, or never, costs one entry for each address that it watches.
+A notification says "read the resource again", so several changes before it is sent are one. A
+client that reads slowly, or never, costs one entry for each URI that it subscribed to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aegis.protocol.resources import Resource, resource_at
 
 
 class Subscriber:
-    """What one client watches, by addresses as it spelled them."""
+    """The subscriptions of one client, by URI as the client spelled it."""
 
     def __init__(self) -> None:
         self._uris: dict[str, dict[str, None]] = {}
@@ -22,16 +22,16 @@ class Subscriber:
         self._news = trio.Event()
 
     def __len__(self) -> int:
-        """How many addresses it watches."""
+        """The number of subscribed URIs."""
         return sum(map(len, self._uris.values()))
 
     @property
     def keys(self) -> Iterable[str]:
-        """The resources that it watches."""
+        """The keys of the subscribed resources."""
         return list(self._uris)
 
     def add(self, resource: Resource, uri: str) -> None:
-        """Subscriber ``resource``, written as ``uri``."""
+        """Subscribe to ``resource``, spelled ``uri``."""
         self._uris.setdefault(resource.key, {})[uri] = None
 
     def remove(self, uri: str) -> None:
@@ -44,57 +44,57 @@ class Subscriber:
             self._uris.pop(key, None)
 
     def changed(self, key: str) -> None:
-        """The resource of this key has changed."""
+        """Note a change of the resource with this key."""
         self._changed |= self._uris.get(key, {})
         if self._changed:
             self._news.set()
 
     def changed_all(self) -> None:
-        """Whatever it was told may have been lost on the way."""
+        """Note a change of each resource: earlier notifications may have been lost."""
         for key in self.keys:
             self.changed(key)
 
     async def wait(self) -> None:
-        """Wait until something changed of which nobody was told."""
+        """Wait until there is a change without a notification."""
         while not self._changed:
             self._news = trio.Event()
             await self._news.wait()
 
     def take(self) -> list[str]:
-        """What has changed, by its addresses, in the order of the first changes."""
+        """Return and clear the URIs of changed resources, in the order of the first changes."""
         changed, self._changed = list(self._changed), {}
         return changed
 
 
 class Subscribers:
-    """All watches, by what they watch."""
+    """All subscribers, by the key of the resource."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, dict[Subscriber, None]] = {}
 
     def __len__(self) -> int:
-        """How many resources are watched."""
+        """The number of resources with a subscriber."""
         return len(self._by_key)
 
     def add(self, watch: Subscriber, resource: Resource, uri: str) -> None:
-        """``watch`` hears of the changes of ``resource`` from now on."""
+        """Subscribe ``watch`` to ``resource``, spelled ``uri``."""
         watch.add(resource, uri)
         self._by_key.setdefault(resource.key, {})[watch] = None
 
     def remove(self, watch: Subscriber, uri: str) -> None:
-        """``watch`` hears of ``uri`` no more. Raises ``NotFound`` for what is no address."""
+        """Unsubscribe ``watch`` from ``uri``. Raises ``NotFound`` for an invalid address."""
         key = resource_at(uri).key
         watch.remove(uri)
         if key not in watch.keys:
             self._drop(watch, key)
 
     def forget(self, watch: Subscriber) -> None:
-        """``watch`` hears of nothing any more."""
+        """Remove all subscriptions of ``watch``."""
         for key in watch.keys:
             self._drop(watch, key)
 
     def changed(self, key: str) -> None:
-        """The resource of this key has changed: whoever watches it will be told."""
+        """Note a change of the resource with this key, for each of its subscribers."""
         for watch in self._by_key.get(key, {}):
             watch.changed(key)
 

@@ -1,8 +1,8 @@
-"""MCP over HTTP and over lines: the command set as tools; ``mcp_resources.py`` has the resources.
+"""``McpFace``: the MCP server over HTTP and over lines, with the command set as tools.
 
-Both eras of the protocol are served: the ``initialize`` handshake with sessions (up to 2025-11-25)
-and the sessionless one (2026-07-28). Importing the SDK takes about two seconds of CPU: only the
-daemon imports this file, and only this file and its ``mcp_*`` neighbours touch the SDK.
+Both kinds of the protocol are served: with the ``initialize`` handshake and sessions (up to
+2025-11-25), and without sessions (2026-07-28). Importing the SDK takes about two seconds of CPU
+time, so only the daemon imports this module, through ``lazy``.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class McpFace:
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hold the sessions until cancelled; started once requests can be handled."""
+        """Run the sessions until cancelled; started once requests can be handled."""
         with _quiet_about_goodbyes():
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._hold_sessions)
@@ -135,8 +135,8 @@ class McpFace:
                 try:
                     await trio.sleep_forever()
                 finally:
-                    # Calls end first: cancelled together with its session, a call in flight
-                    # makes the SDK wait a second for a write that nobody takes.
+                    # Calls end first: cancelled together with its session, a running call makes
+                    # the SDK wait a second for a write that nothing reads.
                     await self._running_calls.end(END_LIMIT_S)
                     self._holding.cancel()
 
@@ -147,9 +147,9 @@ class McpFace:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Serve one HTTP request (ASGI) of somebody whose key was checked.
+        """Serve one HTTP request (ASGI) of an authenticated client.
 
-        The SDK lets a session be used only by the user that opened it; anybody else gets 404.
+        The SDK lets only the user that opened a session use it; other users get 404.
         """
         user = AuthenticatedUser(AccessToken(token="", client_id=user_name(identity), scopes=[]))
         scope = {**scope, "user": user, "aegis": identity}
@@ -179,7 +179,7 @@ class McpFace:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             if not answer.is_whole:
                 raise
-            # The session ended while what was said in it, and confirmed, was on its way.
+            # The session ended after the response, while a message in it was still being handled.
 
     def _close_request(self, post: PostAnswer) -> bool:
         """Stop waiting for the answer to a request of a session, whose client has gone.
@@ -194,9 +194,9 @@ class McpFace:
         return True
 
     async def converse(self, identity: Identity, wire: TextWire, stopping: trio.Event) -> None:
-        """Serve one connection of lines until the client goes, is sent away, or ``stopping``.
+        """Serve a connection of lines until the client disconnects, is refused, or ``stopping``.
 
-        It is one caller, whichever era the client speaks.
+        The connection is one caller, with and without sessions of the protocol.
         """
         caller = Caller(identity, "mcp", f"stdio-{secrets.token_hex(8)}")
         self._port.opened(caller)
@@ -207,18 +207,16 @@ class McpFace:
             self._port.closed(caller)
 
     async def end_sessions(self, voided: frozenset[Identity]) -> None:
-        """End the sessions of these identities, and the calls in them: their keys are void.
-
-        A session of the SDK outlives the connections through which it was used, and it has no
-        public way to end one from outside.
-        """
+        """End the sessions of identities whose keys were voided, and the calls in them."""
+        # Private attributes: a session of the SDK outlives its connections, and the SDK has no
+        # public way to end one.
         for caller in [each for each in self._sessions if each.identity in voided]:
             transport = self._manager._server_instances.get(caller.connection)
             if transport is not None:
                 await self._manager._discard_session(caller.connection, transport)
 
     def changed(self, key: str) -> None:
-        """The resource of this key has changed: clients that watch it are told."""
+        """Notify the subscribers of the resource with this key."""
         self._resources.changed(key)
 
     async def _hold_sessions(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -229,7 +227,7 @@ class McpFace:
                 task_status.started()
 
     async def _attend(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware: tell the port who comes and goes, and the client who it is."""
+        """Middleware: open and close callers at the port, and add instructions to the handshake."""
         answer = answer_of(ctx)
         if answer is not None and ctx.request_id is not None:
             session = None if is_modern(ctx) else connection_of(ctx).session_id
@@ -274,7 +272,7 @@ class McpFace:
     async def _outcome_with_progress(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """The outcome; a client that sent a progress token is told meanwhile how it gets on."""
+        """Return the outcome; send progress meanwhile to a client that sent a progress token."""
         caller = caller_of(ctx)
         entry = _REPORTING.get(params.name)
         if entry is None or "progress_token" not in (ctx.meta or {}):
@@ -301,7 +299,7 @@ class McpFace:
         try:
             await self._port.report_progress(caller, entry, arguments, report)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            pass  # the client has gone; its call hears of it by itself
+            pass  # the client has disconnected, which also ends its call
         except Exception:
             log.exception("progress not told", tool=entry.tool)
 
@@ -322,7 +320,7 @@ class McpFace:
 
 @contextmanager
 def _quiet_about_goodbyes() -> Iterator[None]:
-    """Keep tracebacks out of the log that the SDK writes when a session ends under a request."""
+    """Suppress the SDK's tracebacks about sessions that end during a request."""
     loggers = [logging.getLogger(name) for name in _TALKATIVE]
     for logger in loggers:
         logger.addFilter(_is_worth_logging)
@@ -339,10 +337,7 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 def tool_of(entry: Entry, *, is_bound: bool) -> types.Tool:
-    """Return the tool that a command is to an MCP client.
-
-    ``is_bound``: to one whose session belongs to a handle.
-    """
+    """Return the MCP tool of a command; ``is_bound``: for a session that belongs to a handle."""
     return types.Tool(
         name=entry.tool,
         description=entry.doc,
@@ -376,7 +371,7 @@ def tool_result(plain: Mapping[str, Any]) -> types.CallToolResult:
 
 
 def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
-    """A failure: one sentence that begins with the tool's name."""
+    """Return an error result: one sentence that begins with the tool's name."""
     name = f"{one_sentence(shorten(tool))}: "
     sentence = name + failure.sentence.removeprefix(name)
     return types.CallToolResult(
@@ -385,7 +380,7 @@ def tool_error(tool: str, failure: Failure) -> types.CallToolResult:
 
 
 def instructions(identity: Identity) -> str:
-    """The primer, and who the client is."""
+    """Return the primer, and the client's handle."""
     if identity.handle is not None:
         return f"{PRIMER}\n\nYour handle is {identity.handle}."
     return f"{PRIMER}\n\nYou are the operator: say in `from_handle` which agent you act as."

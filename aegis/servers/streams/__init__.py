@@ -1,7 +1,7 @@
-"""What clients follow over a connection: output, keys, the tree, inboxes, events.
+"""The streams that a client can open on a connection: output and keys, the tree, inboxes, events.
 
-Rules: a stream sends only what its client has credit for; what does not fit is coalesced or skipped
-with a notice.
+Rules: a stream sends only as much as its client gave credit for; the rest is coalesced, or skipped
+with a notice (``gap``).
 
 Public: ``StreamPort``, ``Sources``, ``Outlet``.
 """

@@ -1,4 +1,4 @@
-"""Who is sent what happens on terminals, and what each was not sent yet: bounded, oldest first."""
+"""``EventHub``: the events of terminals, in one bounded queue for each subscriber."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from aegis.protocol.streams import CommandItem, TerminalItem
 DaemonEvent = TerminalItem | CommandItem
 
 MAX_QUEUED = 1024
-"""Events kept for who takes none."""
+"""The length of a subscriber's queue; beyond it the oldest event is dropped."""
 
 
-class Listener:
-    """One who hears of everything from now on."""
+class Subscription:
+    """The queue of one subscriber: all events since it subscribed."""
 
     def __init__(self, events: EventHub) -> None:
         self._events = events
@@ -23,8 +23,8 @@ class Listener:
         self._missed = 0
         self._news = trio.Event()
 
-    def hear(self, event: DaemonEvent) -> None:
-        """For ``EventHub``."""
+    def put(self, event: DaemonEvent) -> None:
+        """Add an event; called by ``EventHub``."""
         if len(self._queue) >= MAX_QUEUED:
             self._queue.popleft()
             self._missed += 1
@@ -32,7 +32,7 @@ class Listener:
         self._news.set()
 
     async def next(self) -> tuple[int, DaemonEvent]:
-        """The oldest event that it was not given yet, and how many before it are lost."""
+        """Return the number of events lost before the next one, and that event."""
         while not self._queue:
             self._news = trio.Event()
             await self._news.wait()
@@ -40,27 +40,27 @@ class Listener:
         return missed, self._queue.popleft()
 
     def close(self) -> None:
-        """It wants to hear no more."""
-        self._events.forget(self)
+        """End the subscription."""
+        self._events.unsubscribe(self)
 
 
 class EventHub:
-    """All who listen."""
+    """The subscriptions to the events of a daemon."""
 
     def __init__(self) -> None:
-        self._listeners: dict[Listener, None] = {}
+        self._subscriptions: dict[Subscription, None] = {}
 
-    def listen(self) -> Listener:
-        """One more."""
-        listener = Listener(self)
-        self._listeners[listener] = None
-        return listener
+    def subscribe(self) -> Subscription:
+        """Return a new subscription; it gets the events from now on."""
+        subscription = Subscription(self)
+        self._subscriptions[subscription] = None
+        return subscription
 
-    def forget(self, listener: Listener) -> None:
-        """For ``Listener``."""
-        self._listeners.pop(listener, None)
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Remove a subscription. Idempotent."""
+        self._subscriptions.pop(subscription, None)
 
-    def tell(self, event: DaemonEvent) -> None:
-        """This has happened."""
-        for listener in self._listeners:
-            listener.hear(event)
+    def publish(self, event: DaemonEvent) -> None:
+        """Add the event to the queue of each subscription."""
+        for subscription in self._subscriptions:
+            subscription.put(event)

@@ -1,6 +1,6 @@
-"""``KeySender``: hands what a client types to the terminal, in order, and says what was refused.
+"""``KeySender``: sends a client's keys to the terminal, in order, and reports refusals.
 
-Nothing here waits on the way to the terminal: the answers are awaited behind it.
+Sending does not wait for the terminal's answers; a task awaits them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOO_MANY = (
 
 
 class KeySender:
-    """That of one stream. ``run`` tells ``outlet`` of refusals, until cancelled."""
+    """The keys of one stream. ``run`` reports refusals to ``outlet``, until cancelled."""
 
     def __init__(self, send: SendKeys, outlet: Outlet) -> None:
         self._send = send
@@ -38,7 +38,7 @@ class KeySender:
         self._refusal = trio.Event()
 
     def type(self, keys: bytes) -> None:
-        """Hand these keys on."""
+        """Send keys to the terminal; a refusal is reported by ``run``."""
         try:
             if len(self._unanswered) >= MAX_UNANSWERED:
                 raise Busy(TOO_MANY)
@@ -49,7 +49,7 @@ class KeySender:
             self._news.set()
 
     async def run(self) -> None:
-        """Await the answers, and tell of those that are refusals; the newest, if there are many."""
+        """Await the answers and report refusals; of several at once, the newest."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._await_answers)
             nursery.start_soon(self._tell_refusals)

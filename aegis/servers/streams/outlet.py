@@ -1,7 +1,7 @@
-"""``Outlet``: one open stream of one client: its credit, its pace, and what is sent on it.
+"""``Outlet``: an open stream of a client: its credit, its rate, and the sending of its items.
 
-A source asks for room before it gets what it sends, so what a client does not take is held nowhere.
-Only waiting is ever cancelled, never a send: half a message would end the connection.
+A source waits for credit before it produces data, so nothing is buffered for a slow client. Only
+waiting is cancelled, never a send: half a message would end the connection.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ from aegis.servers.requests import stream_frame
 from aegis.servers.streams.pace import Pace
 
 BYTES_PER_S = 16 * 1024 * 1024
-"""Output of floods that all streams of a daemon get together."""
+"""The limit of flooding output, in bytes per second, for all streams of a daemon together."""
 
 TURN_S = MAX_CHUNK_BYTES / BYTES_PER_S
 
 
 class FloodLimit:
-    """A rate limit that all floods of output share, first come, first served."""
+    """A rate limit that all floods of output share, first come, first served.
+
+    Each message of a flood takes some tenths of a millisecond of the event loop: without the limit,
+    fifty watchers of one flood would take nearly all of it. Small output, such as the echo of a
+    key, is not limited.
+    """
 
     def __init__(self) -> None:
         self._free_at = 0.0
@@ -54,7 +59,7 @@ SendKeys = Callable[[bytes], Reply[Any]]
 
 
 class StreamOut(Protocol):
-    """What the source of a stream needs of the client."""
+    """The client's side of a stream, as its source uses it."""
 
     async def opened(self, start: object | None) -> None:
         """Say that the stream is open, and what ``start`` says. Once, before anything else."""
@@ -173,7 +178,7 @@ class Outlet:
 
 
 class StreamPort(Protocol):
-    """What the servers need for streams from the rest of the daemon."""
+    """The port to the sources of streams."""
 
     async def stream(
         self,
@@ -182,7 +187,7 @@ class StreamPort(Protocol):
         arguments: Mapping[str, object],
         out: StreamOut,
     ) -> str:
-        """Serve one stream until what it tells of is over: a sentence that says so.
+        """Serve one stream until its subject ends; return a sentence that says so.
 
         Raises ``AegisError`` or ``AskError`` if it cannot be opened, or ends before its time.
         Cancelled when the client closes it or goes away.

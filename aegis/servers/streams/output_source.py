@@ -1,7 +1,7 @@
-"""The stream of a terminal's output: what was printed, as it comes, and the keys typed there.
+"""The stream of a terminal's output, and of the keys that its client types.
 
-It holds a cursor and nothing else: bytes are asked for when the client can take some, and the
-terminal's shell reads them from its raw log, whoever else watches.
+It buffers nothing, only a cursor: bytes are requested when the client has credit, and the
+terminal's shell reads them from its raw log for each watcher.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from aegis.servers.unanswered import node_of
 T = TypeVar("T")
 
 AGAIN_S = 0.05
-"""Seconds before a terminal that ended as soon as it had come back is asked for again."""
+"""Seconds before a retry where a restarted terminal ended at once."""
 
 AWAY_S = 0.5
-"""Seconds before a host that could not be reached is asked again."""
+"""Seconds before a retry where a host is unreachable."""
 
 STOPPING = "the daemon is starting or stopping; try again"
 
 
 async def follow_output(system: System, command: StreamOutput, out: StreamOut) -> str:
-    """Send ``out`` what is printed until the terminal is closed; gives a sentence that says so.
+    """Send the terminal's output to ``out`` until it is closed; return a sentence that says so.
 
     Raises ``AegisError`` or ``AskError``.
     """
@@ -67,7 +67,7 @@ class _Follower:
         self._fell_behind = False
 
     async def begin(self) -> None:
-        """Open the stream, and draw the screen if that was asked for."""
+        """Open the stream, and send the screen if the client asked for it."""
         first = FollowOutput(name=self._name, cursor=self._command.cursor, max_bytes=0)
         try:
             begun = await self._ask(self._front(), first)
@@ -92,14 +92,14 @@ class _Follower:
             self._cursor = drawn.cursor
 
     async def send_all(self) -> None:
-        """Until the last byte, through all the processes that the terminal is in."""
+        """Send all output until the terminal is closed, across restarts and processes."""
         await self._send_printed()
         while await self._send_kept():
-            await self._go_on()
+            await self._follow_restarted()
             await self._send_printed()
 
     async def _send_printed(self) -> None:
-        """Until the actor that knows has ended, or has told the last byte."""
+        """Send output until the source has ended, or its last byte was sent."""
         while True:
             size = await self._out.room_for_bytes()
             try:
@@ -115,12 +115,12 @@ class _Follower:
                 break
             await self._send_view(news.view)
 
-    async def _go_on(self) -> None:
-        """The terminal was started again elsewhere: follow that, from the last byte sent on."""
+    async def _follow_restarted(self) -> None:
+        """Follow the restarted terminal, from the last byte sent."""
         request = FollowOutput(name=self._name, cursor=self._cursor, max_bytes=0)
         try:
             begun = await self._ask(self._front(), request)
-        except ActorStopped:  # that one has ended too; who knows of it is asked again
+        except ActorStopped:  # it has ended again: the loop asks the directory
             await trio.sleep(AGAIN_S)
             return
         self._source = self._system.ref(begun.source)
@@ -140,7 +140,7 @@ class _Follower:
             await self._out.gap(news.dropped, news.cursor)
             self._cursor = news.cursor
         if len(news.data) > max(self._out.credit, 0):
-            return  # the gap took the room: they are asked for again
+            return  # the gap used the credit: the bytes are requested again
         if news.data:
             await self._out.output(news.cursor, news.data)
             self._cursor = news.cursor + len(news.data)
@@ -157,10 +157,10 @@ class _Follower:
             await self._out.item(StateItem(state=view.state))
 
     async def _send_kept(self) -> bool:
-        """The terminal is gone: what of its output was not sent is read from what it left.
+        """Send the rest of the output of an ended terminal, from the files that it left.
 
-        Or its worker died: true once it was started again. Raises ``Unavailable`` if it is gone and
-        nobody closed it.
+        Return True once the terminal was restarted (its worker had died), False after the last
+        byte. Raises ``Unavailable`` if it ended without being closed.
         """
         directory = self._system.registry.find("service", "terminals")
         while directory is not None:
@@ -187,7 +187,7 @@ class _Follower:
         raise Unavailable(STOPPING)
 
     def _type(self, keys: bytes) -> Reply[Any]:
-        """Hand keys to the terminal. Raises ``AegisError`` or ``AskError``."""
+        """Send keys to the terminal. Raises ``AegisError`` or ``AskError``."""
         handle = self._command.from_handle
         request = TypeBytes(name=self._name, keys=keys, from_handle=handle)
         try:
@@ -208,7 +208,7 @@ class _Follower:
         return front
 
     async def _ask(self, whom: Ref[Any], request: Request[T]) -> T:
-        """Its answer, or that of its next life."""
+        """Return the answer; after a crash of the actor, that of its next incarnation."""
         while True:
             try:
                 return await whom.send_request(request).wait()

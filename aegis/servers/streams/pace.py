@@ -1,4 +1,4 @@
-"""How often one stream of output gets a message: little at once, much in large pieces. Pure."""
+"""The rate of messages on one stream of output: little at once, much in large pieces. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUICK_BYTES = 512
 """So many bytes within that time go out at once: what is typed is echoed without a wait."""
 
 QUICK_COST = 16
-"""What a message counts for at least, however short."""
+"""The bytes that even a shorter message counts for."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""``Sources``: the ``StreamPort`` of the daemon: what each stream is made of."""
+"""``Sources``: the daemon's ``StreamPort``: the source of each kind of stream."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from aegis.servers.streams.outlet import StreamOut
 from aegis.servers.streams.output_source import follow_output
 
 MESSAGES_AT_ONCE = 16
-"""Messages of an inbox that are held while the client has no room for them."""
+"""Messages of an inbox that are read at a time for a client."""
 
 STOPPED = "the daemon stops"
 
 
 class Sources:
-    """Streams of ``system``. ``on_listener`` is called before somebody listens to events.
+    """The streams of ``system``. ``on_listener`` is called before each subscription to events.
 
-    ``on_handle`` is called with the handle of who opens a stream: it exists from then on.
+    ``on_handle`` is called with the handle of a client that opens a stream: it exists from then on.
     """
 
     def __init__(
@@ -90,18 +90,18 @@ class Sources:
 
     async def _follow_events(self, out: StreamOut) -> str:
         self._on_listener()
-        listener = self._events.listen()
+        subscription = self._events.subscribe()
         try:
             await out.opened(None)
             while True:
                 await out.room()
-                missed, event = await listener.next()
+                missed, event = await subscription.next()
                 if missed:
                     await out.gap(missed)
                     await out.room()
                 await out.item(event)
         finally:
-            listener.close()
+            subscription.close()
 
     async def _follow_inbox(self, command: StreamInbox, out: StreamOut) -> str:
         handle = command.from_handle or "human"

@@ -1,5 +1,6 @@
-"""WebSocket and JSON lines: two wires, one conversation.
+"""The frame protocol of a client over WebSocket and over JSON lines.
 
-Owns: the conversation of one client (``conversation``, ``answering``, ``open_streams``), the frames
-on a WebSocket (``websocket``) and on the Unix socket (``unix``, ``lines``, ``framing``).
+Owns: the conversation with one client (``conversation``, ``pending_requests``, ``open_streams``),
+the WebSocket (``websocket``), and the Unix socket (``unix``, ``lines``, ``framing``,
+``mcp_hello``).
 """

@@ -49,7 +49,7 @@ __aegis_restore() {
   fi
 }
 
-# Last in precmd_functions: puts back what was overwritten.
+# Last in precmd_functions: restores everything that was overwritten.
 __aegis_ready() {
   { 'builtin' 'unsetopt' xtrace } 2>/dev/null
   'builtin' 'unsetopt' localoptions
@@ -104,9 +104,9 @@ __aegis_is_layer() {
   [[ "${widgets[$1]-}" == user:__aegis_layer_* && -n "${functions[${widgets[$1]#user:}]-}" ]]
 }
 
-# The probe key: tells how long the line is and changes nothing; but if a command has ended and nobody
-# told so (precmd_functions and zle-line-init are both gone), it is told now, by $? and with r=1: the
-# prompt is before it. The hook is armed again.
+# The probe key: reports the length of the line and changes nothing; but if a command has ended and that
+# was not reported (precmd_functions and zle-line-init are both gone), it is now, by $? and with r=1:
+# the prompt is before it. The hook is armed again.
 __aegis_probe() {
   { 'builtin' 'local' code="$?"; 'builtin' 'unsetopt' xtrace } 2>/dev/null
   if __aegis_is_owed; then
@@ -118,7 +118,7 @@ __aegis_probe() {
 }
 
 # Puts a function of ours before the widget zle-line-init, or behind zle-line-finish, whosoever it
-# is now. One that was put around an earlier function of ours finds that one silent.
+# is now. A widget around an earlier function of ours finds that one disabled.
 __aegis_add_layer() {
   (( __aegis_layers < 100 )) || 'builtin' 'return' 0
   'builtin' 'setopt' localoptions noaliases noallexport

@@ -8,10 +8,10 @@
 #   - What runs inside PROMPT_COMMAND never replaces or shortens that array (bash walks along it
 #     meanwhile): elements are only rewritten in place or appended.
 #   - PS0 changes inside PROMPT_COMMAND only: bash keeps a pointer to it while a line is edited.
-#   - What a trace (`set -x`) or a DEBUG, ERR or RETURN trap of the user prints for the hook goes nowhere:
+#   - Output of a trace (`set -x`) or of the user's DEBUG, ERR or RETURN trap about the hook is discarded:
 #     bash traces each function of the hook where it is called, so the call itself is redirected.
 
-# An older one is told to the user, by a shell that ends before a prompt.
+# With an older one the user gets a message, and the shell ends before a prompt.
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
   builtin printf 'a terminal needs bash 4.4 or newer, this is %s: name another shell\n' "$BASH_VERSION"
   builtin exit 1
@@ -25,8 +25,8 @@ builtin shopt -u expand_aliases
 # begun: the number of the newest entry of the history, how many lines bash had read, and q, all at the
 # last prompt. armed: how prompts and PROMPT_COMMAND look with everything in place. blind: 1 while standard error, and so
 # what bash draws, goes elsewhere than to a terminal. err: the PTY for standard error of submitted
-# commands, if that comes apart; parted: 1 while it does, and joined: 1 while it does not. deaf: 1 while
-# an ignored Ctrl-C is heeded. int: what sets the trap of INT as it was, while Ctrl-C is ignored.
+# commands, if it is split; parted: 1 while it is, and joined: 1 while it is not. deaf: 1 while
+# an ignored Ctrl-C is enabled. int: restores the trap of INT, while Ctrl-C is ignored.
 # fd: where standard error is. traced: 1 while a trace of the user is switched off. status: that of the
 # command that ended. calls and line: what PROMPT_COMMAND calls.
 __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=('')
@@ -35,11 +35,11 @@ __aegis_armed=('') __aegis_blind=('') __aegis_literal=('') __aegis_theirs=() __a
 __aegis_err=('') __aegis_parted=('') __aegis_joined=(1) __aegis_deaf=('') __aegis_int=('')
 __aegis_fd=(2) __aegis_traced=('') __aegis_status=(0) __aegis_calls=() __aegis_line=('')
 
-# The marks as the prompts hold them. The D in PS1 speaks only if nobody told the end before
+# The marks as the prompts hold them. The D in PS1 is printed only if the end was not reported before
 # (PROMPT_COMMAND was unset, overwritten, or is readonly). It changes no variable: between the lines
 # of a script bash expands PS1 without showing it. The next C skips the number that D may have used.
-# The second one of PS0 says, between the lines of a script, that the user's PS0 is no output. With
-# standard error apart it comes on the other PTY, where it could not be told when to begin.
+# The second one of PS0 marks, between the lines of a script, the user's PS0 as no output. With split
+# standard error it comes on the other PTY, where its begin could not be marked.
 __aegis_ps0=(
   '\e]133;C;n=${__aegis_n-};q=$((__aegis_q=${__aegis_q:-0}+1+${__aegis_owed:-0},__aegis_owed=1,__aegis_q));s=${__aegis_s-}\a${__aegis_blind:+$(__aegis_start)}'
   '${__aegis_owed:+${__aegis_joined:+\e]133;P;k=e;n=${__aegis_n-};q=${__aegis_q-}\a}}'
@@ -67,7 +67,7 @@ __aegis_lines_of_prompt() {
   )
 }
 
-# First in PROMPT_COMMAND: tells the end of the command, and what was typed if somebody typed it.
+# First in PROMPT_COMMAND: reports the end of the command, and the text of a typed one.
 # The status is handed on, except from an array element of its own: there bash hands it on itself,
 # and any other status than 0 would only set off errexit and the ERR trap.
 __aegis_first() {
@@ -95,8 +95,8 @@ __aegis_first() {
   return "$status"
 }
 
-# Where PS0 is readonly, or was overwritten behind our last function, nothing told the start of a typed
-# line: it is told with its end, so that there is a record. Whether it was a comment is not known.
+# Where PS0 is readonly, or was overwritten after our last function, the start of a typed line was not
+# reported: it is reported with its end, so that there is a record. Whether it was a comment is not known.
 __aegis_start_late() {
   [[ $__aegis_owed || $__aegis_s != 0 || $__aegis_begun == 0 ]] && return 0
   [[ ${PS0-} == *"$__aegis_ps0"* || ${PS0-} == *'${__aegis_look[0]-}'* ]] && return 0
@@ -115,8 +115,8 @@ __aegis_find_event() {
   [[ $event && $event != *[!0-9]* ]] || event=0
 }
 
-# Writes the entries of the history that are new where the reader of the marks finds them, behind a
-# line of what there is to know about them: the numbers of the first and the last one; how many lines
+# Writes the new entries of the history to a file for the reader of the marks, after a line with the
+# facts about them: the numbers of the first and the last one; how many lines
 # bash has read, and how many commands it began, since the last prompt; whether `fc` writes as in
 # posix mode. `fc` shows no times, whatever HISTTIMEFORMAT is; -0 is the newest entry. A line that was
 # read makes one entry at most: if there are more, the history is not about these lines.
@@ -130,9 +130,9 @@ __aegis_keep_typed() {
   } 2>/dev/null >|"$__aegis_dir/typed.$event"
 }
 
-# A command that failed may have left the tty raw and silent, and bash would take that over. Only the
-# settings that make it so are put back: others are the user's. A Ctrl-C is ignored meanwhile: bash would
-# not wait for stty then, which came late, and took the tty from under the line editor.
+# A command that failed may have left the tty raw and without echo, and bash would keep that. Only these
+# settings are restored: others are the user's. A Ctrl-C is ignored meanwhile: bash would
+# not wait for stty then, which would change the tty later, under the line editor.
 __aegis_mend_tty() {
   __aegis_int=$(builtin trap -p INT)
   __aegis_int=${__aegis_int:-trap - INT}
@@ -148,14 +148,14 @@ __aegis_heed_again() {
   __aegis_int=
 }
 
-# Standard error goes where everything goes, whatever the command did with its own.
+# Joins standard error to the terminal again, also if the command redirected its own.
 __aegis_join() {
   [[ $__aegis_parted ]] || return 0
   if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
   __aegis_parted= __aegis_joined=1
 }
 
-# The key before the Enter of a submission: from here on bash draws and speaks on the other PTY. The
+# The key before the Enter of a submission: from here on bash draws and reports on the other PTY. The
 # submit key has switched off a trace.
 __aegis_part() {
   __aegis_join
@@ -167,7 +167,7 @@ __aegis_part() {
   __aegis_resume
 }
 
-# Only where standard error comes apart: from the end of a command until the prompt, and while a
+# Only where standard error is split: from the end of a command until the prompt, and while a
 # submission is read, nothing is traced, because the functions that redirect for good would be.
 __aegis_hush() {
   [[ $- == *x* ]] && __aegis_traced=1
@@ -188,13 +188,13 @@ __aegis_print() {
   fi
 }
 
-# Where bash's own C goes nowhere, this one goes to the terminal: the only mark that forks.
+# Where bash's own C is discarded, this one goes to the terminal: the only mark that forks.
 __aegis_start() {
   __aegis_print C ";s=$__aegis_s"
 }
 
-# Last in PROMPT_COMMAND: puts back what was overwritten, or switched off, since the last prompt. What
-# the user's own commands put into the history (`history -n`) is not what is typed next.
+# Last in PROMPT_COMMAND: restores everything that was overwritten or switched off since the last prompt.
+# Entries that the user's own commands add to the history (`history -n`) are not the next typed text.
 __aegis_last() {
   { local event; local -; builtin set +euvxET; } 2>/dev/null
   __aegis_find_event
@@ -292,7 +292,7 @@ __aegis_arm_lines() {
   [[ ${PS2-} == *"$__aegis_ps2"* ]] || __aegis_set PS2 "$__aegis_ps2$PS2"
 }
 
-# The user switched promptvars off, which the marks need: it goes on, and the user's prompts are
+# The user switched promptvars off, which the marks need: it is switched on, and the user's prompts are
 # shown through a variable that holds, anew at every prompt, how they look without it.
 __aegis_keep_literal() {
   local prompts=(PS0 PS1 PS2) i shown text mark
@@ -318,13 +318,13 @@ __aegis_submit() {
   [[ $__aegis_err ]] && __aegis_hush
   __aegis_heed_again
   __aegis_in_order || __aegis_order
-  # Still owed at a prompt: the D in PS1 has told it, and used a number.
+  # Still owed at a prompt: the D in PS1 has reported it, and used a number.
   [[ $__aegis_owed ]] && __aegis_q=$((__aegis_q + 1)) __aegis_owed=
   __aegis_s=1 READLINE_LINE= READLINE_POINT=0
 }
 
-# The probe key: tells how long the line is and changes nothing, unless the prompts have lost their
-# marks: then they come back (r=1), all but PS0.
+# The probe key: reports the length of the line and changes nothing, unless the prompts have lost their
+# marks: then they are restored (r=1), all but PS0.
 __aegis_probe() {
   { local -; builtin set +euvxET; } 2>/dev/null
   local again=
@@ -337,8 +337,8 @@ __aegis_probe() {
   __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
-# The key behind a Ctrl-C that was ignored: it is heeded until the line has ended, and the daemon, which
-# is told that the line still goes on, sends another.
+# The key after a Ctrl-C that was ignored: Ctrl-C is enabled until the line has ended. The daemon gets
+# the report that the line continues, and sends another.
 __aegis_heed() {
   { local -; builtin set +euvxET; } 2>/dev/null
   local -a __aegis_fd=("${1:-2}")
@@ -348,10 +348,10 @@ __aegis_heed() {
   __aegis_print 'P;k=l' ';l=0'
 }
 
-# Keys that no terminal sends: 1 submits, 2 probes, 6 parts standard error, 7 heeds Ctrl-C. 1 and 2 are macros for 3
+# Keys that no terminal sends: 1 submits, 2 probes, 6 splits standard error, 7 enables Ctrl-C. 1 and 2 are macros for 3
 # and 4, because bash finds no command behind a key that ends a search in the history; from vi's
 # command mode 1 goes through insert mode. 0 does nothing: sent first, it is what a waiting quoted-insert or prefix swallows.
-# 100+n inserts the control character n, one of those that the tty or the paste would not let pass.
+# 100+n inserts the control character n, one that the tty or the paste would not pass on.
 __aegis_bind_keys() {
   local map control
   for map in emacs vi-insert vi-command; do

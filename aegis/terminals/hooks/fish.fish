@@ -7,14 +7,14 @@
 #     wrapped: fish_prompt and its like may be replaced at any time.
 #   - No mark forks: only builtins and functions run here.
 
-# An older one is told to the user, by a shell that ends before a prompt.
+# With an older one the user gets a message, and the shell ends before a prompt.
 if not builtin string match -qr '^(3\.([4-9]|[1-9]\d)|[4-9]|[1-9]\d)' -- $version
     builtin printf 'a terminal needs fish 3.4 or newer, this is %s: name another shell\n' $version
     exec false
 end
 
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
-# typed: says where the text of a typed command was kept. owed: 1 from a C until its D.
+# typed: the mark's parameter for the stored text of a typed command. owed: 1 from a C until its D.
 set -g __aegis_file (builtin status filename)
 set -g __aegis_dir (builtin string replace -r '/[^/]*$' '' -- $__aegis_file)
 set -g __aegis_q 0
@@ -53,8 +53,8 @@ function __aegis_end
     set -g __aegis_owed 0
 end
 
-# A command has ended, but it may have been `exit`: its end is told with the prompt, if one comes.
-# What the user's own handlers print until then is not its output.
+# A command has ended, but it may have been `exit`: its end is reported with the prompt, if one comes.
+# Output of the user's own handlers until then is not the command's.
 function __aegis_postexec --on-event fish_postexec
     __aegis_print 'P;k=e'
 end
@@ -71,7 +71,7 @@ function __aegis_cancel --on-event fish_cancel
     __aegis_print 'P;k=l' ';l=0'
 end
 
-# The prompt stands.
+# The prompt is shown.
 function __aegis_stand
     __aegis_print A
     __aegis_print B
@@ -127,9 +127,9 @@ function __aegis_refuse
     builtin commandline -f repaint
 end
 
-# The probe key: tells how long the line is and changes nothing. At a prompt that came without the end
-# of its command the handlers are gone: no answer says that the hook is to be read again. (While a
-# command runs, its name is told: it reads a line itself.)
+# The probe key: reports the length of the line and changes nothing. At a prompt that came without the
+# end of its command the handlers are gone: no answer means that the hook must be read again. (While a
+# command runs, current-command is its name: then the command reads a line itself.)
 function __aegis_probe
     if test $__aegis_owed = 1; and test (builtin status current-command) = fish
         return
@@ -159,7 +159,7 @@ function __aegis_bind_keys
     end
 end
 
-# Handlers are called in the order in which they were defined: the end of a command is told before
+# Handlers are called in the order in which they were defined: the end of a command is reported before
 # the user's own handlers print anything.
 function __aegis_come_first
     for line in (builtin functions --handlers-type generic)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Prints the marks of command boundaries for shells that can do no more than run a program:
 #     mark begin WHICH; <command>; mark end WHICH [STATUS]
-#     mark last WHICH         tells the end if `mark end` was not reached
+#     mark last WHICH         reports the end if `mark end` was not reached
 #     mark probe
-# A file beside this one holds the last number, and which command's end was told last.
+# A file beside this one holds the last number, and the command whose end was reported last.
 
 directory=${0%/*}
 IFS= read -r secret <"$directory/mark.secret" || exit

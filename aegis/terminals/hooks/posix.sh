@@ -1,8 +1,8 @@
 # Marks of command boundaries (OSC 133) for a shell of the POSIX family that has no hook of its own:
 # dash, ash, mksh, ksh, yash, sh. Read as its $ENV, with the secret in init.secret beside this file.
 #
-# The prompt tells the end of a line and its status. Nothing in these shells runs before a command,
-# so the line that the daemon types tells the beginning of its command itself:
+# The prompt reports the end of a line and its status. Nothing in these shells runs before a command,
+# so the line that the daemon types reports the start of its command itself:
 #     __aegis_c;. "$__aegis_f";__aegis_d
 # Prompts name the variables; what must be known later is in no variable that is exported.
 
@@ -10,7 +10,7 @@
 # directory, and the user's $ENV was read.
 if [ "${__aegis_again-}" ]; then
   __aegis_dir=$__aegis_again
-  # Prompts are drawn there, which was another terminal if standard error came apart.
+  # Prompts are drawn there, which was another terminal if standard error was split.
   if [ -r "$__aegis_dir/init.stderr" ]; then exec 2>/dev/tty; fi
 else
   __aegis_dir=${ENV%/*}

@@ -11,7 +11,7 @@
 # n: the secret. q: the number of the last C or D. s: 1 while the line is the daemon's.
 # owed: 1 from a C until its D. due: 1 once a line may end. typed: the number under which the
 # text of a typed command is kept, else empty. sp: 1 if the user wants PROMPT_SP. err: the PTY for
-# standard error of submitted commands, if that comes apart; parted: 1 while it does. ask: the
+# standard error of submitted commands, if it is split; parted: 1 while it is. ask: the
 # descriptor by which the daemon asks for the length of the line.
 typeset -ga __aegis_n=() __aegis_q=(0) __aegis_s=(0) __aegis_owed=(0) __aegis_due=(1)
 typeset -ga __aegis_typed=('') __aegis_exit=(0) __aegis_last_word=('') __aegis_readable=(0)
@@ -32,8 +32,8 @@ __aegis_print() {
   fi
 }
 
-# First of all that runs when a line has ended: tells the end of the command and, if somebody typed
-# it, where its text is. Traps of the user rest meanwhile, and `$_` stays as it was.
+# First of all functions after a line: reports the end of the command and, for a typed one, the file
+# of its text. Traps of the user are off meanwhile, and `$_` is kept.
 __aegis_first() {
   __aegis_exit[1]=$? __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
   if (( __aegis_due[1] )); then
@@ -44,13 +44,13 @@ __aegis_first() {
   builtin : "$__aegis_last_word[1]"
 }
 
-# A command that failed may have left the tty raw and silent. zsh puts back what it needs itself,
+# A command that failed may have left the tty raw and without echo. zsh restores what it needs itself,
 # but not Ctrl-C and newlines. The same settings as in bash; others are the user's.
 __aegis_mend_tty() {
   command -p stty icanon iexten isig echo opost -nl </dev/tty &>/dev/null
 }
 
-# $1: more to say of the end.
+# $1: further parameters of the end's mark.
 __aegis_end() {
   local end="D;$(( __aegis_exit[1] & 255 ));n=$__aegis_n[1];q=$(( ++__aegis_q[1] ))"
   end+=";s=$__aegis_s[1]${__aegis_typed[1]:+;h=$__aegis_typed[1]}${1-}"
@@ -74,7 +74,7 @@ __aegis_status() {
   return $__aegis_exit[1]
 }
 
-# Last in preexec_functions: a command begins. $1 is what was typed.
+# Last in preexec_functions: a command begins. $1 is the typed text.
 __aegis_last() {
   __aegis_last_word[1]=$_ && builtin trap - DEBUG ZERR
   (( ++__aegis_q[1] ))
@@ -87,9 +87,9 @@ __aegis_last() {
   builtin : "$__aegis_last_word[1]"
 }
 
-# The line editor has drawn its prompt. $1 is the status of the last command: if nobody told the
-# end before (precmd_functions was emptied, and precmd too), it is told here, with r=1 and the number of
-# lines that the prompt has.
+# The line editor has drawn its prompt. $1 is the status of the last command: if its end was not
+# reported (precmd_functions was emptied, and precmd too), it is reported here, with r=1 and the number
+# of lines of the prompt.
 __aegis_stand() {
   case $CONTEXT in
     start)
@@ -106,8 +106,8 @@ __aegis_stand() {
   esac
 }
 
-# The line editor is about to let go of a line, and all that is drawn when it does is drawn now: what
-# follows is output. The end of paste mode, which zle told before, is told again.
+# The line editor is about to return a line. All drawing of that moment is done now: output follows.
+# The end of paste mode, which zle reported before, is reported again.
 __aegis_let_go() {
   builtin trap - DEBUG ZERR
   if [[ $__aegis_s[1] == 1 && $CONTEXT == (start|cont) ]]; then
@@ -117,7 +117,7 @@ __aegis_let_go() {
   fi
 }
 
-# From here on standard error is that of a submitted line, and goes to the other PTY.
+# From here on standard error is that of a submitted line, and is sent to the other PTY.
 __aegis_part() {
   [[ $__aegis_parted[1] == 0 && -n $__aegis_err[1] && -w $__aegis_err[1] && -t 2 ]] || return 0
   __aegis_print $'\e]133;P;k=e;n='$__aegis_n[1]';q='$__aegis_q[1]$'\a'
@@ -125,7 +125,7 @@ __aegis_part() {
   __aegis_parted=(1)
 }
 
-# It goes where everything goes, whatever the command did with it; $1 tells the other PTY the end.
+# Joins standard error to the terminal again; $1 is the mark of the end for the other PTY.
 __aegis_join() {
   builtin print -rn -- $1 >>$__aegis_err[1]
   if [[ -t 0 ]]; then exec 2>&0; else exec 2>/dev/tty; fi
@@ -191,12 +191,12 @@ __aegis_read_as_before() {
   fi
 }
 
-# Whether the prompt stands, and the end of the command before it was not told.
+# Whether the prompt is shown, and the end of the command before it was not reported.
 __aegis_is_owed() {
   [[ $CONTEXT == start ]] && (( __aegis_owed[1] ))
 }
 
-# Tells how long the line is.
+# Reports the length of the line.
 __aegis_report() {
   local -i length=$(( $#PREBUFFER + $#BUFFER ))
   __aegis_print $'\e]133;P;k=l;n='$__aegis_n[1]';q='$__aegis_q[1]';l='$length$'\a'
@@ -213,7 +213,7 @@ __aegis_listen() {
   builtin sysopen -rw -o cloexec -u fd $__aegis_dir[1]/.zdotdir/ask 2>/dev/null && __aegis_ask=($fd)
 }
 
-# $1 is the descriptor; $2, if it is there, says what is wrong with it.
+# $1 is the descriptor; $2, if given, is its error.
 __aegis_answer() {
   local question
   if [[ -n ${2-} ]]; then

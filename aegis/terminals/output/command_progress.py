@@ -1,4 +1,4 @@
-"""How far a command has come, by the messages that its shell's actor sent about it. Pure."""
+"""The progress of a command, by the messages that its shell's actor sent about it. Pure."""
 
 from __future__ import annotations
 

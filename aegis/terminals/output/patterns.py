@@ -71,7 +71,7 @@ class Pattern:
         return None if found is None else found.span()
 
     def is_quick(self, text: str) -> bool:
-        """Whether a search of ``text`` takes a few milliseconds at most, with any content."""
+        """Return whether a search of ``text`` takes at most a few milliseconds."""
         length = len(text) if text.isascii() else 4 * len(text)
         length = min(length, 4 * MAX_TEXT_CHARS)
         return length * _size(_compiled(self.source)) <= QUICK_STEPS

@@ -25,7 +25,7 @@ import attrs
 from aegis.terminals.parse.osc133 import Event, Mark, MarkParser, PasteMode, Text
 
 MAX_WAITING_BYTES = 1024 * 1024
-"""Limit of waiting bytes. More of them are no command's."""
+"""Limit of waiting bytes: above it all of them are passed on."""
 
 
 @attrs.frozen
@@ -44,10 +44,10 @@ class Stage(enum.Enum):
     command came on the second one.
     """
 
-    MERGED = "together"
-    SUBMITTED = "sent"
+    MERGED = "merged"
+    SUBMITTED = "submitted"
     READING = "reading"
-    SPLIT = "parted"
+    SPLIT = "split"
     RUNNING = "running"
     ENDED = "ended"
 

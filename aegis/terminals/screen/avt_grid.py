@@ -73,7 +73,7 @@ class AvtGrid:
         return [line.translate(self._meanings) for line in lines] if self._meanings else lines
 
     def _write_text(self, piece: str) -> None:
-        """One run of text, one control or one sequence."""
+        """Write a run of text, a control or a sequence."""
         if piece.isascii():
             self._vt.feed_str(piece)
             return

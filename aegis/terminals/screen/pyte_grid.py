@@ -67,7 +67,7 @@ def _act(actions: Mapping[str, _Action], what: str, screen: TextScreen) -> None:
 
 
 def _carry_out(screen: TextScreen, body: str, final: str) -> None:
-    """CSI with the parameters ``body``."""
+    """Apply a CSI sequence with the parameters ``body``."""
     if final in _SEQUENCES:
         _SEQUENCES[final](screen, [int(number or 0) for number in body.split(";")])
     elif final in _COUNTED:

@@ -124,7 +124,7 @@ class TextScreen(Screen):
             line[column - 1] = line[column] = _BLANK
 
     def text_of(self, row: int) -> str:
-        """The text of a row."""
+        """Return the text of a row."""
         line = self.buffer.get(row)
         if not line:
             return ""
@@ -175,13 +175,13 @@ class TextScreen(Screen):
         return self.margins or Margins(0, self.lines - 1)
 
     def _go(self, row: int, column: int) -> None:
-        """To a row, counted from the top margin in origin mode, and a column."""
+        """Move to a row, counted from the top margin in origin mode, and a column."""
         top, bottom = self._region if self._is_relative else (0, self.lines - 1)
         self.cursor.y = min(top + row, bottom)
         self.cursor.x = min(column, self.columns - 1)
 
     def to_column(self, column: int) -> None:
-        """To a column from 0, as far as there is one."""
+        """Move to a column from 0, at most the last one."""
         self.cursor.x = min(max(column, 0), self.columns - 1)
 
     def _to_row(self, row: int) -> None:
@@ -189,38 +189,38 @@ class TextScreen(Screen):
         self.to_column(self.cursor.x)
 
     def go_to(self, numbers: list[int]) -> None:
-        """To a row and a column from 1."""
+        """Move to a row and a column, from 1."""
         column = numbers[1] if len(numbers) > 1 else 0
         self._go(max(numbers[0], 1) - 1, max(column, 1) - 1)
 
     def go_to_row(self, row: int) -> None:
-        """To a row from 1, in the same column."""
+        """Move to a row, from 1, in the same column."""
         self._go(max(row, 1) - 1, self.cursor.x)
 
     def up(self, count: int) -> None:
-        """Up, to the top margin at most, from above it to the top."""
+        """Move up, at most to the top margin; from above it, to the top."""
         top, row = self._region.top, self.cursor.y
         self._to_row(max(row - max(count, 1), 0 if row < top else top))
 
     def down(self, count: int) -> None:
-        """Down, to the bottom margin at most, from below it to the bottom."""
+        """Move down, at most to the bottom margin; from below it, to the bottom."""
         bottom, row = self._region.bottom, self.cursor.y
         self._to_row(min(row + max(count, 1), self.lines - 1 if row > bottom else bottom))
 
     def left(self, count: int) -> None:
-        """Left, to the edge at most."""
+        """Move left, at most to the edge."""
         self.to_column(min(self.cursor.x, self.columns - 1) - max(count, 1))
 
     def right(self, count: int) -> None:
-        """Right, to the edge at most."""
+        """Move right, at most to the edge."""
         self.to_column(self.cursor.x + max(count, 1))
 
     def to_start(self) -> None:
-        """To the first column."""
+        """Move to the first column."""
         self.cursor.x = 0
 
     def to_tab(self, count: int = 1) -> None:
-        """To a later tab stop, else the last column. Behind a full line it stays there."""
+        """Move to a later tab stop, else the last column. Behind a full line, stay."""
         if self.cursor.x == self.columns:
             return
         stops = [stop for stop in sorted(self.tabstops) if stop > self.cursor.x]
@@ -228,18 +228,18 @@ class TextScreen(Screen):
         self.to_column(stops[0] if stops else self.columns - 1)
 
     def tab_back(self, count: int) -> None:
-        """To an earlier tab stop."""
+        """Move to an earlier tab stop."""
         stops = [stop for stop in sorted(self.tabstops, reverse=True) if stop < self.cursor.x]
         stops = stops[max(count, 1) - 1 :]
         self.to_column(stops[0] if stops else 0)
 
     def set_tab(self) -> None:
-        """A tab stop here."""
+        """Set a tab stop."""
         if 0 < self.cursor.x < self.columns:
             self.tabstops.add(self.cursor.x)
 
     def clear_tabs(self, numbers: list[int]) -> None:
-        """No tab stop here (0), or none at all (3)."""
+        """Clear the tab stop here (0), or all (3)."""
         if numbers[0] == 0:
             self.tabstops.discard(self.cursor.x)
         elif numbers[0] == 3:
@@ -248,7 +248,7 @@ class TextScreen(Screen):
     # Rows.
 
     def set_region(self, numbers: list[int]) -> None:
-        """Let only the rows between two, from 1, scroll."""
+        """Set the scroll region to the rows between two, from 1."""
         top = max(numbers[0], 1) - 1
         bottom = (numbers[1] if len(numbers) > 1 and numbers[1] else self.lines) - 1
         if top < bottom < self.lines:
@@ -256,7 +256,7 @@ class TextScreen(Screen):
         self._go(0, 0)
 
     def index(self) -> None:
-        """Down one row; at the bottom margin the rows between the margins move up."""
+        """Move down one row; at the bottom margin scroll up between the margins."""
         if self.margins is None and self.cursor.y == self.lines - 1:
             self._scroll_all()
         elif self.cursor.y == self._region.bottom:
@@ -272,35 +272,35 @@ class TextScreen(Screen):
         buffer.update(moved)
 
     def line_feed(self) -> None:
-        """A line feed, with a return where that mode is on."""
+        """Feed a line, with a return where that mode is on."""
         self.index()
         if self._adds_return:
             self.to_start()
 
     def next_line(self) -> None:
-        """To the start of the next row."""
+        """Move to the start of the next row."""
         self.index()
         self.to_start()
 
     def reverse_index(self) -> None:
-        """Up one row; at the top margin the rows between the margins move down."""
+        """Move up one row; at the top margin scroll down between the margins."""
         if self.cursor.y == self._region.top:
             self.scroll_down(1)
         elif self.cursor.y > 0:
             self._to_row(self.cursor.y - 1)
 
     def scroll_up(self, count: int) -> None:
-        """The rows between the margins move up."""
+        """Scroll up between the margins."""
         top, bottom = self._region
         self._move_rows(top, bottom, -max(count, 1))
 
     def scroll_down(self, count: int) -> None:
-        """The rows between the margins move down."""
+        """Scroll down between the margins."""
         top, bottom = self._region
         self._move_rows(top, bottom, max(count, 1))
 
     def _move_rows(self, top: int, bottom: int, by: int) -> None:
-        """The rows from ``top`` to ``bottom`` move; those that come in are empty."""
+        """Scroll the rows from ``top`` to ``bottom``; new rows are empty."""
         buffer = self.buffer
         rows = [buffer.pop(row, None) for row in range(top, bottom + 1)]
         for row, line in enumerate(rows, top + by):
@@ -308,11 +308,11 @@ class TextScreen(Screen):
                 buffer[row] = line
 
     def insert_rows(self, count: int) -> None:
-        """Empty rows come in at the cursor, within the margins."""
+        """Insert empty rows at the cursor, within the margins."""
         self._shift_rows(max(count, 1))
 
     def delete_rows(self, count: int) -> None:
-        """Rows at the cursor go, within the margins."""
+        """Delete rows at the cursor, within the margins."""
         self._shift_rows(-max(count, 1))
 
     def _shift_rows(self, by: int) -> None:
@@ -324,7 +324,7 @@ class TextScreen(Screen):
     # Characters of a row.
 
     def insert_characters(self, count: int | None = None) -> None:
-        """Blanks come in at the cursor; what is pushed over the edge is lost."""
+        """Insert blanks at the cursor; characters beyond the edge are lost."""
         start, columns = min(self.cursor.x, self.columns - 1), self.columns
         self.to_column(start)
         count = min(max(count or 1, 1), columns - start)
@@ -336,7 +336,7 @@ class TextScreen(Screen):
         self._blank(line, start, start + count)
 
     def delete_characters(self, count: int | None = None) -> None:
-        """Characters at the cursor go, the rest of the row moves up to it."""
+        """Delete characters at the cursor; the rest of the row moves left."""
         start, columns = min(self.cursor.x, self.columns - 1), self.columns
         self.to_column(start)
         count = min(max(count or 1, 1), columns - start)
@@ -348,7 +348,7 @@ class TextScreen(Screen):
         self._blank(line, columns - count, columns)
 
     def erase_characters(self, count: int | None = None) -> None:
-        """Characters at the cursor become blanks."""
+        """Erase characters at the cursor."""
         self._erase(self.cursor.y, self.cursor.x, self.cursor.x + max(count or 1, 1))
 
     def erase_row(self, how: int) -> None:

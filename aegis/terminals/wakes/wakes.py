@@ -112,10 +112,10 @@ class Wakes:
         )
         if self._on_disk.life not in ("", self._life):
             log.warning("terminal has another life id", terminal=self._name, life=self._life)
-        told = self._subscriptions.highest
-        if told > last_seq:
-            log.warning("ledger lost records", terminal=self._name, ends=last_seq, told=told)
-        highest = max(last_seq, told)
+        notified = self._subscriptions.highest
+        if notified > last_seq:
+            log.warning("ledger lost records", terminal=self._name, ends=last_seq, told=notified)
+        highest = max(last_seq, notified)
         self._feed.begin(highest)
         return highest
 

@@ -214,7 +214,7 @@ async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_th
             # Ours, and of theirs not more than may be at it.
             assert descriptors() - before <= many + MOST_STRANGERS
             await still_serves(runtime)
-            assert any("made room" in line for line in lines)
+            assert any("dropped for newer" in line for line in lines)
             for stream in slow:
                 await stream.aclose()
             await until(lambda: descriptors() <= before)

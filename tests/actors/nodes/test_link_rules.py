@@ -112,7 +112,7 @@ def test_what_was_taken_is_told_by_half_windows() -> None:
     for _ in range(MOST_MESSAGES):
         window.came(3)
         if window.took(3):
-            told.append(window.tell())
+            told.append(window.acknowledge())
     assert told == [Taken(MOST_MESSAGES // 2, 3 * MOST_MESSAGES // 2)] * 2
     assert (window.messages, window.size) == (0, 0)
 
@@ -130,7 +130,7 @@ def test_two_windows_agree_and_never_stop_each_other_for_ever(sizes: list[int], 
             receiver.came(size)
             inbox.append(size)
         elif receiver.took(inbox.pop(0)):
-            sender.taken(receiver.tell())
+            sender.taken(receiver.acknowledge())
     assert (sender.messages, sender.size) == (receiver.messages, receiver.size)
 
 
@@ -161,7 +161,7 @@ def test_who_is_silent_for_too_long_is_lost(
     got = []
     for time, what in events:
         if what == "heard":
-            pulse.heard(time)
+            pulse.seen(time)
         else:
             got.append(pulse.tick(time))
     assert got == there

@@ -347,7 +347,7 @@ async def test_addresses_that_nobody_keeps_are_not_remembered(
                 await pair.above.ref(f"root/w/{number}").ask(Sum())
         gc.collect()
         assert len(pair.to_below._places) < 100  # tracebacks hold some
-        assert len(pair.to_above._names._known_there) <= 3
+        assert len(pair.to_above._names._known_to_peer) <= 3
 
 
 async def test_an_actor_that_is_gone_for_good_is_gone_for_who_knew_its_address(

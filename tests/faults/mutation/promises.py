@@ -285,7 +285,7 @@ _BROKEN = (
         "a number that subscribers were told of is given again",
         "G3",
         "aegis/terminals/wakes/wakes.py",
-        "        highest = max(last_seq, told)\n",
+        "        highest = max(last_seq, notified)\n",
         "        highest = last_seq\n",
     ),
     Promise(

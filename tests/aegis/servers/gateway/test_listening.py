@@ -10,7 +10,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from aegis.servers.gateway.sockets import RETRY_S, TELL_S, RetryingListener
+from aegis.servers.gateway.sockets import LOG_INTERVAL_S, RETRY_S, RetryingListener
 
 
 class Knocking(trio.abc.Listener[trio.SocketStream]):
@@ -53,7 +53,7 @@ async def test_a_client_is_taken_in_once_there_is_room_and_the_log_tells_of_it_o
 async def test_what_lasts_for_long_is_told_now_and_then(
     stream: trio.SocketStream, autojump_clock: object
 ) -> None:
-    times = round(2.5 * TELL_S / RETRY_S)
+    times = round(2.5 * LOG_INTERVAL_S / RETRY_S)
     listener = RetryingListener(Knocking(iter([errno.EMFILE] * times), stream))
     async with stream:
         with capture_logs() as entries:

@@ -16,17 +16,17 @@ def event(seq: int) -> CommandItem:
 
 async def test_everybody_hears_everything_from_then_on_in_order() -> None:
     events = EventHub()
-    events.tell(event(0))
-    one, two = events.listen(), events.listen()
-    events.tell(event(1))
-    events.tell(event(2))
+    events.publish(event(0))
+    one, two = events.subscribe(), events.subscribe()
+    events.publish(event(1))
+    events.publish(event(2))
     for listener in (one, two):
         assert [await listener.next() for _ in range(2)] == [(0, event(1)), (0, event(2))]
 
 
 async def test_who_waits_is_woken(nursery: trio.Nursery) -> None:
     events = EventHub()
-    listener = events.listen()
+    listener = events.subscribe()
     heard: list[object] = []
 
     async def hear() -> None:
@@ -35,26 +35,26 @@ async def test_who_waits_is_woken(nursery: trio.Nursery) -> None:
     nursery.start_soon(hear)
     await trio.testing.wait_all_tasks_blocked()
     assert heard == []
-    events.tell(event(7))
+    events.publish(event(7))
     await trio.testing.wait_all_tasks_blocked()
     assert heard == [(0, event(7))]
 
 
 async def test_who_takes_nothing_loses_the_oldest_and_is_told_how_many() -> None:
     events = EventHub()
-    listener = events.listen()
+    listener = events.subscribe()
     for seq in range(MAX_QUEUED + 3):
-        events.tell(event(seq))
+        events.publish(event(seq))
     assert await listener.next() == (3, event(3))
     assert await listener.next() == (0, event(4))
 
 
 async def test_who_closed_hears_no_more() -> None:
     events = EventHub()
-    one, two = events.listen(), events.listen()
+    one, two = events.subscribe(), events.subscribe()
     one.close()
     one.close()
-    events.tell(event(1))
+    events.publish(event(1))
     assert await two.next() == (0, event(1))
     with trio.move_on_after(0.01) as waited:
         await one.next()

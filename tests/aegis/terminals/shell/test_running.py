@@ -31,7 +31,7 @@ GUARD_S = 60.0
 class Taker:
     """In the place of tracker and watch: notes what it is fed, and at which turn of the loop."""
 
-    incoming = SimpleNamespace(held_bytes=0)
+    input = SimpleNamespace(queued_bytes=0)
 
     def __init__(self, busy_s: float = 0.0) -> None:
         self.data: list[bytes] = []
