@@ -132,6 +132,7 @@ def test_a_new_file_after_a_refusal_does_not_take_what_was_synced(
         live(steps, [(call, number, fate)])
 
 
+@pytest.mark.long
 @given(
     steps=st.lists(st.sampled_from(STEPS), max_size=10),
     refusals=st.lists(
