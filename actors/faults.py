@@ -200,7 +200,7 @@ TEARDOWN_BEFORE = RUNTIME.point("actor.teardown.before", may_wait=True)
 """Struck by an error, the actor's own ``teardown`` does not run."""
 TEARDOWN_AFTER = RUNTIME.point("actor.teardown.after", may_wait=True)
 START_BEFORE = RUNTIME.point("supervisor.start.before")
-"""A supervisor is about to begin a life of a child, the first or a later one."""
+"""A supervisor is about to start an incarnation of a child, the first or a later one."""
 START_AFTER = RUNTIME.point("supervisor.start.after")
 RESTART_BEFORE = RUNTIME.point("supervisor.restart.before")
 """A supervisor is about to start an incarnation after the first."""

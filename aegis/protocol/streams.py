@@ -2,7 +2,7 @@
 
 A client opens a stream with some credit, in bytes, and gives more as it consumes. The server sends
 nothing beyond the credit: a client that gives none receives nothing, costs a bounded state, and
-delays no other client. A gap stands for everything that was left out meanwhile.
+delays no other client. A gap replaces everything that was left out meanwhile.
 
 Credit: a binary message costs its bytes after the head, an item and a gap the characters of their
 frame. Bytes are limited to the credit; a text frame is sent whole and may overdraw it.

@@ -403,7 +403,7 @@ async def test_a_worker_lives_once() -> None:
     async with open_runtime() as runtime:
         async with running(runtime, spec("return_at_once")) as worker:
             await worker.ended.wait()
-        with pytest.raises(MisuseError, match="one life"):
+        with pytest.raises(MisuseError, match="runs only once"):
             await worker.run()
 
 
