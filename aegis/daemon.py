@@ -1,4 +1,4 @@
-"""``Daemon``: the actor that speaks for the daemon as a whole: status, tree, keys, its end."""
+"""``Daemon``: the actor of the daemon's own commands: status, tree, keys, stop."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from aegis.protocol.daemon import (
 from aegis.protocol.nodes import ListNodes, NodeStatus, merged_nodes
 
 FRESH_TREE_S = 0.5
-"""How long other processes may take to tell how full their mailboxes are."""
+"""Seconds that worker processes have to report their mailboxes."""
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 LIST_NODES_S = 2.0
-"""How long whoever knows nodes may take to name them; the status is shown without them then."""
+"""Seconds to list the nodes; the status omits nodes that are not listed by then."""
 
 
 Asked = GetStatus | GetTree | NewSession | ListSessions | RevokeSession | RotateToken | StopDaemon
@@ -44,20 +44,20 @@ ChangesKeys = NewSession | RevokeSession | RotateToken
 
 
 class Keyring(Protocol):
-    """The keys of the daemon; what changes them is over when it is on the disk."""
+    """The keys of the daemon; a method that changes them returns once the change is durable."""
 
     @property
     def url(self) -> str:
-        """Where the daemon is reached."""
+        """The base URL of the daemon."""
         ...
 
     @property
     def handles(self) -> list[str]:
-        """Who has a session."""
+        """The handles that have a session."""
         ...
 
     async def session_url(self, handle: str) -> str:
-        """The address of the handle's session. Raises ``AegisError``."""
+        """Return the URL of the handle's session. Raises ``AegisError``."""
         ...
 
     async def revoke(self, handle: str) -> Voided:
@@ -65,14 +65,14 @@ class Keyring(Protocol):
         ...
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
-        """Void these keys, and make new ones. Raises ``AegisError``."""
+        """Replace these keys. Raises ``AegisError``."""
         ...
 
 
 class Daemon(Actor[Asked]):
-    """Answers for the daemon.
+    """The actor of the daemon's own commands.
 
-    The actor at ``handles`` (a path) is told with ``handle_seen`` who was given a session.
+    It sends ``handle_seen`` to the actor at ``handles`` (a path) for each new session.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Daemon(Actor[Asked]):
         self._began = trio.current_time()
 
     async def setup(self) -> None:
-        """Be found by its name."""
+        """Register the service."""
         self.context.register("service", "daemon")
         self._handles: Ref[Any] = self.context.system.ref(self._handles_path)
 
@@ -117,7 +117,7 @@ class Daemon(Actor[Asked]):
         reply.send(tree_node(await self.context.system.fresh_tree(FRESH_TREE_S)))
 
     async def _change_keys(self, message: ChangesKeys, reply: Reply[Session | Voided]) -> None:
-        """New keys are written and synced, which takes its time."""
+        # In a task: writing and syncing the keys takes time.
         try:
             outcome = await self._changed(message)
         except AegisError as error:
@@ -143,7 +143,7 @@ class Daemon(Actor[Asked]):
         reply.send(self._status(merged_nodes(running, remembered)))
 
     async def _nodes_of(self, service: str) -> list[NodeStatus]:
-        """The nodes that this service knows of; none where it is not there or gives no answer."""
+        """Return the nodes that a service lists; none if it is absent or does not answer."""
         with trio.move_on_after(LIST_NODES_S):
             while True:
                 known = self.context.system.registry.find("service", service)

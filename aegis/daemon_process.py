@@ -1,4 +1,4 @@
-"""The daemon as a process: one per root, its logs, its limits, the port it remembers."""
+"""The daemon's process: its locks on the root, its logs, its limits, and its stored port."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATE_VERSION = 1
 """The layout of the state directory; a newer one is refused."""
 
 MIN_KERNEL = (5, 4)
-"""The oldest Linux with all that is used here (pidfd_open waits for shells)."""
+"""The oldest supported Linux. Needed: pidfd_open, to wait for shells."""
 
 
 class HeldRoot(NamedTuple):
@@ -43,7 +43,7 @@ class HeldRoot(NamedTuple):
 
     @property
     def guard(self) -> Guard:
-        """What keeps this daemon's files apart from those of a state put in its place."""
+        """The device and inode of the state directory, to detect its replacement."""
         found = os.fstat(self.directory)
         return Guard(str(self.state.directory), found.st_dev, found.st_ino)
 
@@ -52,7 +52,7 @@ class HeldRoot(NamedTuple):
         return OsDisk(self.seals, self.guard)
 
     def loss_reason(self) -> str | None:
-        """How it shows that the state is not this daemon's any more; None while it is."""
+        """Return how the lock or the state directory was lost; None while both are there."""
         for path, fd in (
             (self.state.directory, self.directory),
             (self.state.lock, self.lock),
@@ -67,7 +67,7 @@ class HeldRoot(NamedTuple):
 
     @property
     def owns_directory(self) -> bool:
-        """Whether what is at the path of the state is this daemon's."""
+        """Whether the path of the state still leads to this daemon's directory."""
         try:
             return os.path.samestat(self.state.directory.lstat(), os.fstat(self.directory))
         except OSError:
@@ -78,12 +78,12 @@ class HeldRoot(NamedTuple):
 def hold_root(
     state: State, *, trust: bool = False, programs: NamedPrograms = NO_PROGRAMS
 ) -> Iterator[HeldRoot]:
-    """Be the one daemon of this root, in a state directory that this version understands.
+    """Lock the root for this process, and check its state directory.
 
-    The state must be one that this user's daemons made in this root, and so must each of its files
-    be; ``trust`` takes over what is there. A configuration that names ``programs`` must have been
-    trusted as it is. The locks are the kernel's (flock), so a crash cannot leave them behind.
-    Raises ``StartupError``: then nothing was changed.
+    This user's daemons must have made the state in this root, and each of its files; ``trust``
+    takes over the existing files. A configuration that names ``programs`` must have been trusted
+    in its current form. The locks are flock(2) locks, so a crash cannot leave them behind.
+    Raises ``StartupError``; then nothing was changed.
     """
     check_platform()
     with contextlib.ExitStack() as held:
@@ -116,10 +116,10 @@ def _opened(held: contextlib.ExitStack, fd: int) -> int:
 
 
 def reset_ignored_signals() -> None:
-    """Signals that it was started to ignore (``nohup``, ``&`` in a script) do nothing to a daemon.
+    """Replace ignored signals (``nohup``, ``&`` in a script) by a handler that does nothing.
 
-    But shells get them with their usual effect: what is ignored stays so in all that is started,
-    and an interactive shell cannot change it; what is handled does not. Nothing is blocked either.
+    An ignored signal stays ignored across exec, and an interactive shell cannot change that; a
+    handled one is reset to its default in shells. Signals are unblocked, too.
     """
     for number in signal.valid_signals() - _LEFT_TO_PYTHON:
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -128,7 +128,7 @@ def reset_ignored_signals() -> None:
 
 
 _LEFT_TO_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
-"""It ignores them by itself, and gives them back to what it starts."""
+"""Python ignores these itself, and restores them in the processes that it starts."""
 
 
 def _do_nothing(_number: int, _frame: object) -> None:
@@ -144,15 +144,15 @@ def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
 
 
 HANDOVER_S = 6.0
-"""How long a daemon whose lock file was removed may take to notice it and to stop."""
+"""Seconds that a daemon whose lock file was removed has to notice it and to stop."""
 
 
 def _take_locks(lock: int, directory: int, state: State) -> None:
-    """Lock the file, and the directory as well: the file may be removed while a daemon runs."""
+    """Lock the file, and the directory too, as the file may be removed while a daemon runs."""
     if not _locked(lock):
         raise _is_held(lock, state)
     if not _locked(directory):
-        # Its daemon has lost the file: it stops by itself as soon as it notices.
+        # A daemon that lost its lock file is still running: it stops when it notices.
         deadline = time.monotonic() + HANDOVER_S
         while not _locked(directory):
             if time.monotonic() > deadline:
@@ -187,7 +187,7 @@ def _check_version(state: State) -> None:
     path = state.directory / "version"
     try:
         text = (read_safely(str(path), 4096) or b"").decode("ascii").strip("\0\n ")
-        if not text:  # there is none, or a loss of power took what was written
+        if not text:  # no file, or a loss of power emptied it
             write_whole(path, f"{STATE_VERSION}\n")
             return
     except OSError as error:
@@ -202,9 +202,9 @@ def _check_version(state: State) -> None:
 
 
 def keep_out_of_repositories(state: State) -> None:
-    """Let git pass over the state, which holds keys: a root is often somebody's repository.
+    """Write a ``.gitignore`` into the state, which contains keys: a root is often a repository.
 
-    What somebody put there instead stays. It works without, so a disk may refuse it.
+    An existing one stays. Errors of the disk are ignored: the daemon works without the file.
     """
     path = state.directory / ".gitignore"
     with contextlib.suppress(OSError):
@@ -223,9 +223,9 @@ def check_platform() -> None:
 
 
 def raise_descriptor_limit() -> int:
-    """Allow this process as many files as it may have; gives the limit there was before.
+    """Raise the soft limit of open files to the hard limit; return the old limit.
 
-    Shells do not inherit the raised limit: they are given the old one back.
+    Shells are started with the old limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -233,16 +233,15 @@ def raise_descriptor_limit() -> int:
 
 
 def freeze_imports() -> None:
-    """Let the collector of garbage pass over everything that there is by now.
+    """Exclude all existing objects, mostly imported modules, from garbage collection (gc.freeze).
 
-    For what lasts as long as the process: to look through it again and again, and once more at the
-    end, takes a tenth of a second each time.
+    A collection of the imported modules takes a tenth of a second, and one more runs at the exit.
     """
     gc.freeze()
 
 
 def remembered_port(state: State) -> int | None:
-    """The port that the last daemon of this root chose, if any."""
+    """Return the port of the last daemon of this root, if any."""
     try:
         text = (read_safely(str(_port_file(state)), 64) or b"").decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -251,9 +250,9 @@ def remembered_port(state: State) -> int | None:
 
 
 def remember_port(state: State, port: int) -> None:
-    """Let the next daemon of this root use the same port: configured clients go on working.
+    """Store the port for the next daemon of this root, so that configured clients still work.
 
-    A kill at any moment leaves the port that was there, or this one.
+    Atomic: a kill leaves the old port or this one.
     """
     if remembered_port(state) != port:
         with contextlib.suppress(OSError):
@@ -265,42 +264,42 @@ def _port_file(state: State) -> Path:
 
 
 class ErrorIgnoringStream:
-    """``stream``, whose reader may go away: then what is written is lost, and nothing fails.
+    """A text stream that drops its output once its reader is gone, without an error.
 
-    A daemon outlives the window that it was started in, and the program that reads its logs.
+    A daemon outlives the terminal it was started in, and the program that reads its logs.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write ``text``, if anybody can still have it."""
+        """Write ``text``, or drop it."""
         try:
             self._stream.write(text)
         except OSError:
             self._give_up()
 
     def flush(self) -> None:
-        """Hand on what was written."""
+        """Flush the stream."""
         try:
             self._stream.flush()
         except OSError:
             self._give_up()
 
     def _give_up(self) -> None:
-        """The null device takes its place: what is still held would fail again at the exit."""
+        # The null device replaces the descriptor: the buffered text would fail again at the exit.
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
 
 
 def wants_colours(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal of this environment is to get colours (https://no-color.org)."""
+    """Return whether to use colours on a terminal (https://no-color.org)."""
     return not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
 
 
 def configure_logs(level: str) -> None:
-    """Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
+    """Write structured logs to standard error: text on a terminal, otherwise JSON lines."""
     on_terminal = sys.stderr.isatty()
     renderer = (
         structlog.dev.ConsoleRenderer(colors=wants_colours(os.environ))
@@ -320,5 +319,5 @@ def configure_logs(level: str) -> None:
             cast("TextIO", ErrorIgnoringStream(sys.stderr))
         ),
     )
-    # Libraries log through the standard library; only what is worth a person's time comes through.
+    # Libraries use the standard library's logging; only their errors are of interest.
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)

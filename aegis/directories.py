@@ -1,4 +1,4 @@
-"""Which directory is meant when a caller names one."""
+"""Resolution of a directory that a caller names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from aegis.path_text import path_of_text, text_of_path
 
 
 def find_directory(asked: str | None, base: str | Path, what: str, otherwise: str = "") -> str:
-    """The directory ``asked``, relative to ``base``; ``base`` itself if nothing was asked.
+    """Resolve ``asked`` relative to ``base``; None means ``base`` itself.
 
-    Paths are text as ``aegis.path_text`` makes it. Gives the path without symbolic links. Raises
-    ``InvalidRequest`` if it cannot be entered: a sentence that begins with ``what`` (the tool and
-    the argument) and ends with ``otherwise``.
+    Paths are text as ``aegis.path_text`` makes it; the result has no symbolic links. Raises
+    ``InvalidRequest`` if the directory cannot be entered, with a sentence that begins with ``what``
+    (the tool and the argument) and ends with ``otherwise``.
     """
     path = Path(path_of_text(str(base)))
     try:
         if asked is not None:
             path /= Path(path_of_text(asked)).expanduser()
         problem = _problem_of(asked, path)
-    except OSError as error:  # too long, or below what cannot be searched
+    except OSError as error:  # too long, or below a directory without search permission
         problem = f"cannot be looked up ({error.strerror})"
-    except RuntimeError:  # so pathlib tells of the home of a user that is not there
+    except RuntimeError:  # from expanduser, for an unknown user
         problem = "names a home directory that is not known"
     if problem is not None:
         named = shorten(text_of_path(base) if asked is None else asked)
@@ -33,7 +33,7 @@ def find_directory(asked: str | None, base: str | Path, what: str, otherwise: st
 
 
 def _problem_of(asked: str | None, path: Path) -> str | None:
-    """Why it cannot be entered; None if it can. Raises ``OSError``."""
+    """Return why the directory cannot be entered, or None. Raises ``OSError``."""
     if asked == "":
         return "is empty"
     if "\0" in str(path):

@@ -1,10 +1,10 @@
-"""Every error that a caller of aegis can meet, each one sentence that says what to do.
+"""The errors of aegis; the message of each is one sentence that says what to do.
 
-AegisError (a Refusal: the actor that raised it lives on)
+AegisError (a Refusal: the actor that raised it continues)
 ├─ InvalidRequest        an argument is missing, unknown, of a wrong type or out of range
 ├─ NotFound              no such terminal, handle, command …; names the nearest
 ├─ AlreadyExists         the name is taken
-├─ Busy                  somebody else's command or typing holds the terminal
+├─ Busy                  a command or typed input of another caller occupies the terminal
 ├─ IncompleteInput       the shell could not finish reading the command
 ├─ Unavailable           the thing exists but cannot serve now (failed, closed, stopping)
 ├─ Forbidden             the caller may not do this, or not under that handle
@@ -34,7 +34,7 @@ class InvalidRequest(AegisError):
 
 
 class NotFound(AegisError):
-    """Nothing has that name; the sentence names what there is."""
+    """Nothing has that name; the sentence lists the nearest existing names."""
 
     code = "not_found"
 
@@ -46,7 +46,7 @@ class AlreadyExists(AegisError):
 
 
 class Busy(AegisError):
-    """Somebody else holds the terminal; the sentence names who and with what."""
+    """Another caller occupies the terminal; the sentence names the caller and its command."""
 
     code = "busy"
 

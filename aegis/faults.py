@@ -1,12 +1,12 @@
-"""Faults armed from outside: ``AEGIS_FAULT`` says what strikes a daemon, to test its promises.
+"""Faults from the environment: ``AEGIS_FAULT`` injects failures into a daemon, for tests.
 
 The variable holds faults with commas between them, each ``<point>@<pass>=<kind>``:
 
     AEGIS_FAULT='ledger.sync.before@3=kill,actor.receive.before[Shell]@9=crash'
 
-A kind is ``kill`` (SIGKILL to the daemon itself), ``crash`` (an exception in whoever passes), an
-errno by its name in small letters (``enospc``, ``eio``), ``block:<seconds>``, which holds the whole
-daemon up, or ``delay:<seconds>`` where the point allows it.
+A kind is ``kill`` (SIGKILL to the daemon itself), ``crash`` (an exception in the code that reaches
+the point), an errno in lower case (``enospc``, ``eio``), ``block:<seconds>``, which blocks the
+event loop, or ``delay:<seconds>`` where the point allows it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PAUSE = re.compile(r"(?P<kind>delay|block):(?P<seconds>[0-9]+(?:\.[0-9]+)?)")
 
 
 def plan_from_environment(environment: Mapping[str, str]) -> Plan | None:
-    """The plan that the variable holds; None if it is not set. Raises ``StartupError``."""
+    """Return the plan in the variable; None if it is not set. Raises ``StartupError``."""
     text = environment.get(VARIABLE)
     return None if not text else parse_plan(text)
 
 
 def parse_plan(text: str) -> Plan:
-    """The plan that ``text`` describes. Raises ``StartupError`` if it is malformed."""
+    """Parse a plan. Raises ``StartupError`` if it is malformed."""
     return Plan(dict(map(_parse_entry, text.split(","))))
 
 
@@ -42,7 +42,7 @@ def _parse_entry(entry: str) -> tuple[tuple[str, int], Fault]:
     fault = None if match is None else _fault(match["kind"])
     if match is None or fault is None:
         raise StartupError(
-            f"{VARIABLE} holds {entry!r}; say <point>@<pass>=kill, crash, delay:<seconds>, "
+            f"{VARIABLE} contains {entry!r}; use <point>@<pass>=kill, crash, delay:<seconds>, "
             "block:<seconds> or the name of an errno"
         )
     return (match["point"], int(match["number"])), fault

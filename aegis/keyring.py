@@ -1,4 +1,4 @@
-"""Giving keys out and voiding them: what the daemon does with its keys, beside looking them up."""
+"""``Keyring``: creates and voids a daemon's keys, and ends connections that used them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ A = TypeVarTuple("A")
 
 @attrs.frozen
 class Keyring:
-    """The keys of a root, where they open, and who has come in with them.
+    """The keys of a root, the address they are for, and the connections that used them.
 
-    Each method that changes keys is over when the change is on the disk; it raises
-    ``StorageError`` if the disk refuses, and then nothing has changed.
+    A method that changes keys returns once the change is durable. It raises ``StorageError`` if the
+    disk refuses, and then nothing has changed.
     """
 
     keys: Keys
@@ -42,25 +42,25 @@ class Keyring:
 
     @property
     def url(self) -> str:
-        """Where the daemon is reached."""
+        """The base URL of the daemon."""
         return self.address.url
 
     @property
     def handles(self) -> list[str]:
-        """Who has a session."""
+        """The handles that have a session."""
         return self.keys.handles
 
     async def session_url(self, handle: str) -> str:
-        """The address of the handle's session, made if there is none. Raises ``AegisError``."""
+        """Return the URL of the handle's session; create one if needed. Raises ``AegisError``."""
         secret = await self._in_thread(self.keys.session_secret, handle)
         return f"{self.address.url}{SESSION_PREFIX}{secret}"
 
     async def revoke(self, handle: str) -> Voided:
-        """Forget the handle's secret. Raises ``NotFound`` if it has none."""
-        return self._cut_off([await self._in_thread(self.keys.remove_session, handle)])
+        """Void the handle's secret. Raises ``NotFound`` if it has none."""
+        return self._revoke([await self._in_thread(self.keys.remove_session, handle)])
 
     async def rotate(self, session: str | None, *, all_keys: bool) -> Voided:
-        """Put new keys in the place of those named: the token if none is.
+        """Replace the named keys; the operator's token if none is named.
 
         Raises ``NotFound`` if the handle has no session, ``InvalidRequest`` for both at once.
         """
@@ -72,13 +72,13 @@ class Keyring:
             identities = [await self._in_thread(self.keys.renew_session, session)]
         else:
             identities = [await self._in_thread(self.keys.renew_token)]
-        voided = self._cut_off(identities)
+        voided = self._revoke(identities)
         if voided.token:
-            self._tell_new_token()
+            self._write_new_token()
         return voided
 
     def endpoint(self) -> Endpoint:
-        """What the endpoint file says of this process."""
+        """Return the content of the endpoint file for this process."""
         url = self.address.url
         return Endpoint(
             pid=os.getpid(),
@@ -90,22 +90,22 @@ class Keyring:
         )
 
     async def _in_thread(self, change: Callable[[*A], T], *arguments: *A) -> T:
-        """A change of the keys writes and syncs."""
+        # In a thread: a change of the keys writes and syncs a file.
         try:
             return await trio.to_thread.run_sync(change, *arguments)
         except OSError as error:
             raise storage_error("write", self.keys.path, error) from error
 
-    def _cut_off(self, identities: list[Identity]) -> Voided:
+    def _revoke(self, identities: list[Identity]) -> Voided:
         return Voided(
             token=OPERATOR in identities,
             sessions=[each.handle for each in identities if each.handle is not None],
             connections=self.open_connections.revoke(identities),
         )
 
-    def _tell_new_token(self) -> None:
+    def _write_new_token(self) -> None:
         if self.stop.is_set():
-            return  # the file is gone for good: nobody shall come any more
+            return  # the endpoint file was removed for the stop
         try:
             write_endpoint(self.state, self.endpoint(), self.seals)
         except OSError as error:

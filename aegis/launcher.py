@@ -1,4 +1,4 @@
-"""What a launcher of the daemon put into its environment, which terminals must not inherit."""
+"""Removal of the variables of ``uv run`` from the environment, so terminals do not inherit them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VENV = "VIRTUAL_ENV"
 
 
 def remove_launcher_variables() -> None:
-    """Take out of this process's environment what ``uv run`` has put there."""
+    """Undo the changes of ``uv run`` to this process's environment."""
     users = without_launcher(os.environ, sys.prefix)
     for name in os.environ.keys() - users.keys():
         del os.environ[name]
@@ -20,10 +20,10 @@ def remove_launcher_variables() -> None:
 
 
 def without_launcher(inherited: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """``inherited`` as it was before ``uv run`` started a program of the environment ``prefix``.
+    """Return ``inherited`` as it was before ``uv run`` started a program of the venv ``prefix``.
 
-    It activates that environment: in every terminal ``python`` would be the daemon's own, and not
-    that of the user's project. An environment that the user activated stays. Pure.
+    ``uv run`` activates that venv, so in each terminal ``python`` would be the daemon's own. A venv
+    that the user activated stays. Pure.
     """
     if not (_OF_UV[1] in inherited and inherited.get(_VENV) == prefix):
         return dict(inherited)

@@ -1,4 +1,4 @@
-"""What every process of ours does that has terminals for long: its start, its signals, its end."""
+"""The life of a process that hosts terminals: its start, its signals, its end."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from aegis.terminals.retry import ask_across_restarts
 log = structlog.get_logger("aegis")
 
 FAULT_TABLES = (RUNTIME, JOURNAL, TERMINALS, INBOXES, SERVERS)
-"""Every fault point there is."""
+"""All fault points."""
 
 END_TERMINALS_S = 1.4
-"""How long the terminals may take to end; with all the rest the stop stays within two seconds."""
+"""Seconds that the terminals have to end; the whole stop takes at most two seconds."""
 
 ROOT_CHECK_S = 1.0
-"""Seconds between two looks at the lock and the state directory; one takes ten microseconds."""
+"""Seconds between two checks of the lock and the state directory (ten microseconds each)."""
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The signals that stop a daemon in order."""
 
 
 def sync_state(disk: Disk, state: State) -> None:
-    """Let the names of the state's directories be on the medium, whoever made them, and when.
+    """Sync the directories of the state, so that their entries survive a loss of power.
 
-    All that is acknowledged lies in them. Likewise the names in the state's directory: its keys are
-    given out from now on, and the daemon that made them may have been killed before it had synced
-    their name. Raises ``StartupError``.
+    Raises ``StartupError``.
     """
+    # Another process may have made the directories, or this daemon's predecessor may have been
+    # killed after writing its keys and before syncing the directory that names them.
     try:
         for directory in (state.root, state.directory.parent, state.directory):
-            with contextlib.suppress(PermissionError):  # one may enter a root that one cannot read
+            with contextlib.suppress(PermissionError):  # search permission without read permission
                 sync_directory(disk, directory)
     except OSError as error:
         raise StartupError(
@@ -59,7 +59,7 @@ def sync_state(disk: Disk, state: State) -> None:
 
 @contextlib.contextmanager
 def faults_armed() -> Iterator[None]:
-    """Whatever the environment wants to go wrong, for tests of what is promised then."""
+    """Arm the faults of ``AEGIS_FAULT``, if it is set."""
     plan = plan_from_environment(os.environ)
     if plan is None:
         yield
@@ -75,8 +75,8 @@ def faults_armed() -> Iterator[None]:
 async def wait_for_stop(held: HeldRoot, stop: trio.Event) -> None:
     """Return when ``stop`` is set; set it when the lock or the state directory is lost.
 
-    Another daemon may then start in this root, and both would write the same files. PostgreSQL has
-    the same rule for ``postmaster.pid``.
+    Another daemon could start in this root then, and both would write the same files. PostgreSQL
+    checks ``postmaster.pid`` for the same reason.
     """
     while not stop.is_set():
         why = held.loss_reason()
@@ -88,9 +88,9 @@ async def wait_for_stop(held: HeldRoot, stop: trio.Event) -> None:
 
 
 def stop_on_signals(stop: trio.Event) -> None:
-    """From now to the end of the process these signals mean "stop", however often they come.
+    """Set ``stop`` on SIGTERM, SIGINT and SIGHUP, until the end of the process.
 
-    SIGHUP too, when the window is closed that it runs in, unless it was to be ignored (``nohup``).
+    Not on SIGHUP if it was ignored at the start (``nohup``).
     """
     token = trio.lowlevel.current_trio_token()
 
@@ -104,7 +104,8 @@ def stop_on_signals(stop: trio.Event) -> None:
 
 
 def ignore_signals() -> None:
-    """The process ends by itself now; Python would give these signals their deadly meaning back."""
+    """Ignore the signals that stop the daemon: it ends by itself."""
+    # At its exit Python restores the default handlers, which would kill the process.
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
 
@@ -116,7 +117,7 @@ def _begin_stop(stop: trio.Event, number: int) -> None:
 
 
 async def end_terminals(system: System) -> None:
-    """Write the records of what is in flight and end every process, before anything else stops."""
+    """Write the records of running commands and end all processes of terminals."""
     with trio.CancelScope(shield=True):
         try:
             directory = system.registry.find("service", "terminals")
@@ -127,28 +128,28 @@ async def end_terminals(system: System) -> None:
 
 
 def log_life_event(event: LifeCycleEvent) -> None:
-    """Log the starts and crashes of actors."""
+    """Log a start or a crash of an actor."""
     if event.error is None:
         log.debug(event.kind, actor=event.path, incarnation=event.incarnation)
     elif isinstance(root_cause(event.error), StartupError):
         log.debug(event.kind, actor=event.path, error=describe(event.error))
-    elif isinstance(root_cause(event.error), NodeError):  # a process died: nothing is wrong here
+    elif isinstance(root_cause(event.error), NodeError):  # another process died: no bug here
         log.warning(event.kind, actor=event.path, why=describe(event.error))
-    elif isinstance(root_cause(event.error), StorageError):  # the disk's fault: no line of ours
+    elif isinstance(root_cause(event.error), StorageError):  # the disk failed: no traceback
         log.warning(event.kind, actor=event.path, error=describe(event.error))
     else:
         log.error(event.kind, actor=event.path, error=describe(event.error), exc_info=event.error)
 
 
 def log_slow_step(step: SlowStep) -> None:
-    """Log what held up everybody."""
+    """Log a step that blocked the event loop."""
     shown = {"stack": step.stack} if step.stack else {}
     ms = round(step.duration_s * 1000)
     log.warning("slow step", actor=step.path, task=step.task, ms=ms, **shown)
 
 
 def startup_error(error: BaseException) -> StartupError:
-    """The reason, as one sentence, why the tree did not come up."""
+    """Return the reason why the tree did not start, as one sentence."""
     cause = root_cause(error)
     if isinstance(cause, StartupError):
         return cause

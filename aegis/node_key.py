@@ -1,6 +1,6 @@
-"""The key of nodes in its file: who has it may join, and then runs commands as you.
+"""The key file of nodes. A host with the key may join and then runs commands as you.
 
-The file of a root is signed like all of its state; a host that has a copy of it reads the key only.
+The file of a root is signed like the rest of its state; a host that has a copy reads only the key.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MAX_FILE_BYTES = 256
 
 
 def open_node_key(state: State) -> NodeKey:
-    """The key of this root, made if there is none yet; it is synced then.
+    """Return the key of this root; create and sync one if there is none.
 
-    Raises ``StartupError`` where the disk refuses or the state is not this user's own,
-    ``BadNodeKey`` for a file that holds no key.
+    Raises ``StartupError`` if the disk refuses or the state is not this user's own, ``BadNodeKey``
+    for a file without a key.
     """
     try:
         seal = claim_state(state).of(str(state.node_key))
@@ -44,17 +44,18 @@ def open_node_key(state: State) -> NodeKey:
 
 
 def _make_if_missing(path: str, seal: Seal) -> None:
-    """Not by a link to a finished file, as is usual: a kill would leave it with two names."""
+    # Not by link(2) from a finished file: a kill would leave the key with two names, and a file
+    # with two names is refused.
     if os.path.lexists(path):
         return
     with WritableRegistry.of_user().locked():
-        if not os.path.lexists(path):  # else another process was faster
+        if not os.path.lexists(path):  # otherwise another process was faster
             text = new_key().secret.hex().encode() + b"\n"
             write_safely(path, sealed_text(text, seal), durable=True)
 
 
 def read_own_key(state: State, seal: Seal) -> NodeKey:
-    """The key in the file of this root. Raises ``StartupError``, ``BadNodeKey``, ``OSError``."""
+    """Read the key of this root. Raises ``StartupError``, ``BadNodeKey``, ``OSError``."""
     key = read_key(state.node_key)
     if opened_text(read_safely(str(state.node_key), MAX_FILE_BYTES) or b"", seal) is None:
         raise StartupError(
@@ -66,9 +67,9 @@ def read_own_key(state: State, seal: Seal) -> NodeKey:
 
 
 def read_node_key(path: Path) -> NodeKey:
-    """The key that somebody brought here.
+    """Read the key from a file that the user copied here.
 
-    Raises ``StartupError`` if it is not there, ``BadNodeKey`` if it cannot be read or is none.
+    Raises ``StartupError`` if the file is missing, ``BadNodeKey`` if it is unreadable or no key.
     """
     if not os.path.lexists(path):
         raise StartupError(

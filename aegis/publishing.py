@@ -1,4 +1,4 @@
-"""Telling whoever serves resources and events that something has changed."""
+"""Publishing changes of resources and events of terminals to the actor that serves them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from aegis.protocol.terminals import TerminalInfo
 
 
 def publish_change(system: System, resource: Resource) -> None:
-    """Say it without waiting; where nothing serves resources, nobody watches them."""
+    """Notify the server of resources, if one runs, without waiting."""
     hub = system.registry.find("service", "resources")
     if hub is not None:
         hub.tell(ResourceChanged(key=resource.key))
 
 
 def events_service(system: System) -> Ref[Any] | None:
-    """Who is to be told of events, while there is any client that wants to know; else None."""
+    """Return the actor that takes events, or None while no client subscribes to events."""
     return system.registry.find("service", "events")
 
 
@@ -27,7 +27,7 @@ def publish_terminal(
     event: Literal["terminal_opened", "terminal_changed", "terminal_closed"],
     terminal: TerminalInfo,
 ) -> None:
-    """Say what became of a terminal, if anybody wants to know."""
+    """Publish an event of a terminal, if a client subscribes to events."""
     hub = events_service(system)
     if hub is not None:
         hub.tell(TerminalItem(event=event, terminal=terminal))

@@ -1,4 +1,4 @@
-"""What ``aegis-actors up`` and ``aegis-actors join`` were asked for."""
+"""The settings of ``aegis-actors up`` and ``aegis-actors join``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDRESS = re.compile(rf"({_IPV6}|[^\s:/@\[\]]{{1,253}}):([0-9]{{1,5}})", re.ASC
 
 
 class NodesAddress(NamedTuple):
-    """Where joining hosts reach a daemon: a name or an address, and a port."""
+    """The address at which hosts join a daemon: a name or an IP address, and a port."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class NodesAddress(NamedTuple):
 
 
 def nodes_address(text: str) -> NodesAddress:
-    """The address that ``HOST:PORT`` names; IPv6 stands in brackets. Raises ``ValueError``."""
+    """Parse ``HOST:PORT``, with IPv6 in brackets. Raises ``ValueError``."""
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65_535:
         raise ValueError(

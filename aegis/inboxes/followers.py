@@ -1,4 +1,4 @@
-"""``Followers``: who is told of the messages of an inbox as they come, and acknowledges nothing."""
+"""``Followers``: the streams that get the messages of an inbox, and acknowledge none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Follower:
 
 
 class Followers:
-    """Those who wait, in ``life`` of the inbox's actor."""
+    """The waiting streams, in incarnation ``life`` of the inbox's actor."""
 
     def __init__(self, life: int, answer: AnswerWith) -> None:
         self._life = life
@@ -39,11 +39,11 @@ class Followers:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether anybody waits for the next message."""
+        """Whether a stream waits for the next message."""
         return any(not each.reply.is_settled for each in self._waiting)
 
     def take(self, request: FollowInbox, reply: Reply[InboxNews], state: InboxState) -> None:
-        """Answer, now or once there is something. Raises ``InvalidRequest``, ``Busy``."""
+        """Answer now, or once there is a message. Raises ``InvalidRequest``, ``Busy``."""
         if request.place is None:
             at = state.newest_at if request.after is None else state.place_of(request.after)
             behind = state.unread_behind(at, 1)
@@ -52,14 +52,14 @@ class Followers:
             reply.send(InboxNews(messages=[], missed=0, place=place))
             return
         follower = _Follower(request, request.place, reply)
-        if not self._is_told(follower, state):
+        if not self._answered(follower, state):
             self._make_room()
             self._waiting.append(follower)
 
     def look(self, state: InboxState) -> None:
-        """Something may have come."""
+        """Answer the streams for which there are messages now."""
         if self._waiting:
-            self._waiting = [each for each in self._waiting if not self._is_told(each, state)]
+            self._waiting = [each for each in self._waiting if not self._answered(each, state)]
 
     def _make_room(self) -> None:
         if len(self._waiting) >= MAX_FOLLOWERS:
@@ -67,8 +67,8 @@ class Followers:
         if len(self._waiting) >= MAX_FOLLOWERS:
             raise Busy(f"{MAX_FOLLOWERS} streams follow this inbox already; close one first")
 
-    def _is_told(self, follower: _Follower, state: InboxState) -> bool:
-        """Whether nothing is left to do for this one."""
+    def _answered(self, follower: _Follower, state: InboxState) -> bool:
+        """Answer the stream if there are messages; return whether it is answered."""
         if follower.reply.is_settled:
             return True
         place = follower.place
@@ -76,7 +76,7 @@ class Followers:
         if not found:
             return False
         newest = found[-1]
-        # Another life counts anew: what was missed in between nobody knows.
+        # Another incarnation counts from 0 again: the number of missed messages is unknown.
         missed = newest.number - place.number - len(found) if place.life == self._life else 0
         here = InboxPlace(at=newest.at, number=newest.number, life=self._life)
         make = partial(_news, missed=max(missed, 0), place=here)

@@ -1,8 +1,8 @@
-"""``Inbox``: the durable messages of one handle, and whoever waits for the next.
+"""``Inbox``: the actor of the durable messages of one handle, and of their readers.
 
-Reading does not consume: passing ``after`` acknowledges. A message is shown, and its delivery
-confirmed, once it is synced. A delivery whose sender lets the sync wait (``defer_sync``) is written
-at once; a reader that comes makes the inbox sync before it is answered.
+Reading does not consume a message: passing ``after`` acknowledges it. A message is shown, and its
+delivery confirmed, once it is synced. A deferred delivery (``defer_sync``) is written at once and
+synced later, at the latest before a reader is answered.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ log = structlog.get_logger("aegis.inboxes")
 T = TypeVar("T")
 
 WAIT_LIMIT = 50
-"""Messages that one wait gives at most."""
+"""The largest number of messages that one wait returns."""
 
 MAX_ARRIVING = 8_192
 MAX_ARRIVING_CHARS = 8 * 1024 * 1024
-"""Messages, and characters of them, that are written and wait for their sync: beyond that the disk
-is too slow for its senders, and they are told."""
+"""Messages, and their characters, that are written and not synced: beyond that further ones are
+refused, as the disk is too slow."""
 
 
 MAX_DEFERRED = 256
@@ -66,7 +66,7 @@ SYNC_PATIENCE_S = 2.0
 """Seconds that a reader waits for deferred messages to be synced; then it gets the durable ones."""
 
 SHOWN_DAMAGE = 3
-"""Of the damaged lines that are found when the ledger is opened, so many are named in the log."""
+"""How many of the damaged lines found in the ledger are named in the log."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +85,7 @@ class ReadingDeadline:
 
 @attrs.frozen(kw_only=True)
 class EndWait:
-    """The daemon stops: whoever waits is told."""
+    """The daemon stops: answer the waiter."""
 
 
 @attrs.define(eq=False)

@@ -1,7 +1,7 @@
-"""Reading the ledger of an inbox: all that is unread, and the newest messages.
+"""Reading the ledger of an inbox: the unread messages, and the newest messages.
 
-What is unread may lie far back, behind wakes that have folded and behind what was read; the last
-line that says what was read tells where to begin. Blocking: for a thread.
+Unread messages may be far back in the file; the last line of kind "read" contains the offset to
+begin at. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aegis.protocol.inboxes import Message
 from aegis.state.sealing import Seal
 
 MAX_SHOWN_BYTES = 16 * 1024 * 1024
-"""How many bytes of lines the newest messages take at most."""
+"""The limit, in bytes of lines, of the newest messages."""
 
 
 @attrs.define
@@ -120,7 +120,7 @@ def _needed_from(disk: Disk, fd: int, piece: Piece, seal: Seal | None) -> int | 
         return None
     start = needed_from(line.fields)
     begins_a_line = 0 < start < piece.start and read_exactly(disk, fd, 1, start - 1) == b"\n"
-    return start if begins_a_line else 0  # somebody has changed the file: read all of it
+    return start if begins_a_line else 0  # another program has changed the file: read all of it
 
 
 def _message(piece: Piece, seal: Seal | None) -> Message | None:

@@ -1,10 +1,10 @@
-"""``InboxRouter``: finds, and starts, the inbox of each handle.
+"""``InboxRouter``: finds and starts the inbox of each handle.
 
-A handle exists once it was seen: it called a command, or a session was made for it. Being seen
-makes its inbox, so the files in the directory are the handles there are.
+A handle exists once it called a command or a session was created for it. Its inbox file is created
+then, so the files in the directory are the list of handles.
 
-Each inbox has a supervisor of its own, so that one which crashes again and again uses up nobody's
-restarts but its own. When they are used up it is gone, until the next request for it.
+Each inbox has a supervisor of its own: one that crashes again and again uses up only its own
+restarts. It is stopped then, until the next request for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_HANDLES = 4_096
 """Handles that one daemon knows at most."""
 
 SUFFIX = ".jsonl"
-"""What the name of an inbox's ledger has behind the handle."""
+"""The suffix of an inbox's ledger, after the handle."""
 
 MAX_WAITING = 768
 """Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
@@ -156,7 +156,7 @@ class InboxRouter(Actor[RouterMessage]):
         try:
             self.pass_on(request, inbox, passed)
         except ActorError:
-            log.warning("message not passed on", handle=handle)  # told, so nobody waits to hear it
+            log.warning("message not passed on", handle=handle)  # a tell: there is no reply to fail
 
     def _wait_for_start(self, request: Request[Any], reply: Reply[Any], key: str) -> None:
         waiting = self._waiting[key]

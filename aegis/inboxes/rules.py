@@ -1,8 +1,8 @@
-"""How a message reads, and the lines of an inbox's ledger. Pure.
+"""The text of a message, and the lines of an inbox's ledger. Pure.
 
 Two kinds of line: ``{"kind": "message", …}``, and ``{"kind": "read", "up_to": <id>, "from": <n>}``:
-everything up to that message is acknowledged, and what the ledger holds before its byte ``n`` is
-read, so whoever loads what is unread begins there.
+all messages up to that id are acknowledged, and all before byte ``n`` of the ledger were read, so
+loading begins there.
 """
 
 from __future__ import annotations

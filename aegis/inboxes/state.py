@@ -1,12 +1,16 @@
-"""What an inbox holds, folded from the lines of its ledger in their order. Pure.
+"""The state of an inbox, computed from the lines of its ledger in their order. Pure.
 
-A message whose id is known is not taken again, so whoever is not sure may deliver twice. Every
-message has a place: the offset of its line. What is unread lies in the order of the places; to
-acknowledge a message is to acknowledge every place up to its own, also when it was a wake that has
-been folded meanwhile.
+A message whose id is known is dropped, so a sender may deliver again when unsure. The place of a
+message is the offset of its line. Unread messages are ordered by place; acknowledging a message
+acknowledges each place up to its own, even if it was a wake that has been folded since.
 
-Bodies stay in the ledger: an unread message takes some hundred bytes of memory here, whatever its
-length. ``bodies.py`` reads them when they are asked for.
+Wakes fold: an inbox that nobody reads must not fill with the wakes of a busy terminal, and none of
+them may be lost. So the oldest wakes of a terminal become one message that names the records to
+read in the terminal's ledger. It has the place and the id of its newest wake, so acknowledging that
+wake still means the same.
+
+Bodies stay in the ledger: an unread message takes some hundred bytes of memory, whatever its
+length. ``bodies.py`` reads the bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from aegis.protocol.inboxes import Deliver, Message
 from aegis.protocol.wakes import WakeId, parse_wake_id
 
 FoldKey = tuple[str, str]
-"""What folds together: the wakes of one terminal's name and life."""
+"""The name of a terminal and the life of its ledger: wakes with the same key fold together."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,13 +42,13 @@ class Wake:
 
     @property
     def key(self) -> FoldKey:
-        """What it folds with."""
+        """The key of the fold that this wake belongs to."""
         return (self.about.terminal, self.about.life)
 
 
 @attrs.frozen(kw_only=True)
 class Fold:
-    """The folded wakes of one terminal, by the numbers of the records that they told of.
+    """The folded wakes of one terminal, by the numbers of their records.
 
     ``newest`` gives it its place and its id. All of its records are after ``since_seq`` and none
     is after ``last_seq``. ``began`` is where the first of its wakes came in. ``late_seq`` is the
@@ -83,7 +87,7 @@ class Fold:
         return attrs.evolve(self, since_seq=max(self.since_seq, known))
 
     def message(self, newest: Message) -> Message:
-        """What a reader sees in the place of ``newest``, the message of its newest wake."""
+        """Return the message shown instead of ``newest``, the message of its newest wake."""
         body = self.body()
         return Message(
             id=newest.id,
@@ -310,7 +314,7 @@ class InboxState:
         self._folds[newest.key] = fold
 
     def _shrunk_by(self, up_to: str) -> Fold | None:
-        """What becomes of a fold, one of whose older wakes is ``up_to``; None if nothing does."""
+        """Return the fold that contains ``up_to`` as an older wake, reduced; None if unchanged."""
         at = self._place(up_to)
         about = parse_wake_id(up_to)
         if at is None or about is None:

@@ -1,4 +1,4 @@
-"""The lines of an inbox that are written and not yet known to be synced, and who waits for them."""
+"""The lines of an inbox that are written but not known to be synced, and their waiters."""
 
 from __future__ import annotations
 

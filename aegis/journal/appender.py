@@ -6,13 +6,13 @@ appended while a sync runs is covered by the next one.
 
 When the disk refuses (a write or a sync), the appender has *failed*:
 
-* everything written and not acknowledged is cut off again, and whoever waits for it, now or later,
-  gets a ``StorageError``. Nothing of it is kept here: the owner has it, and may submit it anew;
-* every ``append`` raises until ``recover`` has succeeded. That opens the file again, because after
-  a failed sync the kernel may call lost pages clean, and a second sync of them would prove
-  nothing. It checks that the last acknowledged line is there, cuts off what follows, and syncs;
-* a position from before a failure keeps its outcome: its offset may be given to another line after
-  a recovery, and must not be taken for that one.
+* all lines written and not acknowledged are truncated, and their waiters, now or later, get a
+  ``StorageError``. The appender keeps no copy: the owner may append them again;
+* ``append`` raises until ``recover`` has succeeded. That opens the file again, because after a
+  failed fsync the kernel may mark lost pages clean, and a second fsync would prove nothing. It
+  checks that the last acknowledged line is there, truncates the rest, and syncs;
+* a position from before a failure keeps its outcome: its offset may belong to another line after
+  a recovery, and must not be confused with that one.
 
     appender = await Appender.open(path, flusher)
     appender.start(nursery.start_soon)
@@ -46,7 +46,7 @@ log = structlog.get_logger("aegis.journal")
 
 @attrs.define(eq=False)
 class _Epoch:
-    """One open descriptor, from opening or recovery until it fails: a stretch without doubt."""
+    """One open descriptor, from opening or recovery until it fails."""
 
     fd: int
     written: int
@@ -106,7 +106,7 @@ class Appender:
         return cls(path, opened, flusher)
 
     def start(self, start_soon: Callable[..., object]) -> None:
-        """Let ``start_soon`` start the task that syncs, whenever somebody waits and none runs."""
+        """Use ``start_soon`` to start the task that syncs, when there is a waiter and none runs."""
         self._start_soon = start_soon
 
     @property
@@ -248,7 +248,7 @@ class Appender:
             self._acknowledge(epoch, target)
 
     def _check_is_there(self, epoch: _Epoch, target: int) -> None:
-        """Nothing is acknowledged that somebody has taken away from outside."""
+        """Raise if another program has removed or shortened the file: nothing is acknowledged."""
         disk = self._flusher.disk
         if self._counts_names and disk.is_removed(epoch.fd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -1,8 +1,8 @@
 """The file calls of the journal, and the few careful sequences made of them.
 
-``Disk`` is the seam: every call that the journal makes to the file system goes through one, so a
-simulated disk can stand in its place. The functions below it speak ``OSError``; whoever faces a
-caller turns that into a ``StorageError`` with ``storage_error``.
+``Disk`` is the interface to the file system: each call of the journal goes through it, so tests can
+replace it by a simulated disk. The functions here raise ``OSError``; code that answers a caller
+converts it to a ``StorageError`` with ``storage_error``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Disk(Protocol):
     """
 
     def seal(self, path: Path) -> Seal | None:
-        """What signs and checks the content of the file; None on a disk without a key."""
+        """Return the seal that signs and checks the file; None on a disk without a key."""
 
     def open(self, path: Path, flags: int) -> int:
         """A new descriptor, closed on exec; a file that is made gets mode 0600.
@@ -71,7 +71,7 @@ class Disk(Protocol):
         """Wait until the file, or the entries of the directory, are on the medium."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give the file another name, in place of whatever had it."""
+        """Rename the file, replacing an existing one."""
 
     def unlink(self, path: Path) -> None:
         """Remove the name."""
@@ -269,7 +269,7 @@ def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None
 
 
 def remove_tree(disk: Disk, directory: Path) -> None:
-    """Remove the directory with all that is in it; what a link leads to stays. Not synced."""
+    """Remove the directory and its content; links are removed, not followed. Not synced."""
     for name in disk.list_directory(directory):
         try:
             disk.unlink(directory / name)
@@ -288,7 +288,7 @@ def sync_directory(disk: Disk, directory: Path) -> None:
 
 
 def sync_file(disk: Disk, path: Path) -> None:
-    """Wait until the file's content is on the medium, whoever wrote it."""
+    """Wait until the file's content is on the medium, whichever process wrote it."""
     fd = disk.open(path, os.O_RDONLY)
     try:
         disk.fsync(fd)
@@ -297,16 +297,17 @@ def sync_file(disk: Disk, path: Path) -> None:
 
 
 def sync_found(disk: Disk, path: Path) -> None:
-    """Let a file that was found survive: its writer may have been killed before its own sync."""
+    """Sync an existing file and its name: its writer may have been killed before it did."""
     sync_file(disk, path)
     sync_directory(disk, path.parent)
 
 
 def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-    """Put a new content in the file's place in one step: a reader sees the old one or the new.
+    """Replace the content of the file in one step: a reader sees the old content or the new.
 
-    Durable: also after power loss, and synced when this returns; else only after a killed process.
-    The temporary file stands beside it with the suffix ``.new``; one left by a crash is reused.
+    ``durable``: synced when this returns, so it also survives a loss of power; otherwise it
+    survives a killed process only. The temporary file has the suffix ``.new``; one left by a crash
+    is overwritten.
     """
     disk.close(install_file(disk, path, chunks, durable=durable))
     if durable:
@@ -354,7 +355,7 @@ _REMEDIES = {
 
 
 def storage_error(action: str, path: Path, error: OSError) -> StorageError:
-    """The sentence for a caller: what could not be done, why, and what to do about it.
+    """Return the error for a caller: what failed, why, and what to do.
 
     ``action`` is a verb that fits between "cannot" and the file's name.
     """

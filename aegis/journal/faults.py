@@ -9,10 +9,10 @@ JOURNAL = FaultTable()
 APPEND_BEFORE = JOURNAL.point("ledger.append.before")
 """A line is about to be written at the end of a ledger."""
 APPEND_AFTER = JOURNAL.point("ledger.append.after")
-"""It is written, not synced, and nobody was told."""
+"""The line is written, not synced, and not acknowledged."""
 SYNC_BEFORE = JOURNAL.point("ledger.sync.before", may_wait=True)
 SYNC_AFTER = JOURNAL.point("ledger.sync.after", may_wait=True)
-"""What was written is synced; nobody was told."""
+"""The written lines are synced, and not acknowledged."""
 NOTE_BEFORE = JOURNAL.point("note.write.before")
 NOTE_AFTER = JOURNAL.point("note.write.after")
 """The note is written, not synced."""

@@ -1,6 +1,11 @@
-"""Syncs off the loop: at most so many threads for the whole process, and none that can do harm.
+"""``Flusher``: syncs in a bounded pool of threads for the whole process.
 
-Whoever waits for a sync is free to go at any time (``SyncThreads``).
+A thread that hangs in fsync cannot be ended, so a waiter may be cancelled at any time. The thread
+syncs a duplicate of the descriptor: its number can never come to mean another file.
+
+Each thread takes the next file as long as there is one (``SyncThreads``). So many files cost the
+event loop one start per thread, and one wake-up for all syncs that ended since the last; a task and
+a thread per file would cost it more than the syncs take.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ _Outcome = outcome.Value[None] | outcome.Error
 
 @attrs.define(eq=False)
 class _Sync:
-    """One sync that a task waits for, until it went: then ``task`` is None."""
+    """One sync and the task that waits for it; None once the task was cancelled."""
 
     sync: Callable[[int], None]
     fd: int
@@ -32,7 +37,7 @@ class _Sync:
 
 
 class SyncThreads:
-    """At most ``limit`` of them, which come and go with the work. For one loop."""
+    """At most ``limit`` threads, which start and end with the work. For one event loop."""
 
     def __init__(self, disk: Disk, limit: int) -> None:
         self._disk = disk
@@ -64,7 +69,7 @@ class SyncThreads:
             self._disk.close(waiting.fd)
 
     def _start_one(self) -> None:
-        """One more thread, if there may be one; each ends by itself when there is nothing to do."""
+        """Start a thread, unless ``limit`` run; a thread ends when the queue is empty."""
         if self._running == self._limit:
             return
         self._running += 1
@@ -79,7 +84,7 @@ class SyncThreads:
 
         try:
             trio.lowlevel.start_thread_soon(lambda: self._work(wake), ended)
-        except RuntimeError:  # the system gives us no more
+        except RuntimeError:  # the system refuses another thread
             self._running -= 1
             self._refuse_unless_at_work()
             wake()
@@ -118,14 +123,15 @@ class SyncThreads:
 
 
 def _unless_over(wake: Callable[[], None]) -> None:
-    with contextlib.suppress(trio.RunFinishedError):  # nobody waits any more
+    with contextlib.suppress(trio.RunFinishedError):  # the event loop has ended
         wake()
 
 
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""That sync, and as many for other work. A stalled file holds one; more gain nothing on a disk."""
+"""The limit of threads that sync, and of those for other work. A stalled file blocks one of them;
+more threads make no disk faster."""
 
 
 class Flusher:
@@ -144,7 +150,7 @@ class Flusher:
         await self._syncs.run(self.disk.fdatasync, fd)
 
     async def fsync(self, fd: int) -> None:
-        """Sync all there is of the file; may be cancelled at once. Raises ``OSError``."""
+        """Sync data and metadata; may be cancelled at once. Raises ``OSError``."""
         await self._syncs.run(self.disk.fsync, fd)
 
     async def sync_directory(self, directory: Path) -> None:
@@ -154,15 +160,11 @@ class Flusher:
         )
 
     async def call(self, blocking: Callable[[], T]) -> T:
-        """Run a blocking piece of work to its end: it is *not* left behind by a cancellation.
-
-        For work that changes files: a forgotten thread could change them under its successor.
-        """
+        """Run a blocking function to its end, even if cancelled meanwhile."""
+        # For functions that change files: an abandoned thread could change them later.
         return await trio.to_thread.run_sync(blocking, limiter=self._limiter)
 
     async def look(self, blocking: Callable[[], T]) -> T:
-        """Run a blocking piece of work that only reads; may be cancelled at once.
-
-        Not in the pool: what is read does not wait for files that stall in a sync.
-        """
+        """Run a blocking function that only reads; may be cancelled at once."""
+        # Not in the pool: reads must not wait for files that stall in a sync.
         return await trio.to_thread.run_sync(blocking, abandon_on_cancel=True)

@@ -1,4 +1,4 @@
-"""Opening a ledger: its end is made whole, and nothing that stood in the file is lost.
+"""Opening a ledger: a torn tail is moved to a file of its own, so no byte is lost.
 
 A torn tail is copied to ``<ledger>.torn-<offset>-<crc>`` and synced before it is cut off. The name
 says where the tail began and what it held, so an opening that is killed at any point and run again

@@ -34,17 +34,18 @@ from aegis.journal.opening import MAX_REPORTED
 from aegis.state.sealing import Seal
 
 MAX_READ_BYTES = 16 * 1024 * 1024
-"""How many bytes of lines one read returns at most, unless told otherwise."""
+"""The default limit, in bytes of lines, of one read."""
 
 ON_LOOP_BYTES = 3 * BLOCK_BYTES
-"""How much the async reads read on the loop (three milliseconds at most) before taking a thread."""
+"""Bytes that async reads read on the event loop (at most three milliseconds) before they use a
+thread."""
 
 _Judged = Generator[Line | Damaged, None, None]
 
 
 @attrs.frozen(kw_only=True)
 class Reading:
-    """What was asked for: the fields of good lines, oldest first.
+    """The result of a read: the fields of good lines, oldest first.
 
     ``more`` says that lines which belong here were left out because of ``max_bytes``. ``damaged``
     names lines met on the way that do not check, oldest first, at most ``MAX_REPORTED`` of

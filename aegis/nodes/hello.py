@@ -1,4 +1,4 @@
-"""What a host and the daemon say of themselves when one joins the other. Pure."""
+"""The message with which a host joins a daemon, and its check. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aegis.names import shorten
 
 @attrs.frozen(kw_only=True)
 class Hello:
-    """Of a host: its ``version`` of aegis-actors, and its ``identity``, which nobody else has.
+    """A host's ``version`` of aegis-actors and its unique ``identity``.
 
-    The identity belongs to its root directory, and stays the same from one life to the next.
+    The identity belongs to the host's root directory, and is the same after a restart.
     """
 
     version: str
@@ -23,12 +23,12 @@ class Hello:
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """``hello`` as it travels."""
+    """Encode a hello."""
     return json.dumps(unstructure(hello)).encode()
 
 
 def decode_hello(data: bytes) -> Hello:
-    """What travelled as ``data``. Raises ``CodecError``."""
+    """Decode a hello. Raises ``CodecError``."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -37,13 +37,13 @@ def decode_hello(data: bytes) -> Hello:
 
 
 def refusal_reason(name: str, hello: Hello, *, version: str, known: str | None) -> str | None:
-    """The sentence for a host that may not join as ``name``; ``None`` if it may.
+    """Return why a host may not join as ``name``; None if it may.
 
     ``version`` is the daemon's, ``known`` the identity of the host that has the name.
     """
     if hello.version != version:
         theirs = shorten(hello.version)
-        return f"here is aegis-actors {version}, and there {theirs}: install the same on both."
+        return f"the daemon has version {version}, the host {theirs}: install the same on both."
     if known is not None and known != hello.identity:
         return (
             f"another host has joined as {name!r}: choose another name. If that host will not "

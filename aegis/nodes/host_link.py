@@ -1,7 +1,7 @@
-"""``HostLink``: a host that has joined, as a child in the daemon's tree. Its actors are below it.
+"""``HostLink``: a joined host in the daemon's tree. The host's actors are below it.
 
-It stays when the connection is cut: what is asked of the host fails as unreachable then, and goes
-on when it has joined again.
+It remains when the connection is lost: requests to the host fail as unreachable until it has joined
+again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from aegis.protocol.nodes import NodeReachable, NodeStatus, NodeUnreachable
 log = structlog.get_logger("aegis.nodes")
 
 DIRECTORY = "terminal-directory"
-"""What the owner of the terminals is called below the host's path."""
+"""The name of the host's terminal directory, below the host's path."""
 
 
 @attrs.frozen(kw_only=True)
 class DescribeHost(Request[NodeStatus]):
-    """Say how the connection stands."""
+    """Ask for the state of the connection."""
 
 
 class JoinQueue:
-    """Connections of the host that has this ``identity``, to be taken; the newest counts."""
+    """New connections of the host with this ``identity``; a newer one replaces an older one."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
@@ -39,18 +39,18 @@ class JoinQueue:
         self._came = trio.Event()
 
     def add(self, joined: Joined) -> None:
-        """One more."""
+        """Add a connection; refuse the one that it replaces."""
         if self._newest is not None:
             self._newest.refuse("the same host has joined again.")
         self._newest = joined
         self._came.set()
 
     async def wait(self) -> None:
-        """Return when there is one."""
+        """Wait for a connection."""
         await self._came.wait()
 
     async def next(self) -> Joined:
-        """Take it."""
+        """Wait for a connection and remove it from the queue."""
         await self._came.wait()
         assert self._newest is not None
         taken, self._newest = self._newest, None
@@ -59,7 +59,7 @@ class JoinQueue:
 
 
 class HostLink(Actor[DescribeHost]):
-    """The way to the host ``name`` and back; ``directory`` (a path) hears how it stands."""
+    """The link to the host ``name``; it reports its state to the actor at ``directory``."""
 
     def __init__(self, *, name: str, arrivals: JoinQueue, directory: str) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class HostLink(Actor[DescribeHost]):
         self._is_up = False
 
     async def setup(self) -> None:
-        """Be the way to the host's actors, once it has joined."""
+        """Add the peer of the host to the system, and wait for connections."""
         system = self.context.system
         self._directory: Ref[NodeReachable | NodeUnreachable] = system.ref(self._directory_path)
         self._peer = Peer(
@@ -84,11 +84,11 @@ class HostLink(Actor[DescribeHost]):
         self.context.start_soon(self._take_joins)
 
     async def teardown(self) -> None:
-        """Be it no more."""
+        """End the peer of the host."""
         self._peer.end("it is no longer a node here", crashed=False)
 
     async def receive(self, message: DescribeHost) -> None:
-        """Say how the connection stands."""
+        """Answer with the state of the connection."""
         status = NodeStatus(
             name=self._name,
             kind="host",
@@ -104,7 +104,7 @@ class HostLink(Actor[DescribeHost]):
             await self._serve(await self._arrivals.next())
 
     async def _serve(self, joined: Joined) -> None:
-        """Carry what there is until the link is lost, or the same host has joined anew."""
+        """Use one connection until it is lost, or the same host has joined again."""
         self._address = joined.address
         joined.accept()
         why = await self._carry(joined.link)
@@ -135,7 +135,7 @@ class HostLink(Actor[DescribeHost]):
 
 
 async def run_link(peer: Peer, link: Link) -> str:
-    """Carry what there is for ``peer`` over ``link`` until that is lost; gives why it is."""
+    """Carry the messages of ``peer`` over ``link`` until it is lost; return the reason."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_run, link)
         why = await peer.carry(link)
@@ -146,5 +146,5 @@ async def run_link(peer: Peer, link: Link) -> str:
 async def _run(link: Link) -> None:
     try:
         await link.run()
-    except LinkLost as error:  # whoever carries something over it hears of it
+    except LinkLost as error:  # ``peer.carry`` returns the reason
         log.debug("link lost", why=str(error))

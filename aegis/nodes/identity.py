@@ -1,4 +1,4 @@
-"""What tells one host from another that calls itself the same: it belongs to a root directory."""
+"""The identity of a host, stored in its root: it distinguishes hosts that use the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that has joined: its tree, and its life as a process.
+"""The process of a host that joins a daemon, and its supervision tree.
 
 <name>, below root/nodes of the daemon's tree (one_for_one)
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
@@ -62,16 +62,16 @@ aegis-actors has the terminals of {root}
 
 
 def run_node(settings: JoinSettings) -> int:
-    """Be a node until told to stop; gives the exit code of the process.
+    """Run a node until it is stopped; return the exit code of the process.
 
-    Raises ``StartupError`` or ``BadNodeKey``. It ends not where the daemon cannot be reached:
-    it is said, and tried again. Nothing here ever serves clients of its own.
+    Raises ``StartupError`` or ``BadNodeKey``. If the daemon is unreachable, that is logged and
+    tried again. A node serves no clients.
     """
     configure_logs(settings.log_level)
     forward_node_logs()
     remove_launcher_variables()
     freeze_imports()
-    load()  # while nobody waits for it
+    load()  # before the event loop runs: it would block it
     state = State(settings.root)
     key = read_node_key(settings.key_file)
     with hold_root(state, trust=settings.trust) as held:
@@ -92,7 +92,7 @@ def run_node(settings: JoinSettings) -> int:
 
 
 def _own_key(held: HeldRoot) -> NodeKey:
-    """The key that lies in this state must have been put there by this user: by ``--trust``."""
+    """Return the key in this state; it must be signed, which ``--trust`` does for a copied one."""
     return read_own_key(held.state, held.seals.of(str(held.state.node_key)))
 
 

@@ -1,7 +1,7 @@
-"""What the runtime of nodes has to tell becomes lines of our log, few enough for any disk.
+"""The log of the node runtime, at a limited rate.
 
-It logs each connection that it refuses, and anybody may connect: a line for each would let them
-fill the disk.
+The runtime logs each connection that it refuses. Any program may connect, and a line for each
+connection would let it fill the disk.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ LOGGER = "actors.nodes"
 
 AT_ONCE = 20
 PERIOD_S = 10.0
-"""So many lines within this time; the next line that is told says how many were not."""
+"""At most ``AT_ONCE`` lines in ``PERIOD_S`` seconds; the next line counts the suppressed ones."""
 
 log = structlog.get_logger("aegis.nodes")
 
 
 class NodeLogHandler(logging.Handler):
-    """Hands on what comes, at most ``AT_ONCE`` lines in ``PERIOD_S``."""
+    """A log handler that passes on at most ``AT_ONCE`` lines in ``PERIOD_S``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
@@ -32,7 +32,7 @@ class NodeLogHandler(logging.Handler):
         self._untold = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell of one."""
+        """Log a record, or count it as suppressed."""
         now = self._clock()
         if now >= self._until:
             self._until, self._left = now + PERIOD_S, AT_ONCE
@@ -46,7 +46,7 @@ class NodeLogHandler(logging.Handler):
 
 
 def forward_node_logs() -> None:
-    """From now on; a second time it changes nothing."""
+    """Start forwarding the node runtime's log records to the daemon's log. Idempotent."""
     logger = logging.getLogger(LOGGER)
     logger.propagate = False
     logger.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""``NodeLink``: joins the daemon as a host, stays joined, and joins again when that ends."""
+"""``NodeLink``: joins the daemon as a host, and joins again when the connection is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JITTER = 0.2
 
 
 class NodeLink(Actor[None]):
-    """Tries until it is stopped. ``peers`` has the one way to the daemon's actors."""
+    """The actor that keeps this host joined. ``peers`` has one peer: the daemon."""
 
     def __init__(
         self, *, settings: JoinSettings, key: NodeKey, identity: str, peers: Sequence[Peer]
@@ -37,14 +37,14 @@ class NodeLink(Actor[None]):
         self._hello = encode_hello(Hello(version=__version__, identity=identity))
         self._peer = peers[0]
         self._failures = 0
-        self._said = ""
+        self._logged = ""
 
     async def setup(self) -> None:
-        """Begin to join."""
+        """Start joining."""
         self.context.start_soon(self._stay_joined)
 
     async def teardown(self) -> None:
-        """What waits for the daemon fails."""
+        """Fail the requests that wait for the daemon."""
         self._peer.cut()
 
     async def _stay_joined(self) -> None:
@@ -52,7 +52,7 @@ class NodeLink(Actor[None]):
             try:
                 await self._be_joined()
             except NodeError as error:
-                self._say(str(error))
+                self._warn_once(str(error))
             self._failures += 1
             await trio.sleep(retry_delay(self._failures, random.random()))  # noqa: S311
 
@@ -62,7 +62,7 @@ class NodeLink(Actor[None]):
         async with join(
             address.host, address.port, self._key, name=self._settings.name, hello=self._hello
         ) as (_, link):
-            self._failures, self._said = 0, ""
+            self._failures, self._logged = 0, ""
             log.info("joined", host=address.host, port=address.port, node=self._settings.name)
             why = await self._carry(link)
         log.warning("lost the root", why=why)
@@ -73,14 +73,14 @@ class NodeLink(Actor[None]):
         finally:
             self._peer.cut()
 
-    def _say(self, why: str) -> None:
-        """Once for each reason: it is tried every few seconds."""
-        if why != self._said:
-            self._said = why
+    def _warn_once(self, why: str) -> None:
+        # One line for each reason: there is a try every few seconds.
+        if why != self._logged:
+            self._logged = why
             log.warning("cannot join; trying again and again", why=why)
 
 
 def retry_delay(failures: int, chance: float) -> float:
-    """Seconds before the next try after so many failures in a row; ``chance`` is in [0, 1)."""
+    """Return the seconds before the next try after ``failures`` in a row; 0 <= ``chance`` < 1."""
     delay = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 10))
     return delay * (1 + JITTER * (2 * chance - 1))

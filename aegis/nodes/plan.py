@@ -1,4 +1,4 @@
-"""What the tree of a daemon has for nodes: workers, hosts, and who keeps them."""
+"""``NodePlan``: the children of the daemon's tree for nodes: workers, hosts, and their keeper."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from aegis.settings import DaemonSettings
 from aegis.state.root import State
 
 WORKER_RESTARTS = 60
-"""So many crashes of workers within ``WORKER_PERIOD_S`` and the daemon gives up.
+"""Crashes per worker within ``WORKER_PERIOD_S`` after which the daemon stops.
 
-That is more than the pauses between them allow where one dies again and again.
+More than the backoff allows for one worker that dies again and again.
 """
 
 WORKER_PERIOD_S = 60.0
@@ -32,7 +32,7 @@ WORKER_PERIOD_S = 60.0
 
 @attrs.frozen(kw_only=True)
 class NodePlan:
-    """An open runtime of nodes, and what is wanted of it."""
+    """An open node runtime, and the settings of its workers and hosts."""
 
     runtime: NodeRuntime
     workers: tuple[str, ...]
@@ -50,7 +50,7 @@ class NodePlan:
         return self.runtime.address if self.takes_hosts else None
 
     def supervisor_of_workers(self) -> SupervisorSpec:
-        """The workers: up before who places terminals there, and stopped after it."""
+        """Return the spec of the workers; it starts before the directory that places terminals."""
         return SupervisorSpec(
             name="workers",
             children=tuple(self._worker(name) for name in self.workers),
@@ -79,7 +79,7 @@ class NodePlan:
         ).with_options(backoff=Backoff(first_s=0.0, step_s=0.2, most_s=5.0))
 
     def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
-        """The hosts, and who keeps all nodes."""
+        """Return the specs of the hosts and of the keeper of all nodes."""
         return (
             SupervisorSpec(name="nodes", dynamic=True),
             ChildSpec.of(
@@ -97,9 +97,9 @@ class NodePlan:
 async def open_plan(
     settings: DaemonSettings, state: State, raw_log_bytes: int
 ) -> AsyncIterator[NodePlan]:
-    """Open what the settings want. Raises ``StartupError``, ``BadNodeKey``, ``NodesNotInstalled``.
+    """Open the node runtime. Raises ``StartupError``, ``BadNodeKey``, ``NodesNotInstalled``.
 
-    Without an address for hosts nothing is reached from outside, and the key is of this life only.
+    Without an address for hosts it listens on loopback only, with a key for this run.
     """
     forward_node_logs()
     address = settings.nodes_address

@@ -1,4 +1,4 @@
-"""A worker process: it has terminals, and the daemon's directory decides which."""
+"""A worker process: it runs the terminals that the daemon's directory places there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from aegis.terminals.directory.placed_subtrees import WORKERS
 
 @attrs.frozen(kw_only=True)
 class WorkerSettings:
-    """What a worker is told when it is started.
+    """The settings that the daemon passes to a worker.
 
     ``root`` is the daemon's root directory, as ``text_of_path`` writes it. ``directory`` is the
     path of the actor that places it.
@@ -53,10 +53,9 @@ class WorkerSettings:
 
 
 def worker_spec(settings: WorkerSettings) -> WorkerSpec:
-    """The process of a worker. It has no terminal's cookie, though the daemon may run in one.
-
-    Who ends what that terminal left spares the daemon itself, and would not spare its workers.
-    """
+    """Return the spec of a worker's process."""
+    # Without the cookie of a terminal that the daemon was started in: when that terminal is closed,
+    # the reaper spares the daemon, but would kill its workers.
     return WorkerSpec(
         name=settings.name,
         entry=f"{__name__}:{run_worker.__name__}",
@@ -66,7 +65,7 @@ def worker_spec(settings: WorkerSettings) -> WorkerSpec:
 
 
 async def run_worker(link: Link, argument: bytes) -> None:
-    """Be a worker until cancelled. Called in its process, with a ``WorkerSettings``."""
+    """Run a worker until cancelled; ``argument`` is an encoded ``WorkerSettings``."""
     settings = structure(WorkerSettings, json.loads(argument))
     configure_logs(settings.log_level)
     forward_node_logs()
@@ -88,7 +87,7 @@ async def run_worker(link: Link, argument: bytes) -> None:
 
 
 def _disk(state: State) -> OsDisk:
-    """The disk for the state that the daemon holds; its key comes from the user's registry."""
+    """Return the disk for the daemon's state; its key comes from the user's registry."""
     found = state.directory.stat()
     guard = Guard(str(state.directory), found.st_dev, found.st_ino)
     try:

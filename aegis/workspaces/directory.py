@@ -1,9 +1,9 @@
 """``WorkspaceDirectory``: the workspaces, their shells, and the commands that run in them.
 
-A shell is a terminal. It is spawned, written to, read and closed by asking whoever owns terminals,
-with the commands that a client would use; here is only kept which terminals are shells of which
-workspace. That is written down before a shell is opened and after it is closed, so a crash leaves
-at worst the name of a shell that is not there: it is listed as stopped, and can be closed.
+A shell is a terminal. It is spawned, written to, read and closed through the terminal directory,
+with the commands that a client would use; this actor stores only which terminals are shells of
+which workspace. It stores that before a shell is opened and after it is closed, so a crash leaves
+at worst the name of a shell that does not run: it is listed as stopped, and can be closed.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ async def _answer_with(reply: Reply[Any], work: Callable[[], Awaitable[Any]]) ->
 
 
 def _terminal_command(message: api.ReadShell | api.WriteShell | api.SignalShell) -> Request[Any]:
-    """What the message is to the terminal."""
+    """Return the terminal's command for a command on a shell."""
     match message:
         case api.ReadShell():
             return ReadOutput(

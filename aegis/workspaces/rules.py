@@ -42,7 +42,7 @@ class Workspaces:
     by_key: Mapping[str, Workspace] = attrs.field(factory=dict)
 
     def find(self, name: str) -> Workspace:
-        """The workspace of that name, whatever its case. Raises ``NotFound``."""
+        """Return the workspace with this name, ignoring case. Raises ``NotFound``."""
         found = self.by_key.get(name_key(name))
         if found is None:
             known = [each.name for each in self.by_key.values()]
@@ -114,7 +114,7 @@ class Workspaces:
 
 
 def restored(fields: Mapping[str, object] | None) -> tuple[Workspaces, int]:
-    """The workspaces that a note tells of, and how many of its entries make no sense."""
+    """Return the workspaces in a note, and the number of its invalid entries."""
     if fields is None:
         return Workspaces(), 0
     number, entries = fields.get("next"), fields.get("workspaces")

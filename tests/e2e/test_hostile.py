@@ -131,7 +131,7 @@ def test_a_terminal_whose_files_were_removed_acknowledges_nothing_and_can_be_spa
     terminal.run("true")
     shutil.rmtree(terminal.directory)
     error = terminal.refusal("echo lost")
-    assert (error.code, "removed from outside" in str(error)) == ("storage", True)
+    assert (error.code, "another program removed it" in str(error)) == ("storage", True)
     terminal.close()
     own_daemon.call("term_spawn", name="bare")
     assert terminal.run("echo again")["seq"] == 0

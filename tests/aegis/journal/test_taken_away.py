@@ -38,9 +38,9 @@ async def test_a_line_in_a_removed_file_is_refused_until_the_file_is_back(tmp_pa
         await put(appender, 0)
         kept = path.read_bytes()
         path.unlink()
-        with pytest.raises(StorageError, match="removed from outside"):
+        with pytest.raises(StorageError, match="another program removed it"):
             await put(appender, 1)
-        with pytest.raises(StorageError, match="removed from outside"):
+        with pytest.raises(StorageError, match="another program removed it"):
             await appender.recover()
         path.write_bytes(kept)
         await appender.recover()

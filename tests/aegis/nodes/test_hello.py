@@ -37,7 +37,7 @@ def test_what_is_no_hello_is_named(data: bytes, text: str) -> None:
     [
         ("1.2.3", None, None),
         ("1.2.3", "a" * 32, None),
-        ("1.2.4", None, "here is aegis-actors 1.2.4, and there 1.2.3: install the same on both."),
+        ("1.2.4", None, "the daemon has version 1.2.4, the host 1.2.3: install the same on both."),
         ("1.2.3", "b" * 32, "another host has joined as 'gpu1': choose another name."),
     ],
 )
