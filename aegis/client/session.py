@@ -167,13 +167,13 @@ class Session:
     async def _open(self, stream: Stream[Any], link: Link) -> None:
         try:
             await stream.prepare()
+            if link is self._link and stream in self._streams:
+                stream.open_on(link)
+                await stream.complete()
         except ConnectionLost:
             return  # the next connection opens the stream
         except ClientError as error:
             stream.fail(error)
-            return
-        if link is self._link and stream in self._streams:
-            stream.open_on(link)
 
     async def _try(self, entry: Entry, arguments: dict[str, object]) -> dict[str, Any]:
         await self._slots.acquire()

@@ -105,6 +105,9 @@ class Stream(Generic[T]):
     async def prepare(self) -> None:
         """Prepare the first opening. Raises ``ClientError``."""
 
+    async def complete(self) -> None:
+        """Fetch the values that no opening can ask for. Raises ``ClientError``."""
+
     def open_on(self, link: Link) -> None:
         """Open the stream, or open it again, on a connection."""
         self._link, self._owed = link, 0
@@ -259,6 +262,8 @@ class InboxStream(Stream[InboxValue]):
         super().__init__(keeper, kind)
         self._inbox = kind
         self._was_empty = False
+        self._delayed: list[tuple[Item, int]] | None = None
+        self._is_reopened = trio.Event()
 
     async def prepare(self) -> None:
         """Find the newest message. Raises ``ClientError``."""
@@ -271,3 +276,47 @@ class InboxStream(Stream[InboxValue]):
         if self._was_empty:
             self.add(found.messages)
         self._was_empty = True
+
+    def open_on(self, link: Link) -> None:
+        """Open the stream, or open it again, on a connection."""
+        # Without a message to start after, the daemon sends the messages from the opening on: one
+        # that arrived since prepare() found the inbox empty is read by complete().
+        is_uncertain = self.is_open and self._inbox.after is None
+        self._delayed = [] if is_uncertain else None
+        self._is_reopened = trio.Event()
+        super().open_on(link)
+
+    async def complete(self) -> None:
+        """Read the inbox that was empty before the stream was opened again."""
+        if self._delayed is None:
+            return
+        await self._is_reopened.wait()
+        found = await self._keeper.call(ReadInbox, {"unread": False, "limit": MAX_MESSAGES})
+        known = {message.id for message in found.messages}
+        delayed, self._delayed = self._delayed, None
+        if found.messages:
+            self._inbox.after = found.messages[-1].id
+            self.add(found.messages)
+        for item, cost in delayed:
+            if item.item.get("id") in known:
+                self.unread += cost
+                self._give_back(cost)
+            else:
+                super().on_item(item, cost)
+
+    def on_opened(self, opened: Opened) -> None:
+        """Handle that the stream was opened, or opened again."""
+        super().on_opened(opened)
+        self._is_reopened.set()
+
+    def on_item(self, item: Item, cost: int) -> None:
+        """Queue a message, behind those that are still read."""
+        if self._delayed is None:
+            super().on_item(item, cost)
+        else:
+            self._delayed.append((item, cost))
+
+    def on_lost(self) -> None:
+        """Handle the loss of the connection; the next one opens the stream again."""
+        self._delayed = None
+        super().on_lost()
