@@ -142,11 +142,11 @@ def names_for(context: click.Context, wanted: click.Parameter) -> list[str]:
     if names is None:
         return []
     with contextlib.suppress(ClientError, OSError, KeyError, TypeError):
-        return _asked(_root(context), names)
+        return _ask_daemon(_root(context), names)
     return []
 
 
-def _asked(root: str, names: Names) -> list[str]:
+def _ask_daemon(root: str, names: Names) -> list[str]:
     connected, endpoint = open_connection(root)
     connected.settimeout(PATIENCE_S)
     with LineClient(connected, endpoint, root) as client:

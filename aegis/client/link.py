@@ -100,7 +100,7 @@ class Link:
         self._streams: dict[int, Receiver] = {}
         self._channels: dict[int, Receiver] = {}
         self._outbox: deque[_Outgoing] = deque()
-        self._news = trio.Event()
+        self._queued = trio.Event()
         self._over: str | None = None
 
     async def greet(self, *, token: str | None, session: str | None) -> Welcome:
@@ -200,8 +200,8 @@ class Link:
         try:
             while True:
                 while not self._outbox:
-                    self._news = trio.Event()
-                    await self._news.wait()
+                    self._queued = trio.Event()
+                    await self._queued.wait()
                 outgoing = self._outbox.popleft()
                 if outgoing.call is not None:
                     outgoing.call.is_sent = True
@@ -251,7 +251,7 @@ class Link:
 
     def _post(self, outgoing: _Outgoing) -> None:
         self._outbox.append(outgoing)
-        self._news.set()
+        self._queued.set()
 
     def _settle(self, number: int) -> None:
         call = self._calls.pop(number)

@@ -24,8 +24,8 @@ class Pending:
     """The pending requests, fed with both directions in pieces of any size."""
 
     def __init__(self) -> None:
-        self._asked = _Lines()
-        self._answered = _Lines()
+        self._requests = _Lines()
+        self._answers = _Lines()
         self._ids: dict[RequestId, None] = {}
 
     @property
@@ -36,11 +36,11 @@ class Pending:
     @property
     def is_inside_a_line(self) -> bool:
         """Whether the bytes sent to the client end inside a line."""
-        return self._answered.is_inside
+        return self._answers.is_inside
 
     def to_server(self, data: bytes) -> None:
         """Record the requests in ``data``, sent by the client."""
-        for line in self._asked.feed(data):
+        for line in self._requests.feed(data):
             message = _message(line)
             request = message.get("id")
             if "method" not in message:
@@ -54,7 +54,7 @@ class Pending:
 
     def to_client(self, data: bytes) -> None:
         """Record the answers in ``data``, sent by the server."""
-        for line in self._answered.feed(data):
+        for line in self._answers.feed(data):
             message = _message(line)
             if "method" not in message:
                 self._forget(message.get("id"))

@@ -204,7 +204,7 @@ def test_a_client_that_is_closed_says_so(daemon: DaemonProcess) -> None:
 
 
 def test_an_address_is_refused_with_the_way_that_takes_it(daemon: DaemonProcess) -> None:
-    with pytest.raises(BadAddress, match="for an address use connect"):
+    with pytest.raises(BadAddress, match="for a URL use connect"):
         aegis.connect_sync(daemon.endpoint.url)
 
 

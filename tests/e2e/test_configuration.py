@@ -164,7 +164,7 @@ def test_a_shell_that_is_not_there_is_known_before_a_spawn_fails(own_daemon: Dae
     assert "'/no/such/shell' is not an executable program" in checked.stderr
     error = own_daemon.refusal("term_spawn", name="build")
     assert error.code == "invalid_request"
-    assert "'/no/such/shell' is not an executable program" in str(error)
+    assert "'/no/such/shell' is no executable program" in str(error)
     assert own_daemon.call("term_spawn", name="build", shell="bash")["state"] == "idle"
 
 

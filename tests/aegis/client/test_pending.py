@@ -101,7 +101,7 @@ def test_a_line_that_is_too_long_is_carried_and_not_looked_into(
     long = ask("x" * 200)
     for at in range(0, len(long), 30):
         pending.to_server(long[at : at + 30])
-        assert sum(map(len, pending._asked._pieces)) <= 100
+        assert sum(map(len, pending._requests._pieces)) <= 100
     pending.to_server(ask(2))
     assert pending.ids == [2]
 
