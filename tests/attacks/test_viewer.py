@@ -146,6 +146,7 @@ def test_every_verb_is_tried_here() -> None:
     assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS == set(all_verbs(cli))
 
 
+@pytest.mark.long
 def test_no_verb_hands_on_what_a_terminal_would_obey(
     daemon: DaemonProcess, poisoned: LiveTerminal
 ) -> None:
@@ -228,6 +229,7 @@ def test_what_a_configuration_holds_is_shown_escaped(
         assert "Traceback" not in check(bytes_of(daemon, *words, root=tmp_path))
 
 
+@pytest.mark.long
 def test_the_name_of_a_configured_shell_is_shown_escaped(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:

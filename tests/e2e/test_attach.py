@@ -270,6 +270,7 @@ def test_it_can_be_left_while_the_daemon_is_gone(own_daemon: DaemonProcess) -> N
         assert shown.modes_now() == shown.modes
 
 
+@pytest.mark.long
 def test_a_terminal_that_does_not_come_back_ends_it(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
     own_daemon.terminal("build")

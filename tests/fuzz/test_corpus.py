@@ -68,6 +68,7 @@ def test_a_target_sees_what_is_broken(
         replay(target)
 
 
+@pytest.mark.long
 def test_growth_beyond_the_bytes_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def cubic(data: bytes, step: int) -> None:
         for _ in range((len(data) // 8_192) ** 2):
