@@ -144,6 +144,7 @@ def test_the_scenarios_of_ring_1_pass_every_point(monkeypatch: pytest.MonkeyPatc
     assert without_subjects(passed) == POINTS - ONLY_REAL.keys()
 
 
+@pytest.mark.long
 def test_histories_pass_every_point_and_every_place_where_they_let_something_go_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -70,6 +70,7 @@ def touches(text: str, what: str) -> bool:
     return any(name == what or name.startswith(f"{what}.") for name in names_in(text))
 
 
+@pytest.mark.long
 def test_no_handler_swallows_an_interrupt() -> None:
     found = {path: lines_with(text, swallows_all) for path, text in sources()}
     assert {path: lines for path, lines in found.items() if lines} == {}

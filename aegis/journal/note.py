@@ -80,6 +80,8 @@ class Note:
         self._flusher = flusher
         self._disk: Disk = flusher.disk
         self._current = _Slot(0, None)
+        self._number = 0
+        """The highest number that a write has used, whether or not it succeeded."""
         self._fd: int | None = None
         self._slots = False
         self._keeps = False
@@ -143,7 +145,7 @@ class Note:
 
     def fits_in_place(self, fields: Mapping[str, object]) -> bool:
         """Whether a ``write`` of these would change a slot only, and not take a new file."""
-        line = self._line(self._current.number + 1, dict(fields))
+        line = self._line(self._number + 1, dict(fields))
         return self._slots and not self._suspect and len(line) <= SLOT_BYTES
 
     def clear(self) -> None:
@@ -220,7 +222,7 @@ class Note:
 
     def _put(self, fields: dict[str, Any] | None) -> None:
         assert not self._closed
-        slot = _Slot(self._current.number + 1, fields)
+        slot = self._new_slot(fields)
         line = self._line(slot.number, fields)
         try:
             faults.NOTE_BEFORE.hit(self._name)
@@ -239,7 +241,7 @@ class Note:
     async def _replace_synced(self, fields: dict[str, Any] | None) -> None:
         """In a thread: what takes the place of a file by its name must be synced before that."""
         assert not self._closed
-        slot = _Slot(self._current.number + 1, fields)
+        slot = self._new_slot(fields)
         line = self._line(slot.number, fields)
         install = partial(
             install_file, self._disk, self.path, _content(slot.number, line), durable=True
@@ -256,6 +258,12 @@ class Note:
             raise storage_error("write", self.path, error) from error
         self._renames_synced = self._renames
         self._current = slot
+
+    def _new_slot(self, fields: dict[str, Any] | None) -> _Slot:
+        # A write that fails may have reached the disk all the same. A later one with its number
+        # could not be told from it, and the older of the two might be read.
+        self._number += 1
+        return _Slot(self._number, fields)
 
     def _line(self, number: int, fields: dict[str, Any] | None) -> bytes:
         line = encode_line({"number": number, "fields": fields})
@@ -295,6 +303,7 @@ class Note:
             self._is_aside = self._suspect = True
         self._confirmed = data is None and beside is None
         self._current = max(good, key=lambda slot: slot.number, default=self._current)
+        self._number = self._current.number
 
     def _close_file(self) -> None:
         if self._fd is not None:

@@ -74,6 +74,7 @@ def test_chunks_that_never_end_are_not_kept(
     assert other.grown < 64
 
 
+@pytest.mark.long
 def test_chunks_of_one_byte_hold_up_nobody(daemon: DaemonProcess, watched: Watch) -> None:
     with watched(daemon, "100,000 chunks of one byte"), tcp(daemon) as raw:
         path = session_path(daemon, "alice")

@@ -288,6 +288,7 @@ def test_settings_of_one_terminal_are_not_those_of_another(own_daemon: DaemonPro
     assert "terminals/build/meta.json" in refusal(own_daemon)
 
 
+@pytest.mark.long
 def test_a_file_of_another_root_is_none_of_this_one(
     own_daemon: DaemonProcess, tmp_path: Path
 ) -> None:
@@ -591,6 +592,7 @@ def test_a_client_with_another_registry_is_told_what_it_lacks(
 # A copy, a move, another path to the same directory.
 
 
+@pytest.mark.long
 def test_a_copy_of_a_root_is_another_root(own_daemon: DaemonProcess, tmp_path: Path) -> None:
     made(own_daemon)
     (tmp_path / "copies").mkdir()
@@ -648,6 +650,7 @@ def test_a_root_is_the_same_by_any_path(own_daemon: DaemonProcess, tmp_path: Pat
 # Without a registry that lasts, and from an older version.
 
 
+@pytest.mark.long
 def test_without_a_lasting_home_each_start_trusts_and_all_is_there(
     own_daemon: DaemonProcess, tmp_path: Path
 ) -> None:
@@ -690,6 +693,7 @@ def slot(line: bytes) -> bytes:
     return line if not text else encode_line(decode_line(text + b"\n")).ljust(len(line))
 
 
+@pytest.mark.long
 def test_a_state_of_an_older_version_is_taken_over_once_with_all_that_is_in_it(
     own_daemon: DaemonProcess,
 ) -> None:
@@ -751,6 +755,7 @@ def test_a_configuration_that_names_no_program_needs_no_trust(own_daemon: Daemon
 # The doctor.
 
 
+@pytest.mark.long
 def test_the_doctor_says_what_is_foreign_and_repairs_nothing_of_it(
     own_daemon: DaemonProcess, script: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_head_behind_a_body_in_one_piece_is_held_to_the_same_rules(
     assert b"HTTP/1.1 200 " not in told, told
 
 
+@pytest.mark.long
 def test_the_same_rules_hold_on_the_unix_socket(daemon: DaemonProcess) -> None:
     for head, status in HEADS.values():
         with local(daemon) as raw:

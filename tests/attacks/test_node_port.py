@@ -54,6 +54,7 @@ def talk(port: tuple[str, int], data: bytes) -> bytes:
     return answer
 
 
+@pytest.mark.long
 def test_rubbish_is_refused_and_the_terminals_of_the_worker_go_on(
     own_daemon: DaemonProcess, port: tuple[str, int], watched: Watch, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_rubbish_is_refused_and_the_terminals_of_the_worker_go_on(
     assert host.stop() == 0
 
 
+@pytest.mark.long
 def test_who_says_nothing_keeps_nobody_from_joining(
     own_daemon: DaemonProcess, port: tuple[str, int], watched: Watch, tmp_path: Path
 ) -> None:
@@ -91,6 +93,7 @@ def test_who_says_nothing_keeps_nobody_from_joining(
     assert host.stop() == 0
 
 
+@pytest.mark.long
 def test_who_has_another_key_is_told_so_and_joins_with_the_right_one(
     own_daemon: DaemonProcess, port: tuple[str, int], tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def use_every_key(daemon: DaemonProcess) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_no_key_is_in_a_log_an_argument_an_environment_or_a_file_of_others(
     busy_daemon: DaemonProcess,
 ) -> None:
@@ -101,6 +102,7 @@ def processes_below(pid: int) -> Iterator[Path]:
             yield from processes_below(int(child))
 
 
+@pytest.mark.long
 def test_every_file_is_for_its_owner_alone_under_any_umask(busy_daemon: DaemonProcess) -> None:
     use_every_key(busy_daemon)
     state = busy_daemon.state.directory

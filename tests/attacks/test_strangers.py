@@ -194,6 +194,7 @@ def test_nobody_acts_under_the_handle_of_another(daemon: DaemonProcess, pretende
     assert did_nothing(daemon)
 
 
+@pytest.mark.long
 def test_guessing_keys_gets_nowhere_and_hurts_nobody(daemon: DaemonProcess, watched: Watch) -> None:
     with watched(daemon, "500 guesses of a key"):
         for _ in range(500):

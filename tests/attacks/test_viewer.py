@@ -107,7 +107,6 @@ SHOWS_NOTHING_OF_OTHERS = {
     "node key",
     "node forget",
     "down",
-    "chaos",
     "completion",
     "mcp",
     "term spawn",
@@ -146,6 +145,7 @@ def test_every_verb_is_tried_here() -> None:
     assert VERBS.keys() | SHOWS_NOTHING_OF_OTHERS == set(all_verbs(cli))
 
 
+@pytest.mark.long
 def test_no_verb_hands_on_what_a_terminal_would_obey(
     daemon: DaemonProcess, poisoned: LiveTerminal
 ) -> None:
@@ -196,7 +196,7 @@ def test_an_error_about_an_evil_word_is_escaped(
 ) -> None:
     evil = EVIL.replace("\x00", "")
     for words in ([evil], [evil, evil], ["--as", evil], ["--root", evil], [f"--{evil}"]):
-        if verb in ("down", "up", "chaos", "token rotate") and words != [evil]:
+        if verb in ("down", "up", "token rotate") and words != [evil]:
             continue  # it would be done, and not refused
         check(bytes_of(daemon, *verb.split(), *words))
 
@@ -228,6 +228,7 @@ def test_what_a_configuration_holds_is_shown_escaped(
         assert "Traceback" not in check(bytes_of(daemon, *words, root=tmp_path))
 
 
+@pytest.mark.long
 def test_the_name_of_a_configured_shell_is_shown_escaped(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:

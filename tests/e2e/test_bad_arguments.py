@@ -294,6 +294,7 @@ def test_the_python_clients_refuse_every_float_that_is_no_finite_number() -> Non
         check_sentence(str(caught.value), "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_mcp_refuses_every_bad_argument(
     target: LiveTerminal, connect_mcp: Connect, mode: str

@@ -129,6 +129,7 @@ def test_whoever_goes_away_leaves_what_was_typed_and_drops_what_was_queued(
     assert [each["cmd"] for each in free.records()] == [own.hold, "true"]
 
 
+@pytest.mark.long
 def test_long_outputs_are_cut_to_one_reply(
     three: list[LiveTerminal], new_terminal: NewTerminal
 ) -> None:

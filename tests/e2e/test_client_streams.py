@@ -134,6 +134,7 @@ async def test_who_reads_slowly_holds_a_window_and_misses_nothing_that_is_kept(
     assert output.unread <= WINDOW
 
 
+@pytest.mark.long
 async def test_who_reads_too_slowly_is_told_what_is_missing(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -24,6 +24,7 @@ def findings(daemon: DaemonProcess, *options: str, code: int = 0) -> dict[str, d
     return {each["subject"]: each for each in document["findings"]}
 
 
+@pytest.mark.long
 def test_each_shell_of_the_machine_runs_a_command(daemon: DaemonProcess) -> None:
     found = findings(daemon)
     for shell in ("bash", "zsh", "fish"):
@@ -34,6 +35,7 @@ def test_each_shell_of_the_machine_runs_a_command(daemon: DaemonProcess) -> None
             assert "exact boundaries" in found[f"shell {shell}"]["sentence"]
 
 
+@pytest.mark.long
 def test_a_shell_whose_start_up_files_end_it_is_a_problem(own_daemon: DaemonProcess) -> None:
     (own_daemon.home / ".bashrc").write_text("exit 3\n")
     found = findings(own_daemon, code=1)
@@ -41,6 +43,7 @@ def test_a_shell_whose_start_up_files_end_it_is_a_problem(own_daemon: DaemonProc
     assert "start-up files" in found["shell bash"]["remedy"]
 
 
+@pytest.mark.long
 def test_the_daemon_that_runs_is_told_with_its_version(daemon: DaemonProcess) -> None:
     terminal = daemon.terminal("seen")
     terminal.run("true")
@@ -50,11 +53,13 @@ def test_the_daemon_that_runs_is_told_with_its_version(daemon: DaemonProcess) ->
     assert {each["level"] for each in found.values()} == {"ok"}
 
 
+@pytest.mark.long
 def test_a_repair_beside_a_daemon_is_refused(daemon: DaemonProcess) -> None:
     found = findings(daemon, "--repair", code=1)
     assert "a daemon already runs" in found["repair"]["sentence"]
 
 
+@pytest.mark.long
 def test_after_a_crash_it_says_what_is_left_and_a_repair_loses_nothing(
     own_daemon: DaemonProcess,
 ) -> None:

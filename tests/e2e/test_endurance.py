@@ -38,6 +38,7 @@ def check_settles_at(daemon: DaemonProcess, before: dict[str, int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_terminals_that_come_and_go_leave_nothing_open(own_daemon: DaemonProcess) -> None:
     own_daemon.start()
 

@@ -48,6 +48,7 @@ def run(tools: NpmTools, daemon: DaemonProcess, tmp_path_factory: pytest.TempPat
     return run_once
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [*VERSIONS, EXTENSION])
 def test_every_scenario_runs_and_only_listed_checks_fail(
     run: Run, listed: dict[str, set[str]], version: str

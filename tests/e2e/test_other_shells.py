@@ -185,6 +185,7 @@ def test_a_shell_of_any_name_runs_commands(new_terminal: NewTerminal, stranger: 
     assert terminal.run("echo after")["stdout"] == "after\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", ["/bin/cat", "python3"])
 def test_what_is_no_shell_hangs_nothing(new_terminal: NewTerminal, program: str) -> None:
     terminal = new_terminal(shell=program)

@@ -254,6 +254,7 @@ class LimitedDaemon(DaemonProcess):
         return ["prlimit", f"--nofile={self.most}:{self.most}", *super().program]
 
 
+@pytest.mark.long
 def test_terminals_for_which_no_descriptors_are_free_have_failed_and_the_daemon_serves(
     tmp_path: Path,
 ) -> None:

@@ -313,6 +313,7 @@ def test_a_daemon_that_goes_away_is_told_in_one_line_and_nothing_runs_twice(
     assert (record["killed_by_restart"], record["stdout"]) == (True, "begun\n")
 
 
+@pytest.mark.long
 def test_fifty_megabytes_take_no_memory_here(terminal: LiveTerminal, gate: Gate) -> None:
     flood = "head -c 50000000 /dev/zero | tr '\\0' x | fold -w 99"
     with running(terminal, f"{flood}; echo; echo the end; {gate.hold}") as run:

@@ -234,6 +234,7 @@ def test_trap_24_spawn_waits_for_a_slow_startup_file(
     assert terminal.run("echo $late")["stdout"] == "yes\n"
 
 
+@pytest.mark.long
 @on_both_shells
 def test_trap_24_a_startup_file_that_waits_for_input_is_starting_and_runs_wait_for_it(
     new_terminal: NewTerminal,

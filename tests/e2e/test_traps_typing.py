@@ -143,6 +143,7 @@ def test_trap_36_what_is_half_done_is_neither_joined_nor_disturbed(
     assert [each["cmd"] for each in terminal.records()] == ["echo earlier"]
 
 
+@pytest.mark.long
 def test_trap_36_a_question_of_a_completion_is_not_answered_by_ours(
     new_terminal: NewTerminal,
 ) -> None:

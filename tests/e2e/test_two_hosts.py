@@ -119,6 +119,7 @@ def test_a_terminal_on_another_host_is_used_like_one_here(
     assert not (root.state.terminals / "build").exists()
 
 
+@pytest.mark.long
 async def test_output_of_another_host_streams_on_when_the_wire_is_whole_again(
     hosts: Hosts, root: DaemonOn, node: JoinedNode, gate: Gate
 ) -> None:
@@ -194,6 +195,7 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_a_node_that_may_not_or_cannot_join_says_so_and_joins_once_it_can(
     hosts: Hosts, root: DaemonOn, tmp_path: Path
 ) -> None:

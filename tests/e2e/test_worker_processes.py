@@ -119,6 +119,7 @@ def until_run(daemon: DaemonProcess, name: str) -> dict[str, object]:
             return record
 
 
+@pytest.mark.long
 def test_without_the_extra_all_else_works_and_says_nothing(tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.mkdir()

@@ -47,6 +47,7 @@ A_SLICE = Effort(
 ALWAYS = {Kind.DIE, Kind.EIO, Kind.ENOSPC}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_nothing_acknowledged_is_lost_wherever_a_fault_strikes(
     scenario: Scenario,

@@ -27,6 +27,7 @@ MIB = 1024 * 1024
 FACES: dict[str, Callable[[Endpoint], Deaf]] = {"line": deaf_line, "websocket": deaf_websocket}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("connect", FACES.values(), ids=FACES)
 def test_clients_that_never_read_cost_bounded_memory_and_hold_up_nobody(
     own_daemon: DaemonProcess, connect: Callable[[Endpoint], Deaf], gate: Gate

@@ -77,6 +77,7 @@ def durations(terminal: LiveTerminal) -> list[float]:
     return [record["duration_s"] for record in terminal.records()]
 
 
+@pytest.mark.long
 def test_trap_26_a_clock_that_is_set_back_and_forth_changes_what_is_stamped_and_nothing_else(
     stepped: DaemonProcess, clock: SteppedClock, gate: Gate
 ) -> None:
@@ -103,6 +104,7 @@ def test_trap_26_a_clock_that_is_set_back_and_forth_changes_what_is_stamped_and_
     assert [woken.next()["id"].split("/")[-2] for _ in range(5)] == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.long
 def test_waits_and_timeouts_are_neither_shortened_nor_prolonged_when_the_clock_is_set(
     stepped: DaemonProcess, clock: SteppedClock, gate: Gate
 ) -> None:
@@ -131,6 +133,7 @@ def test_waits_and_timeouts_are_neither_shortened_nor_prolonged_when_the_clock_i
         assert 0 <= waited["record"]["duration_s"] <= time.monotonic() - begun
 
 
+@pytest.mark.long
 def test_what_a_later_start_finds_is_in_order_though_the_clock_was_set_back_between(
     stepped: DaemonProcess, clock: SteppedClock, gate: Gate
 ) -> None:

@@ -11,8 +11,16 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
-    from aegis.cli.grammar.verb import Parameter
+    class Parameter(Protocol):
+        """A parameter of a verb; a protocol, because the module of verbs imports this one."""
+
+        @property
+        def name(self) -> str: ...
+
+        @property
+        def options(self) -> Sequence[str]: ...
 
 
 def command_text(words: Sequence[str]) -> str:

@@ -221,6 +221,7 @@ async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_th
             assert len(lines) == many
 
 
+@pytest.mark.long
 async def test_a_flood_of_bad_connections_takes_no_memory() -> None:
     async with open_runtime() as runtime:
 

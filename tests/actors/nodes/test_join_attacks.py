@@ -236,6 +236,7 @@ async def test_with_the_key_rubbish_is_no_join_and_is_told_so(
                 assert await is_closed(one.stream)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", [None, [], "text", 7, {1: 2}, {"ctx": 1, **GOOD}, {"self": 1}])
 async def test_with_the_key_a_call_that_cannot_be_made_ends_at_most_its_connection(
     key: NodeKey, key_file: Path, said: object
@@ -251,6 +252,7 @@ async def test_with_the_key_a_call_that_cannot_be_made_ends_at_most_its_connecti
         assert await is_closed(one.stream)
 
 
+@pytest.mark.long
 async def test_a_flood_of_joins_is_refused_and_those_that_wait_in_time(
     key: NodeKey, key_file: Path
 ) -> None:
@@ -273,6 +275,7 @@ async def test_a_flood_of_joins_is_refused_and_those_that_wait_in_time(
         assert sum(b"Nobody took the join" in why for why in answers) == MOST_WAITING
 
 
+@pytest.mark.long
 async def test_a_flood_of_joins_on_one_connection_ends_it_and_takes_no_memory(
     key: NodeKey, key_file: Path
 ) -> None:

@@ -202,6 +202,7 @@ async def test_a_refused_join_fails_with_the_sentence_of_the_root(
                 pass
 
 
+@pytest.mark.long
 async def test_a_join_that_nobody_takes_is_refused_in_time(key: NodeKey, key_file: Path) -> None:
     async with (
         open_runtime(key=key) as runtime,
@@ -298,6 +299,7 @@ async def test_where_something_else_listens_the_join_fails(
                 pass
 
 
+@pytest.mark.long
 async def test_a_root_that_is_stopped_is_silent_and_the_join_fails_in_time(
     key: NodeKey, key_file: Path
 ) -> None:

@@ -65,6 +65,7 @@ async def test_a_node_on_another_host_joins_and_both_see_where_the_other_is(
         assert await both.root.line("echoed") == "gpu1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beat", [QUICK, pytest.param(DEFAULT, marks=pytest.mark.alone)])
 async def test_a_cut_that_nobody_tells_of_is_noticed_on_both_sides_in_time(
     hosts: Hosts, key_file: Path, beat: Beat
@@ -93,6 +94,7 @@ async def test_a_cut_that_nobody_tells_of_is_noticed_on_both_sides_in_time(
         await both.root.line("echoed")
 
 
+@pytest.mark.long
 async def test_a_root_that_was_killed_and_is_back_is_found_again_by_a_node_on_another_host(
     hosts: Hosts, key_file: Path
 ) -> None:
@@ -107,6 +109,7 @@ async def test_a_root_that_was_killed_and_is_back_is_found_again_by_a_node_on_an
             assert await back.line("echoed") == "gpu1"
 
 
+@pytest.mark.long
 async def test_a_root_that_is_killed_while_the_wire_is_cut_is_found_again(
     hosts: Hosts, key_file: Path
 ) -> None:
@@ -122,6 +125,7 @@ async def test_a_root_that_is_killed_while_the_wire_is_cut_is_found_again(
             assert await back.line("echoed") == "gpu1"
 
 
+@pytest.mark.long
 async def test_a_short_cut_is_survived_and_what_was_under_way_arrives_in_order(
     hosts: Hosts, key_file: Path
 ) -> None:
@@ -138,6 +142,7 @@ async def test_a_short_cut_is_survived_and_what_was_under_way_arrives_in_order(
         assert "ended" in await both.root.line("lost gpu1")
 
 
+@pytest.mark.long
 async def test_a_node_with_another_key_and_one_that_asks_the_wrong_port_say_so(
     hosts: Hosts, key_file: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +157,7 @@ async def test_a_node_with_another_key_and_one_that_asks_the_wrong_port_say_so(
             assert "Cannot reach the root at 10.77.0.99" in await node.line("JoinFailed")
 
 
+@pytest.mark.long
 async def test_workers_of_a_root_on_a_network_reach_it_though_that_network_goes_down(
     hosts: Hosts, key_file: Path
 ) -> None:

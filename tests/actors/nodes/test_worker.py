@@ -153,6 +153,7 @@ async def test_the_death_of_one_worker_touches_no_other() -> None:
         assert await one.receive() == b"still here"
 
 
+@pytest.mark.long
 async def test_a_stopped_process_is_lost_after_its_time_of_silence() -> None:
     with nothing_left():
         async with open_runtime() as runtime, running(runtime, spec("echo", beat=QUICK)) as worker:
@@ -319,6 +320,7 @@ async def test_neither_side_holds_more_of_the_other_than_the_window(tmp_path: Pa
         assert got == [b"%d" % number for number in range(200)]
 
 
+@pytest.mark.long
 async def test_a_message_that_waits_in_one_direction_holds_up_nothing_in_the_other() -> None:
     wanted = spec("send_many", argument=b"500 20000", beat=QUICK)
     async with open_runtime() as runtime, running(runtime, wanted) as worker:
@@ -452,6 +454,7 @@ async def test_a_parent_that_is_killed_leaves_no_orphan_whatever_its_workers_do(
         await until(lambda: not any(exists(pid) for pid in pids))
 
 
+@pytest.mark.long
 async def test_a_worker_that_hears_nothing_from_its_parent_ends_by_itself() -> None:
     with parent_of("echo") as (parent, [pid]):
         parent.send_signal(signal.SIGSTOP)

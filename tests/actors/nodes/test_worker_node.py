@@ -41,6 +41,7 @@ async def pid_of(system: System, worker: str) -> int:
                 await trio.sleep(0.02)
 
 
+@pytest.mark.long
 @pytest.mark.every_python
 async def test_actors_of_a_worker_are_in_another_process_and_in_one_tree() -> None:
     with nothing_left():
@@ -72,6 +73,7 @@ async def test_a_request_goes_from_worker_to_worker_through_the_root() -> None:
         assert path == "root/a"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "text"),
     [

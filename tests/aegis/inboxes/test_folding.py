@@ -388,6 +388,7 @@ def test_a_reader_sees_each_message_once_in_order_and_is_told_of_every_wake(
         assert wakes_of(run.model.came) <= run.model.told
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(steps=st.lists(STEP, max_size=60), most=st.integers(1, 4))
 def test_who_acknowledges_each_message_sees_every_other_message_exactly_once(

@@ -134,6 +134,7 @@ def test_the_newest_ids_are_known_again_and_no_older_ones(
     assert known == list(range(20 - few_known_ids, 20))
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_a_hundred_thousand_ids_are_known_after_a_restart(ledger: Ledger) -> None:
     lines = [encode_line(message_line(message_of(delivery(f"m{n}")))) for n in range(100_001)]

@@ -171,6 +171,7 @@ def test_a_lost_newline_damages_the_two_lines_that_it_parted() -> None:
     ]
 
 
+@pytest.mark.long
 @given(st.lists(OBJECTS, max_size=6), st.data())
 def test_any_crash_prefix_folds_to_the_acknowledged_lines_and_at_most_one_more(
     objects: list[dict[str, Any]], data: st.DataObject

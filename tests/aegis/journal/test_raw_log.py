@@ -153,6 +153,7 @@ def test_only_two_files_within_the_limit_are_kept_and_the_rest_is_counted(tmp_pa
     log.close()
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_a_write_larger_than_both_files_keeps_its_newest_bytes(tmp_path: Path) -> None:
     log = RawLog.open(tmp_path, limit_bytes=100)

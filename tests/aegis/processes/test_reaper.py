@@ -124,6 +124,7 @@ async def test_a_process_without_environment_is_found_by_the_session_alone(
     assert pid in {each.pid for each in find_processes([terminal.process.pid], [])}
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 async def test_a_process_is_found_by_its_cookie_while_it_becomes_another_program(
     terminal: Terminal,

@@ -130,6 +130,7 @@ def test_no_input_fails_otherwise_than_with_a_sentence(data: str | bytes) -> Non
         parse_frame(data)
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.sampled_from(["type", "id", "command", "arguments", "version"]), JSON))
 def test_no_object_fails_otherwise_than_with_a_sentence(document: dict[str, Any]) -> None:
     try:

@@ -80,6 +80,7 @@ def test_any_part_of_a_script_is_one(keep: int) -> None:
     assert sum(outcome.hits.values()) > 0
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_everything_that_can_be_asked_is_asked_and_everything_that_can_go_wrong_does() -> None:
     asked: Counter[str] = Counter()

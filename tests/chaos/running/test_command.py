@@ -49,6 +49,7 @@ def figure(output: str, name: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.long
 @pytest.mark.every_python
 def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> None:
     words = ("--seed", "0", "--seeds", "3", "--jobs", "2")
@@ -67,6 +68,7 @@ def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_broken_promise_is_told_with_the_shortest_script_and_how_to_repeat_it(
     tmp_path: Path,
 ) -> None:
@@ -90,6 +92,7 @@ def children_of(pid: int) -> list[str]:
     return [child for children in threads for child in children.read_text().split()]
 
 
+@pytest.mark.long
 @pytest.mark.every_python
 def test_ctrl_c_ends_it_with_the_table_so_far(tmp_path: Path) -> None:
     process = subprocess.Popen(
@@ -159,6 +162,7 @@ def test_wrong_numbers_are_wrong_usage(words: list[str], tmp_path: Path) -> None
     assert words[0] in done.stderr.decode()
 
 
+@pytest.mark.long
 def test_minutes_end_it(tmp_path: Path) -> None:
     done = run_chaos("--minutes", "0.02", "--jobs", "1", cwd=tmp_path)
     output = done.stdout.decode()

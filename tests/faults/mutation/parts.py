@@ -93,15 +93,15 @@ def ordinary(file: str) -> tuple[Part, ...]:
     own = [f"test_{name}" if name.endswith(".py") else name for name in inside[:1]]
     tests = str(PurePosixPath("tests", package, *(own if package == "aegis" else [])))
     options = ("-p", "tests.faults.mutation.first", "--first", _own_tests(file))
-    quick = _pytest(*options, tests, "-m", "not real and not slow")
-    real = _pytest(*options, tests, "-m", "real and not slow")
+    quick = _pytest(*options, tests, "-m", "not real")
+    real = _pytest(*options, tests, "-m", "real")
     return (
         Part(f"ordinary: {tests}", quick),
         Part(f"ordinary, real: {tests}", real, is_real=True),
     )
 
 
-OUTSIDE = Part("ordinary, real: tests/e2e", _pytest("tests/e2e", "-m", "not slow"), is_real=True)
+OUTSIDE = Part("ordinary, real: tests/e2e", _pytest("tests/e2e"), is_real=True)
 """The tests from outside, for what nothing else has noticed."""
 
 

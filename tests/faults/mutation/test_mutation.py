@@ -70,6 +70,7 @@ def test_what_only_asserts_logs_or_documents_is_left_alone() -> None:
     assert {mutant.line for mutant in mutants("f.py", SOURCE)} == {6, 7, 8, 9, 10, 11}
 
 
+@pytest.mark.long
 def test_one_seed_draws_the_same_mutants_and_another_seed_others() -> None:
     files = sources()
     drawn = draw(files, 100, 1)
@@ -78,6 +79,7 @@ def test_one_seed_draws_the_same_mutants_and_another_seed_others() -> None:
     assert len({(mutant.file, mutant.line) for mutant in drawn}) == len(drawn) == 100
 
 
+@pytest.mark.long
 def test_what_is_drawn_is_a_program_and_another_one() -> None:
     files = sources()
     trees = {file: ast.dump(ast.parse(source)) for file, source in files.items()}

@@ -102,6 +102,7 @@ def test_ordinary_tests_come_behind_the_cheapest_ring() -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_tests_of_the_changed_file_itself_go_first() -> None:
     words = ["-p", "tests.faults.mutation.first", "--first", "tests/aegis/inboxes/test_state.py"]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *words]
@@ -128,6 +129,7 @@ def test_no_part_looks_at_what_breaks_promises_by_itself() -> None:
     assert not {"tests", "tests/faults", "tests/faults/test_broken_promises.py"} & {*words}
 
 
+@pytest.mark.long
 def test_a_history_of_a_broken_tree_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     assert play_until_broken(range(1)) is None
     monkeypatch.setattr(Appender, "is_synced", lambda self, position: True)

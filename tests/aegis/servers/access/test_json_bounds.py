@@ -38,6 +38,7 @@ DOCUMENTS = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(document=DOCUMENTS)
 def test_no_document_with_few_keys_is_refused(document: object) -> None:
     with pytest.MonkeyPatch.context() as patched:

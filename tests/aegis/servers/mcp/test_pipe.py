@@ -148,7 +148,7 @@ async def test_of_too_many_requests_the_last_is_answered_at_once(
     await client.call(1000, "aegis_term_list")
     refused = await client.receive()
     assert refused["id"] == 1000
-    assert "in hand already" in refused["error"]["message"]
+    assert "in progress already" in refused["error"]["message"]
     assert "term_list" not in [command for _, command, _ in daemon.port.calls]
 
 

@@ -125,6 +125,7 @@ def test_what_is_forgotten_can_be_put_back() -> None:
     assert nodes.forget("c") is None
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.from_regex(NAME_PATTERN, fullmatch=True), st.tuples(NAMES, NAMES)))
 def test_what_is_written_is_read_again(hosts: dict[str, tuple[list[str], list[str]]]) -> None:
     nodes = NodeMap()
