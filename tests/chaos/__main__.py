@@ -22,26 +22,25 @@ _COUNT = WholeRange(min=1)
 
 
 class Ring(Protocol):
-    """A run, of either kind."""
+    """A run of seeds or of kills."""
 
     is_interrupted: bool
 
     @property
     def seconds(self) -> float:
-        """How long it took so far."""
+        """Return how long the run has taken so far."""
 
     @property
-    def is_broken(self) -> bool:
-        """Whether a promise was broken."""
+    def is_broken(self) -> bool: ...
 
     def run(self) -> None:
-        """All of it, until a limit, a broken promise or Ctrl-C."""
+        """Run until a limit, a broken promise or Ctrl-C."""
 
     def failure(self) -> Iterable[str]:
-        """What is told of a broken promise."""
+        """Return the report of the broken promise, by line."""
 
     def table(self, columns: int) -> str:
-        """What was tried, and what held."""
+        """Return the table of attempts, faults and promises."""
 
 
 @click.command()
@@ -71,8 +70,8 @@ def chaos(
     code: 0 if all held, else 1.
 
     With --real: a daemon of its own, in a temporary directory, is killed under load at every fault
-    point and, where strace may trace it, at every call of the disk; its next life goes on from
-    there. What it has in the end is compared with what its clients were told.
+    point and, where strace may trace it, at every call of the disk; then it is started again.
+    Its final state is compared with the replies that its clients got.
     """
     if real and (seeds is not None or jobs is not None):
         raise click.UsageError("--seeds and --jobs are for simulated histories, not for --real")
@@ -111,7 +110,7 @@ def _killed_daemons(seed: int, lives: int | None, minutes: float | None) -> Ring
 
 
 def processors() -> int:
-    """Those that this process may use."""
+    """Return the number of processors that this process may use."""
     return min(MOST_JOBS, len(os.sched_getaffinity(0)))
 
 

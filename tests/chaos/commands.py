@@ -13,7 +13,7 @@ import attrs
 from tests.chaos.checking.evidence import Command
 
 HERE = "HERE"
-"""The variable with the name of the terminal, for a text that several terminals get."""
+"""The variable with the name of the terminal, for a text that is sent to several terminals."""
 
 
 @attrs.frozen(kw_only=True)
@@ -141,7 +141,7 @@ SIMULATED = Repertoire(
         *("too long for its caller", "asking"),
     ),
 )
-"""In the language of the simulated shell."""
+"""The commands in the language of the simulated shell."""
 
 REAL = Repertoire(
     evidence='echo "# %" >>"$WITNESS"',
@@ -149,13 +149,13 @@ REAL = Repertoire(
     typed=_chosen(_REAL, "quick", "several lines", "failing", "ending the shell"),
     behind=("quick", "several lines of text", "failing", "too long for its caller"),
 )
-"""For bash; the file ``$WITNESS`` gets the lines of evidence."""
+"""The commands for bash; the file ``$WITNESS`` gets the lines of evidence."""
 
 LONG = Kind(text="echo %; sleep 1000", stdout="%\n^C\n", exit=130)
-"""Interrupted by Ctrl-C. By a signal, it prints no ^C."""
+"""A command to interrupt by Ctrl-C. Interrupted by a signal, it prints no ``^C``."""
 
 HOLDING = Kind(text="echo %; sleep 0.15; echo % late", stdout="%\n% late\n", until="started")
-"""Runs while its caller types ahead: the call returns as soon as it has begun."""
+"""A command that runs while its caller types ahead: the call returns when it has started."""
 
 OPEN = "echo '%"
-"""A text that the shell cannot finish reading."""
+"""A text with an open quote: the shell cannot finish reading it."""

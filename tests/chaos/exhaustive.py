@@ -1,9 +1,10 @@
-"""Ring 1: one scenario, and everything that can go wrong in it, once at each place.
+"""Ring 1: one scenario with each fault at each place.
 
-A scenario is run undisturbed first, to count how often each place is passed. Then once for every
-strike. Afterwards, whether the process died or went on, the power fails: from every image of the
-disk that is legal then, the real recovery must find what was promised. And recovery is killed at
-each of its own calls, and run again from every image that this leaves: with the same result.
+The scenario is run undisturbed first, to count how often each place is passed. Then it is run once
+for every strike. After each run, whether the process died or continued, the power fails: from every
+image of the disk that is legal at that moment, the real recovery must find what was promised.
+Recovery is also killed at each of its own calls and run again from every image that this leaves:
+with the same result.
 """
 
 from __future__ import annotations
@@ -38,31 +39,30 @@ from tests.chaos.machine.simulated_flusher import SimulatedFlusher
 from tests.chaos.strikes import DISK_PREFIX, STALL_S, Kind, Strike, all_strikes
 
 SECOND_PRODUCT = 64
-"""Images of one tree of names that are tried after a death inside recovery."""
+"""The number of images of one tree of names to try after a death inside recovery."""
 
 
 @attrs.define
 class Evidence:
-    """What clients did and heard, in order: ``told`` is promised, ``tried`` may have happened."""
+    """The log of clients: ``confirmed`` is promised, ``tried`` may have happened."""
 
     tried: list[Any] = attrs.field(factory=list)
-    told: list[Any] = attrs.field(factory=list)
+    confirmed: list[Any] = attrs.field(factory=list)
     proof: Any = None
-    """What else the scenario has to go by, such as what commands did by themselves."""
+    """Further evidence of the scenario, such as the lines that its commands wrote themselves."""
 
 
 class QuietPlan(Plan):
-    """A plan that can be kept from striking for a while."""
+    """A plan that can be paused."""
 
     is_quiet = False
 
     def strike(self, point: FaultPoint, subject: str = "") -> float:
-        """See ``Plan``."""
         return 0.0 if self.is_quiet else super().strike(point, subject)
 
 
 class World:
-    """What a scenario plays in: a disk, its flusher, and the notebook of its clients."""
+    """The disk of a scenario, its flusher, and the log of its clients."""
 
     def __init__(self, disk: SimulatedDisk, simulation: Simulation, plan: QuietPlan) -> None:
         self.disk = disk
@@ -73,7 +73,7 @@ class World:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Until the block ends no fault point strikes, and none is counted."""
+        """Count no passes of fault points, and let none strike, until the block ends."""
         self._plan.is_quiet = True
         try:
             yield
@@ -81,26 +81,26 @@ class World:
             self._plan.is_quiet = False
 
     def tries(self, what: object) -> None:
-        """A client begins this, unless the process is dead already. Again is no second time."""
+        """Record the start of an operation, unless the process is dead. Repeats do not count."""
         if not self.disk.is_dead and self.evidence.tried[-1:] != [what]:
             self.evidence.tried.append(what)
 
-    def is_told(self, what: object) -> None:
-        """A client was told that this is done."""
+    def confirm(self, what: object) -> None:
+        """Record that a client got the confirmation of an operation."""
         if not self.disk.is_dead:
-            self.evidence.told.append(what)
+            self.evidence.confirmed.append(what)
 
 
 class Scenario(Protocol):
-    """A stretch of work whose promises are checked. Its code below the disk is the real one."""
+    """A piece of work whose promises are checked. Its code above the disk is the real one."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
 
     @property
     def image(self) -> Image:
-        """What is on the disk when it begins."""
+        """The disk at the start."""
 
     @property
     def tables(self) -> Sequence[FaultTable]:
@@ -108,32 +108,33 @@ class Scenario(Protocol):
 
     @property
     def subjects(self) -> Sequence[str]:
-        """Of the points of the runtime, those with these subjects strike."""
+        """The actors (subjects) at which the fault points of the runtime may strike."""
 
     @property
     def recovers_durably(self) -> bool:
-        """Whether what recovery found is found again also if the power fails inside it."""
+        """Whether the result of recovery survives a loss of power during recovery."""
 
     @property
     def shows_only_durable(self) -> bool:
-        """Whether what the next life of a killed process finds survives a loss of power then."""
+        """Whether a power loss right after a restart keeps the state that the restart found."""
 
     async def play(self, world: World) -> None:
-        """Do the work. Returns when everybody was told; whoever is refused tries again."""
+        """Do the work until all is confirmed; a refused client tries again."""
 
     def recover(self, disk: SimulatedDisk) -> object:
-        """What the real recovery finds on a disk."""
+        """Return the state that the real recovery finds on a disk."""
 
     def check(self, evidence: Evidence, found: Any, *, killed: bool) -> Iterable[str]:
-        """Which promises are broken, a sentence each. ``killed``: only the process has ended."""
+        """Yield a sentence for each broken promise. ``killed``: only the process has ended."""
 
 
 @attrs.frozen
 class Effort:
-    """How much is tried: every so many strikes, images, and images inside which recovery dies.
+    """The size of the search: every n-th strike, image, and image inside which recovery dies.
 
-    Inside, it dies at every ``call_step``-th call; of what that leaves every ``left_step``-th image
-    is tried. ``max_product``: how many images of one tree of names may come of combining contents.
+    Recovery dies at every ``call_step``-th of its calls; every ``left_step``-th image that this
+    leaves is tried. ``max_product``: the most images of one tree of names made by combining
+    contents.
     """
 
     strike_step: int = 1
@@ -147,7 +148,7 @@ class Effort:
 
 @attrs.frozen
 class Violation:
-    """A broken promise, and what led to it."""
+    """A broken promise, with its strike and image."""
 
     scenario: str
     strike: Strike | None
@@ -161,7 +162,7 @@ class Violation:
 
 @attrs.define
 class Findings:
-    """What was tried, in figures, and what broke."""
+    """The counts of a search, and its violations."""
 
     scenario: str
     figures: Counter[str] = attrs.field(factory=Counter)
@@ -172,24 +173,24 @@ class Findings:
 
 @attrs.frozen
 class Outcome:
-    """One run: the disk as it was left, what clients heard, and what was passed how often."""
+    """The result of one run: the disk, the evidence, and the number of passes of each place."""
 
     disk: SimulatedDisk
     evidence: Evidence
     hits: Mapping[str, int]
     failure: str = ""
-    """What the run itself ended with, where that was neither its end nor the death."""
+    """The error of a run that ended neither normally nor by a death."""
 
 
 @attrs.frozen
 class RecoveryFailed:
-    """Recovery has found nothing, but an error."""
+    """The result of a recovery that raised an error."""
 
     error: str
 
 
 class Exploration:
-    """One scenario, explored. ``seed`` is that of the order in which tasks run."""
+    """The search through one scenario. ``seed`` sets the order in which tasks run."""
 
     def __init__(self, scenario: Scenario, effort: Effort | None = None, *, seed: int = 1) -> None:
         self._scenario = scenario
@@ -202,7 +203,7 @@ class Exploration:
         self.findings = Findings(scenario.name)
 
     def explore(self) -> Findings:
-        """Everything, as far as the effort goes."""
+        """Try every strike, as far as the effort allows."""
         undisturbed = self.run(None)
         self.findings.hits = dict(undisturbed.hits)
         self._examine(None, undisturbed)
@@ -220,12 +221,12 @@ class Exploration:
         return self.findings
 
     def examine(self, strike: Strike | None) -> Findings:
-        """One run, and all that it may leave."""
+        """Run the scenario with this strike and check every image that it may leave."""
         self._examine(strike, self.run(strike))
         return self.findings
 
     def run(self, strike: Strike | None) -> Outcome:
-        """The scenario once, with this strike."""
+        """Run the scenario once, with this strike."""
         disk = SimulatedDisk(self._scenario.image)
         disk.plan = DiskPlan(_disk_faults(strike))
         plan = QuietPlan(_point_faults(strike, disk))
@@ -248,7 +249,7 @@ class Exploration:
         return Outcome(disk, worlds[0].evidence, hits, failure)
 
     def _strikes(self, name: str) -> bool:
-        """Points of the runtime strike the actors of the scenario, all others whoever passes."""
+        """Return whether the point may strike: in the runtime only at the scenario's actors."""
         point, _, subject = name.partition("[")
         if point.startswith(("actor.", "mailbox.", "supervisor.")):
             return subject.removesuffix("]") in self._scenario.subjects
@@ -267,7 +268,7 @@ class Exploration:
             self._live_on(strike, outcome.disk)
 
     def _live_on(self, strike: Strike | None, killed: SimulatedDisk) -> None:
-        """The process has ended, its system has not: the next life finds what is in the cache."""
+        """Check a restart after a kill: the restarted process finds the content of the cache."""
         killed.model.close_all()
         disk = SimulatedDisk()
         disk.model = killed.model
@@ -297,7 +298,7 @@ class Exploration:
                 self._kill_inside(strike, image, found)
 
     def _recovered(self, image: Image) -> object:
-        """What recovery finds; of each image once."""
+        """Return the result of recovery from an image; each image is recovered once."""
         key = frozenset(image.items())
         if key not in self._found:
             self.findings.figures["different images"] += 1
@@ -312,7 +313,7 @@ class Exploration:
                 return RecoveryFailed(describe(error))
 
     def _kill_inside(self, strike: Strike | None, image: Image, expected: object) -> None:
-        """Recovery dies before each of its calls, and is run again on what that may leave."""
+        """Kill recovery before each of its calls, then recover from every possible image."""
         probe = SimulatedDisk(image)
         self._recover(probe)
         for number in range(1, probe.plan.hits[ANY] + 1, self._effort.call_step):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from aegis.client.errors import CommandFailed
-from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Told
+from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
     Ask,
     Broadcasted,
@@ -52,7 +52,7 @@ class Notebook:
     """
 
     life: int = 0
-    told: list[Told] = attrs.field(factory=list)
+    seen: list[SeenRecord] = attrs.field(factory=list)
     refused: list[str] = attrs.field(factory=list)
     refusals: list[Refusal] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
@@ -140,7 +140,7 @@ class Notebook:
             commands=tuple(self.commands),
             begun=tuple(words[1] for words in written if words[0] == "begun"),
             ended=tuple(words[1] for words in written if words[0] == "ended"),
-            told=tuple(self.told),
+            seen=tuple(self.seen),
             refused=tuple(self.refused),
             ledgers=self.ledgers,
             damaged=self.damaged,

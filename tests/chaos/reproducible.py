@@ -1,8 +1,8 @@
-"""A run that hangs on its seed alone: no threads, no chance of the system's, no wall clock.
+"""Runs that depend on their seed alone: no threads, no system randomness, no wall clock.
 
-What would go to a thread is done on the loop, at one moment, some time after it was asked for: a
-clock that jumps cannot see that a thread is at work. Secrets, ids and times of day come from the
-seed and from Trio's clock. Files stay real.
+Work for a thread is done on the loop, at one moment, some time after it was requested: a clock that
+jumps cannot see that a thread is busy. Secrets, ids and times of day come from the seed and from
+Trio's clock. Files stay real.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 HOP_S = 0.002
-"""How long it takes at most until work for a thread is done."""
+"""The longest delay, in seconds, of work for a thread."""
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time of day when a run begins."""
+"""The time of day at the start of a run."""
 
 
 @contextmanager
 def reproducible(chance: Random) -> Iterator[None]:
-    """Draw everything from ``chance`` until the block ends. One at a time in a process."""
+    """Draw all randomness from ``chance`` inside the block. One block at a time per process."""
     with ExitStack() as patches:
         for target, name, instead in (
             (trio.to_thread, "run_sync", _inline(chance)),

@@ -1,4 +1,4 @@
-"""Short scripts at a bash, real or simulated, and what came of them: marks, outputs, exits."""
+"""Short scripts for a real or simulated bash, with the resulting marks, outputs and exit."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tests.chaos.machine.simulated_processes import Machine
 HANG_S = 60
 
 LOST_S = 5.0
-"""A Ctrl-C that has done nothing for so long is lost."""
+"""The time in seconds after which a Ctrl-C without effect counts as lost."""
 
 PLAY = Path(__file__).with_name("play.sh")
 
 
 @attrs.frozen
 class Run:
-    """Submit a text, and wait for the prompt behind it."""
+    """Submit a text, and wait for the next prompt."""
 
     text: str
 
@@ -54,19 +54,19 @@ class Keys:
 
 @attrs.frozen
 class Until:
-    """Wait for this text behind what was waited for last."""
+    """Wait for this text in the output after the last match."""
 
     text: bytes
 
 
 @attrs.frozen
 class Prompt:
-    """Wait for the end mark and the prompt behind it."""
+    """Wait for the end mark and the next prompt."""
 
 
 @attrs.frozen
 class Begun:
-    """Wait for the mark that a command begins."""
+    """Wait for the mark of a command's start."""
 
 
 @attrs.frozen
@@ -76,7 +76,7 @@ class Exit:
 
 @attrs.frozen
 class Drop:
-    """Drop what is on the line by Ctrl-C."""
+    """Clear the line with Ctrl-C."""
 
 
 Step = Run | Submit | Keys | Until | Prompt | Begun | Exit | Drop
@@ -84,10 +84,10 @@ Step = Run | Submit | Keys | Until | Prompt | Begun | Exit | Drop
 
 @attrs.frozen(kw_only=True)
 class Course:
-    """What came of a script.
+    """The result of a script.
 
-    ``marks`` are all marks as they came, without their secret; ``outputs`` what was printed between
-    the first C and the D of each command; ``status`` what the shell ended with, if it did.
+    ``marks`` are all marks in order, without their secret; ``outputs`` the text between the first C
+    and the D of each command; ``status`` the exit status of the shell, if it ended.
     """
 
     marks: Sequence[bytes]
@@ -96,7 +96,7 @@ class Course:
 
 
 class ScriptedShell:
-    """Plays scripts at one shell and notes what comes of them."""
+    """The player of scripts at one shell, with the results."""
 
     def __init__(self, process: ShellProcess, adapter: ShellAdapter) -> None:
         self.process = process
@@ -115,7 +115,6 @@ class ScriptedShell:
         self.cuts: list[tuple[float, int]] = []
 
     async def pump(self) -> None:
-        """Read to the end."""
         try:
             while data := await self.process.read():
                 self.cuts.append((trio.current_time(), len(data)))
@@ -185,7 +184,7 @@ class ScriptedShell:
                 return
 
     async def _marked(self, kind: str) -> None:
-        """Wait for the next mark of this kind, behind the one that was waited for last."""
+        """Wait for the next mark of this kind, after the last match."""
         kinds = [mark.kind for mark in self._marks]
         while kind not in kinds[self._marks_seen :]:
             await self._grew.wait()
@@ -201,9 +200,9 @@ class ScriptedShell:
 async def play_at(
     host: ProcessHost, directory: Path, script: Sequence[Step], env: Mapping[str, str]
 ) -> tuple[Course, list[tuple[float, int]]]:
-    """Play a script at a new bash of ``host``; nothing of it stays.
+    """Play a script at a new bash of ``host``, and remove its files.
 
-    Gives what came of it, and when how many bytes of it were read.
+    Return the result, and the moments of its reads with their numbers of bytes.
     """
     hook = directory / "hook"
     hook.mkdir(mode=0o700)
@@ -227,7 +226,6 @@ async def play_at(
 
 
 def play_real(directory: Path, script: Sequence[Step]) -> Course:
-    """Play a script at a real bash with the real hook."""
     programs, home = directory / "bin", directory / "home"
     for each in (programs, home):
         each.mkdir(parents=True)
@@ -258,12 +256,11 @@ async def _play_simulated(
 
 
 def play_simulated(directory: Path, script: Sequence[Step], *, seed: int) -> Course:
-    """Play a script at a simulated bash."""
     directory.mkdir(parents=True)
     return simulate(partial(_play_simulated, directory, script), seed=seed).value[0]
 
 
 def cuts_of(directory: Path, script: Sequence[Step], *, seed: int) -> list[tuple[float, int]]:
-    """When how many bytes were read of a simulated bash that plays a script."""
+    """Return the moments and sizes of the reads of a simulated bash that plays a script."""
     directory.mkdir(parents=True)
     return simulate(partial(_play_simulated, directory, script), seed=seed).value[1]

@@ -1,7 +1,7 @@
-"""What can go wrong at which place of a scenario, made of the hits that were counted. Pure.
+"""The possible faults at each place of a scenario, from the counted hits. Pure.
 
-A place is a call of the disk (``disk.write``), or a fault point (``ledger.append.before``), and
-which pass of it, the first being 1.
+A place is a call of the disk (``disk.write``) or a fault point (``ledger.append.before``), with the
+number of its pass, the first being 1.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import attrs
 from tests.chaos.machine.file_content import FailedSync
 
 DISK_PREFIX = "disk."
-"""Places of this beginning are calls of the disk, and no fault points."""
+"""The prefix of places that are calls of the disk; all others are fault points."""
 
 STALL_S = 30.0
-"""Seconds that a stall lasts: longer than any patience in the code."""
+"""The length of a stall in seconds: longer than any timeout in the code."""
 
 
 class Kind(enum.Enum):
-    """What strikes."""
+    """A kind of fault."""
 
     DIE = "death"
     CRASH = "crash"
@@ -34,14 +34,14 @@ class Kind(enum.Enum):
 
     @property
     def fate(self) -> FailedSync:
-        """What becomes of the pages where this strikes a sync."""
+        """The effect of a failed sync on the pages."""
         fates = {Kind.EIO_CLEAN: FailedSync.CLEAN, Kind.EIO_DIRTY: FailedSync.DIRTY}
         return fates.get(self, FailedSync.DROPPED)
 
 
 @attrs.frozen
 class Strike:
-    """``kind`` happens at pass ``number`` of ``place``."""
+    """A fault of ``kind`` at pass ``number`` of ``place``."""
 
     place: str
     number: int
@@ -68,22 +68,22 @@ KINDS_OF_CALL: Mapping[str, tuple[Kind, ...]] = {
     "mkdir": ERRORS,
     "rename": ERRORS,
 }
-"""What may strike a call beside death; any other call may fail with EIO."""
+"""The faults of a call beside death; any other call may fail with EIO."""
 
 
 def kinds_of_call(call: str) -> tuple[Kind, ...]:
-    """All that may strike a call of the disk."""
+    """Return all kinds of fault of a call of the disk."""
     return (Kind.DIE, *KINDS_OF_CALL.get(call, (Kind.EIO,)))
 
 
 def kinds_of_point(name: str, *, may_wait: bool) -> tuple[Kind, ...]:
-    """All that may strike a fault point: errors where it stands before or after file calls."""
+    """Return all kinds of fault of a fault point: errors only at those around file calls."""
     kinds = (Kind.DIE, Kind.CRASH, *((Kind.STALL,) if may_wait else ()))
     return (*kinds, *ERRORS) if name.startswith(("ledger.", "note.", "workspace.")) else kinds
 
 
 def all_strikes(hits: Mapping[str, int], may_wait: Mapping[str, bool]) -> Iterator[Strike]:
-    """Every kind at every pass of every place that was hit; ``may_wait`` has the fault points."""
+    """Yield every kind at every pass of every place; ``may_wait`` has the points that may stall."""
     for place, count in hits.items():
         call = place.removeprefix(DISK_PREFIX)
         known = may_wait.get(place.split("[")[0], False)

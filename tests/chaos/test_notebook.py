@@ -1,4 +1,4 @@
-"""What clients write down: commands with their moments, and errors that need an explanation."""
+"""Tests of the log of clients: commands with their moments, and errors without explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may strike where, as a table."""
+"""Tests of the table of faults by place."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ def test_nothing_is_lost_doubled_or_mixed_up_however_the_daemon_is_killed(
     record_property(PROPERTY, counted)
     # Each life has done something, or nothing was shown.
     assert min(counted["records checked"], counted["wakes checked"]) > len(my_deaths)
-    assert not found, told(found)
+    assert not found, summary(found)
 
 
-def told(found: list[Violation]) -> str:
+def summary(found: list[Violation]) -> str:
     """How often each rule was broken, and the first few times of each."""
     lines = []
     for rule, times in Counter(each.rule for each in found).items():

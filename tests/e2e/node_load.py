@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from aegis.client.line import CommandFailed, LineClient
-from tests.chaos.checking.evidence import Evidence, Life, Told
+from tests.chaos.checking.evidence import Evidence, Life, SeenRecord
 from tests.chaos.checking.observations import Change, Death, Disturbance, Remains, Span, Subscribing
 from tests.chaos.commands import REAL, Kind
 from tests.chaos.notebook import Notebook, Refusal
@@ -176,11 +176,11 @@ class NodeLoad:
         with self.daemon.connect() as client:
             self._run(client, name)
 
-    def _run(self, client: LineClient, name: str) -> Told:
+    def _run(self, client: LineClient, name: str) -> SeenRecord:
         token = self._last.run(client, name, REAL.kinds["quick"])
-        told = [each for each in self.book.told if token in str(each.record["cmd"])]
-        assert told, list(map(str, self.book.refusals[-1:]))
-        return told[0]
+        seen = [each for each in self.book.seen if token in str(each.record["cmd"])]
+        assert seen, list(map(str, self.book.refusals[-1:]))
+        return seen[0]
 
     def _subscribe(self, client: LineClient, name: str, handle: str) -> None:
         asked = self.book.moment()

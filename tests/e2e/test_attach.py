@@ -294,14 +294,14 @@ def test_without_such_a_terminal_the_window_is_not_touched(daemon: DaemonProcess
 def test_it_says_that_it_needs_a_window(terminal: LiveTerminal) -> None:
     done = terminal.daemon.cli("term", "attach", terminal.name)
     assert done.returncode == 2
-    assert "attach needs a terminal" in done.stderr
+    assert "must be a terminal" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_terminal_does_not_show_itself(terminal: LiveTerminal) -> None:
     record = terminal.run(f"aegis-actors term attach {terminal.name}")
     assert record["exit"] == 2
-    assert "it would show itself" in record["stdout"]
+    assert "attach from another window" in record["stdout"]
 
 
 def test_a_flood_is_shown_to_its_end(terminal: LiveTerminal, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.chaos.checking.checker import violations
 from tests.chaos.real.table import figures
-from tests.crash.test_kills import told
+from tests.crash.test_kills import summary
 from tests.e2e.node_load import PM, REVIEWER, NodeLoad, Place
 from tests.e2e.nodes import Placing
 
@@ -126,4 +126,4 @@ def test_all_promises_hold_however_often_workers_are_killed(
     found = violations(evidence)
     came_back = killer.came_back
     print({**figures(evidence, [], found), "killed": KILLS, "came back": came_back})  # noqa: T201
-    assert not found, told(found)
+    assert not found, summary(found)

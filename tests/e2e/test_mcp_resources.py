@@ -319,7 +319,7 @@ async def test_one_client_may_watch_so_much_and_no_more(
     async with connect_mcp(daemon, "auto") as client:
         async with client.listen(resource_subscriptions=own) as subscription:
             assert subscription.honored.resource_subscriptions == own
-        with pytest.raises(MCPError, match="may watch 256 resources"):
+        with pytest.raises(MCPError, match="at most 256 resources"):
             async with client.listen(resource_subscriptions=own * 7):
                 pass
 

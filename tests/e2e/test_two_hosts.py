@@ -22,7 +22,7 @@ from aegis.client.streams import OutputStream
 from tests.chaos.checking.checker import violations
 from tests.chaos.real.processes import processes_of
 from tests.chaos.real.table import figures
-from tests.crash.test_kills import told
+from tests.crash.test_kills import summary
 from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
 from tests.e2e.node_load import NodeLoad, Place
 from tests.e2e.nodes import PORT, DaemonOn, JoinedNode
@@ -310,4 +310,4 @@ def test_all_promises_hold_however_often_the_wire_is_cut_and_either_host_is_kill
     assert load.book.refusals  # some calls have met it
     found = violations(evidence)
     print({**figures(evidence, [], found), "cuts": CUTS, "shown after s": harm.shown_s})  # noqa: T201
-    assert not found, told(found)
+    assert not found, summary(found)

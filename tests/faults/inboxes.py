@@ -115,7 +115,7 @@ class HandOver:
             message = delivery(sender, number, defer_sync=sender in self.deferred)
             world.tries(Sent(message.id))
             await ask_until_answered(router, message)
-            world.is_told(Sent(message.id))
+            world.confirm(Sent(message.id))
 
     async def _read_all(self, world: World, router: Ref[ReadInbox]) -> None:
         up_to: str | None = None
@@ -125,9 +125,9 @@ class HandOver:
             request = ReadInbox(from_handle="pm", after=up_to, limit=len(SENDERS))
             got = await ask_until_answered(router, request)
             if up_to is not None:
-                world.is_told(Read(up_to))
+                world.confirm(Read(up_to))
             for message in got.messages:
-                world.is_told(Shown(message.id))
+                world.confirm(Shown(message.id))
             if got.next is None:
                 return
             up_to = got.next
@@ -139,7 +139,7 @@ class HandOver:
         for _ in range(MAX_READS):
             got = await ask_until_answered(router, ReadInbox(from_handle="pm"))
             for message in got.messages:
-                world.is_told(Shown(message.id))
+                world.confirm(Shown(message.id))
             shown.update(message.id for message in got.messages)
             if len(shown) == self.each * len(SENDERS):
                 return
@@ -156,11 +156,11 @@ class HandOver:
 
     def check(self, evidence: Evidence, found: HeldInbox, *, killed: bool) -> Iterator[str]:
         ids = [message.id for message in found.messages]
-        told = [each.id for each in evidence.told if isinstance(each, Sent)]
+        confirmed = [each.id for each in evidence.confirmed if isinstance(each, Sent)]
         tried = [each.id for each in evidence.tried if isinstance(each, Sent)]
-        if lost := [each for each in told if each not in ids]:
+        if lost := [each for each in confirmed if each not in ids]:
             yield f"messages {lost} were confirmed and are lost"
-        shown = [each.id for each in evidence.told if isinstance(each, Shown)]
+        shown = [each.id for each in evidence.confirmed if isinstance(each, Shown)]
         if gone := [each for each in shown if each not in ids]:
             yield f"messages {gone} were shown and are lost"
         if strange := [each for each in ids if each not in tried]:
@@ -181,7 +181,7 @@ class HandOver:
             up_to = [each.up_to for each in reads if isinstance(each, Read)]
             return max((ids.index(each) for each in up_to if each in ids), default=-1)
 
-        told, tried = reached(evidence.told), reached(evidence.tried)
+        confirmed, tried = reached(evidence.confirmed), reached(evidence.tried)
         begin = len(ids) - len(unread)
-        if unread != ids[begin:] or not told + 1 <= begin <= tried + 1:
-            yield f"of {ids} {unread} are unread; read was {told + 1}, at most {tried + 1}"
+        if unread != ids[begin:] or not confirmed + 1 <= begin <= tried + 1:
+            yield f"of {ids} {unread} are unread; read was {confirmed + 1}, at most {tried + 1}"

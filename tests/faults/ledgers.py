@@ -59,7 +59,7 @@ class SmallFront(Front):
         match message:
             case RecordAppended(seq=seq):
                 if self._recorder.confirmed(message) is not None:
-                    self._world.is_told(seq)
+                    self._world.confirm(seq)
                     self._changed.set()
                     self._changed = trio.Event()
             case AppendFailed():
@@ -79,7 +79,7 @@ class SmallFront(Front):
                 self._recorder.append(record(self._seq))
                 self._seq += 1
                 await trio.sleep(GAP_S)
-            while len(self._world.evidence.told) < self._seq:
+            while len(self._world.evidence.confirmed) < self._seq:
                 await self._changed.wait()
         self._done.set()
 
@@ -135,7 +135,7 @@ class Append:
 
     def check(self, evidence: Evidence, found: HeldLedger, *, killed: bool) -> Iterator[str]:
         seqs = [fields["seq"] for fields in found.records]
-        if lost := [seq for seq in evidence.told if seq not in seqs]:
+        if lost := [seq for seq in evidence.confirmed if seq not in seqs]:
             yield f"records {lost} were told and are lost"
         if doubled := [seq for seq, times in Counter(seqs).items() if times > 1]:
             yield f"records {doubled} are there twice"

@@ -60,7 +60,7 @@ def at_once(work: Callable[[], Awaitable[T]]) -> T:
 
 def in_doubt(evidence: Evidence) -> tuple[int, int]:
     """How many changes one client was told of, and how many it began."""
-    return len(evidence.told), len(evidence.tried)
+    return len(evidence.confirmed), len(evidence.tried)
 
 
 class SubscribedFront(Actor[Subscribe | Unsubscribe]):
@@ -148,11 +148,11 @@ class Subscriptions:
 
         async def live() -> None:
             async with world.simulation.open_system(spec) as system:
-                for request in REQUESTS[len(world.evidence.told) :]:
+                for request in REQUESTS[len(world.evidence.confirmed) :]:
                     world.tries(request)
                     front: Ref[Any] = system.ref("root/front")
                     await until_done(partial(front.ask, request))
-                    world.is_told(request)
+                    world.confirm(request)
 
         await until_done(live)
 
@@ -172,9 +172,9 @@ class Subscriptions:
     def check(
         self, evidence: Evidence, found: dict[str, tuple[str | None, bool]], *, killed: bool
     ) -> Iterator[str]:
-        told, tried = in_doubt(evidence)
-        if found not in [subscribed_after(count) for count in range(told, tried + 1)]:
-            yield f"{sorted(found)} subscribe after change {told} was told and {tried} begun"
+        confirmed, tried = in_doubt(evidence)
+        if found not in [subscribed_after(count) for count in range(confirmed, tried + 1)]:
+            yield f"{sorted(found)} subscribe after change {confirmed} was told and {tried} begun"
 
 
 CHANGES: tuple[tuple[str, str], ...] = (
@@ -209,11 +209,11 @@ class OpenTerminals:
     async def play(self, world: World) -> None:
         async def live() -> None:
             workspace = await Workspace.open(self.path, world.flusher)
-            for what, name in CHANGES[len(world.evidence.told) :]:
+            for what, name in CHANGES[len(world.evidence.confirmed) :]:
                 world.tries((what, name))
                 act = workspace.add if what == "add" else workspace.remove
                 await until_done(partial(act, name))
-                world.is_told((what, name))
+                world.confirm((what, name))
 
         await over_lives(live)
 
@@ -224,9 +224,9 @@ class OpenTerminals:
         return at_once(names)
 
     def check(self, evidence: Evidence, found: list[str], *, killed: bool) -> Iterator[str]:
-        told, tried = in_doubt(evidence)
-        if found not in [open_after(count) for count in range(told, tried + 1)]:
-            yield f"{found} are open after change {told} was told and {tried} begun"
+        confirmed, tried = in_doubt(evidence)
+        if found not in [open_after(count) for count in range(confirmed, tried + 1)]:
+            yield f"{found} are open after change {confirmed} was told and {tried} begun"
 
 
 @attrs.frozen
@@ -257,7 +257,7 @@ class NamedWorkspaces:
         while (number := len(store.now.by_key)) < len(self.directories):
             world.tries(number)
             await until_done(lambda: store.change(self._with_one_more))
-            world.is_told(number)
+            world.confirm(number)
 
     def _with_one_more(self, before: Workspaces) -> tuple[Workspaces, None]:
         number = len(before.by_key)
@@ -272,7 +272,7 @@ class NamedWorkspaces:
     def check(
         self, evidence: Evidence, found: list[tuple[str, str]], *, killed: bool
     ) -> Iterator[str]:
-        told, tried = in_doubt(evidence)
+        confirmed, tried = in_doubt(evidence)
         every = [(f"w{number}", each) for number, each in enumerate(self.directories)]
-        if found not in [every[:count] for count in range(told, tried + 1)]:
-            yield f"{len(found)} workspaces are there of {told} told and {tried} begun"
+        if found not in [every[:count] for count in range(confirmed, tried + 1)]:
+            yield f"{len(found)} workspaces are there of {confirmed} told and {tried} begun"

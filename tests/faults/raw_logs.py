@@ -57,7 +57,7 @@ class Rotation:
             world.tries(end)
             log.write(printed(log.position, end))
             await until_done(flush)
-            world.is_told(end)
+            world.confirm(end)
         log.close()
 
     def recover(self, disk: SimulatedDisk) -> KeptBytes:
@@ -80,7 +80,7 @@ class Rotation:
             yield from self._check_killed(evidence, found)
 
     def _check_killed(self, evidence: Evidence, found: KeptBytes) -> Iterator[str]:
-        flushed, begun = max(evidence.told, default=0), max(evidence.tried, default=0)
+        flushed, begun = max(evidence.confirmed, default=0), max(evidence.tried, default=0)
         if not flushed <= found.position <= begun:
             yield f"it goes on at {found.position}; {flushed} bytes were flushed of {begun}"
         at = max(0, found.position - sum(len(data) for _, data in found.stretches))

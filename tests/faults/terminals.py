@@ -28,7 +28,7 @@ from aegis.terminals.directory.directory import EndAllTerminals
 from aegis.terminals.faults import TERMINALS
 from tests.chaos.checking.case import Case
 from tests.chaos.checking.checker import RULES
-from tests.chaos.checking.evidence import Answer, Command, Life, Told
+from tests.chaos.checking.evidence import Answer, Command, Life, SeenRecord
 from tests.chaos.checking.evidence import Evidence as Load
 from tests.chaos.checking.matching import tokens_in
 from tests.chaos.checking.observations import UNKNOWN, Disturbance, Record
@@ -154,38 +154,38 @@ class Client:
             if any(sentence in str(error) for sentence in NEVER_TYPED):
                 self.refused.append(token)
         else:
-            self.is_told(name, reply)
+            self.confirm_record(name, reply)
 
     async def read(self, system: System, name: str) -> None:
         """Read all records."""
         reading = await until_done(partial(ask, system, api.ReadRecords(name=name, since_seq=-1)))
         for record in reading.result:
-            self.is_told(name, record)
+            self.confirm_record(name, record)
 
-    def is_told(self, name: str, reply: object) -> None:
+    def confirm_record(self, name: str, reply: object) -> None:
         """A client has this record."""
         if isinstance(reply, api.CommandRecord):
             record: Any = to_plain(reply)
-            self.world.is_told(Told(name, record))
+            self.world.confirm(SeenRecord(name, record))
 
     async def spawn(self, system: System, name: str, columns: int) -> None:
         """Open a terminal."""
         self.world.tries(Opened(name, columns))
         request = api.SpawnTerminal(name=name, shell="bash", cols=columns)
         await until_done(partial(_unless_there, system, request))
-        self.world.is_told(Opened(name, columns))
+        self.world.confirm(Opened(name, columns))
 
     async def resize(self, system: System, name: str, columns: int) -> None:
         """Give a terminal another width."""
         self.world.tries(Opened(name, columns))
         await until_done(partial(ask, system, ResizeTerminal(name=name, rows=24, cols=columns)))
-        self.world.is_told(Opened(name, columns))
+        self.world.confirm(Opened(name, columns))
 
     async def close(self, system: System, name: str, *, purge: bool) -> None:
         """Close a terminal; a second try may find it closed."""
         self.world.tries(Shut(name, purge))
         await until_done(partial(_unless_gone, system, api.CloseTerminal(name=name, purge=purge)))
-        self.world.is_told(Shut(name, purge))
+        self.world.confirm(Shut(name, purge))
 
 
 async def _unless_there(system: System, request: api.SpawnTerminal) -> None:
@@ -291,8 +291,8 @@ def columns_allowed(name: str, evidence: Evidence) -> list[int | None]:
         own = [each for each in changes if isinstance(each, Opened | Shut) and each.name == name]
         return [each.columns if isinstance(each, Opened) else None for each in own]
 
-    told, tried = states(evidence.told), states(evidence.tried)
-    return [told[-1] if told else None, *tried[len(told) :]]
+    confirmed, tried = states(evidence.confirmed), states(evidence.tried)
+    return [confirmed[-1] if confirmed else None, *tried[len(confirmed) :]]
 
 
 def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | None) -> Load:
@@ -302,17 +302,17 @@ def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | Non
     final record.
     """
     proof: Proof = evidence.proof
-    told = [
-        Told(each.terminal, without_the_moment(each.record))
-        for each in evidence.told
-        if isinstance(each, Told)
+    seen = [
+        SeenRecord(each.terminal, without_the_moment(each.record))
+        for each in evidence.confirmed
+        if isinstance(each, SeenRecord)
     ]
     ledgers = {name: shelf.records for name, shelf in found.shelves.items()}
     if not killed:
-        final = {(each.terminal, each.record["seq"]) for each in told if each.record["end"]}
-        told = [each for each in told if each.record["end"]] + [
-            Told(each.terminal, {**each.record, "stdout": ""})
-            for each in told
+        final = {(each.terminal, each.record["seq"]) for each in seen if each.record["end"]}
+        seen = [each for each in seen if each.record["end"]] + [
+            SeenRecord(each.terminal, {**each.record, "stdout": ""})
+            for each in seen
             if not each.record["end"]
         ]
         whole = {command.token: command.stdout for command in proof.commands}
@@ -328,7 +328,7 @@ def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | Non
         commands=tuple(proof.commands),
         begun=tuple(proof.begun),
         ended=tuple(proof.ended),
-        told=tuple(told),
+        seen=tuple(seen),
         refused=tuple(proof.refused),
         ledgers=ledgers,
         ids={name: shelf.life for name, shelf in found.shelves.items()},
@@ -532,7 +532,7 @@ class Purge(OnTerminals):
             client.commands.append(old_command(name))
             client.earlier.append(old_command(name).token)
             client.world.tries(Opened(name, 80))
-            client.world.is_told(Opened(name, 80))
+            client.world.confirm(Opened(name, 80))
 
     async def work(self, client: Client, system: System) -> None:
         await client.close(system, "build", purge=True)
@@ -546,7 +546,7 @@ class Purge(OnTerminals):
         if "test" not in shelf or shelf["test"].records != old["test"].records:
             yield f"the history of test is not what it was: {shelf.get('test')}"
         purge, held = Shut("build", purge=True), old_command("build").token in found.tokens
-        if purge in evidence.told and held:
+        if purge in evidence.confirmed and held:
             yield "what was purged is there in part"
         is_whole = "build" in shelf and shelf["build"].records == old["build"].records
         if not is_whole and (held or purge not in evidence.tried):

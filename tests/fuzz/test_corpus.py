@@ -50,8 +50,8 @@ def broken_cleaner(self: object, text: str) -> str:
 @pytest.mark.parametrize(
     ("target", "where", "broken"),
     [
-        ("text", "TextCleaner._hold_back", broken_cleaner),
-        ("capture", "TextCleaner._hold_back", broken_cleaner),
+        ("text", "TextCleaner._take_complete", broken_cleaner),
+        ("capture", "TextCleaner._take_complete", broken_cleaner),
         ("marks", "MarkParser._without_secret", broken_cleaner),
         ("boundaries", "Boundaries._advance", lambda self, number: None),
         ("queries", "queries._cut_off", lambda data, start: b""),

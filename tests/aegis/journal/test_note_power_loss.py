@@ -132,7 +132,6 @@ def test_a_new_file_after_a_refusal_does_not_take_what_was_synced(
         live(steps, [(call, number, fate)])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("synced", ["short, synced", "long, synced"])
 @pytest.mark.parametrize("written", ["short", "long"])
 @pytest.mark.parametrize("fate", FailedSync)
@@ -144,6 +143,7 @@ def test_a_write_after_a_refused_sync_is_newer_than_what_that_sync_left(
             live([synced, written, "kill"], [(call, number, fate)])
 
 
+@pytest.mark.long
 @given(
     steps=st.lists(st.sampled_from(STEPS), max_size=10),
     refusals=st.lists(

@@ -1,7 +1,7 @@
 """``Case``: evidence, and the order of events that follows from it. Pure.
 
-Evidence tells when a call was asked and answered, not when it took effect. So every question here
-has the answers that are possible: a set of states, or a moment before which something is certain.
+The evidence has the moments of a call and of its answer, not the moment when it took effect. So
+every question here has a set of possible answers, or a moment before which something is certain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from tests.chaos.checking.evidence import Command, Evidence, Told
+from tests.chaos.checking.evidence import Command, Evidence, SeenRecord
 from tests.chaos.checking.matching import Matching
 from tests.chaos.checking.observations import (
     NEVER,
@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 
 def possible_states(start: T, steps: Iterable[tuple[Span, T, bool]], when: Span) -> set[T]:
-    """What may be the case at some moment of ``when``, if each of ``steps`` leads to its state.
+    """Return the possible states during ``when``, if each of ``steps`` leads to its state.
 
-    Of each step the third says whether it was surely carried out. ``when`` without an answer goes
-    on for ever.
+    The third item of a step says whether it was surely carried out. ``when`` without an answer has
+    no end.
     """
     states = {start}
     earlier: list[tuple[Span, T]] = []
@@ -49,20 +49,20 @@ def possible_states(start: T, steps: Iterable[tuple[Span, T, bool]], when: Span)
 
 
 class Case:
-    """The evidence of one load, as rules look at it."""
+    """The evidence of one load, with the questions that rules ask."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 
     @cached_property
     def matching(self) -> Matching:
-        """Which record tells of which command."""
+        """The command of each record."""
         return Matching(self.evidence)
 
     @cached_property
-    def told(self) -> tuple[Told, ...]:
-        """Every record that anybody was told, however."""
-        return tuple(self.evidence.all_told())
+    def seen(self) -> tuple[SeenRecord, ...]:
+        """Every record that a client got, from any request."""
+        return tuple(self.evidence.all_seen())
 
     @cached_property
     def matched(self) -> tuple[tuple[str, Record, Command | None], ...]:
@@ -74,16 +74,16 @@ class Case:
         )
 
     def numbers_from(self, first: int, count: int, terminal: str) -> list[int]:
-        """The numbers that so many records of a terminal must have, from ``first`` on."""
+        """Return the first ``count`` numbers of records of a terminal, from ``first`` on."""
         damaged = self._damaged_numbers.get(terminal, frozenset())
         free = (seq for seq in itertools.count(first) if seq not in damaged)
         return list(itertools.islice(free, count))
 
     @cached_property
     def _damaged_numbers(self) -> Mapping[str, frozenset[int]]:
-        """The numbers that are left out, by terminal, where a loss of power has damaged lines.
+        """The unused numbers by terminal, where a loss of power damaged lines.
 
-        Each damaged line may have held one, so it is not given again.
+        Each damaged line may have held a number, so the number is not used again.
         """
         if not self.lives_without_power:
             return {}
@@ -104,42 +104,42 @@ class Case:
 
     @cached_property
     def killed_lives(self) -> frozenset[int]:
-        """The lives that ended without order."""
+        """The incarnations that were killed."""
         return frozenset(life.number for life in self.evidence.lives if life.killed)
 
     @cached_property
     def stopping_lives(self) -> frozenset[int]:
-        """The lives that had at least begun to stop in order."""
+        """The incarnations that had at least begun an ordered stop."""
         lives = self.evidence.lives
         return frozenset(life.number for life in lives if life.stopping or not life.killed)
 
     @cached_property
     def lives_without_power(self) -> frozenset[int]:
-        """The lives that ended with a loss of power."""
+        """The incarnations that ended with a loss of power."""
         return frozenset(each.life for each in self.evidence.deaths if each.kind == "power loss")
 
     def lost_power_by_recovery(self, number: int) -> bool:
-        """Whether the power failed in that life, or before the next that was ready had ended.
+        """Return whether the power failed in that incarnation, or in the one that recovers from it.
 
-        That life recovers what the first had in flight, and syncs it before it tells of it.
+        The recovering incarnation syncs what was in flight before it reports it.
         """
         later = (each.number for each in self.evidence.lives if each.number > number and each.ready)
         recovery = min(later, default=number)
         return any(number <= each <= recovery for each in self.lives_without_power)
 
     def end_of_life(self, number: int) -> int:
-        """When it was over; 0 if that is not known."""
+        """Return the moment of its end; 0 if that is not known."""
         return next((each.moment for each in self.evidence.deaths if each.life == number), 0)
 
     def settled(self, span: Span) -> Span:
-        """``span``, ended at the latest when the next life was ready: no call outlives its life."""
+        """Return ``span``, ended at the latest at the next start: no call outlives its daemon."""
         if span.answered is not None:
             return span
         later = [life.ready for life in self.evidence.lives if life.ready > span.asked]
         return attrs.evolve(span, answered=min(later, default=NEVER))
 
     def lost_power_in(self, when: Span) -> bool:
-        """Whether the power may have failed in that time."""
+        """Return whether the power may have failed in that time."""
         return any(
             each.kind == "power loss" and Span(each.moment, each.moment).overlaps(when)
             for each in self.evidence.deaths
@@ -157,15 +157,15 @@ class Case:
         return found
 
     def purges(self, terminal: str) -> list[Change]:
-        """Those that may have been carried out, each with the moment when it was surely over."""
+        """Return the possible purges, each with the moment when it was surely over."""
         return self._purges.get(terminal, [])
 
     def may_be_purged(self, terminal: str, since: Span) -> bool:
-        """Whether what was there when ``since`` began may have been purged then or later."""
+        """Return whether the data from the beginning of ``since`` may have been purged."""
         return any(not each.span.is_before(since) for each in self.purges(terminal))
 
     def may_be_open(self, terminal: str, when: Span) -> set[bool]:
-        """Whether the terminal is open, as far as spawns and closes say."""
+        """Return the possible answers to whether the terminal is open, by its spawns and closes."""
         steps = [
             (self.settled(change.span), change.kind == "spawn", change.done is True)
             for change in self.evidence.changes
@@ -174,7 +174,7 @@ class Case:
         return possible_states(False, steps, when)
 
     def harms(self, terminal: str, when: Span) -> list[Disturbance]:
-        """What may have disturbed ``terminal`` then."""
+        """Return the disturbances that may have affected ``terminal`` in that time."""
         return [
             each
             for each in self.evidence.disturbances
@@ -182,16 +182,16 @@ class Case:
         ]
 
     def harms_to(self, command: Command, record: Record | None = None) -> list[Disturbance]:
-        """What may have disturbed the command, from when it was sent until it was recorded."""
+        """Return the disturbances between the sending of the command and its record."""
         finished = None
         if record is not None:
             finished = self.finished[command.terminal, record["seq"]].answered
         return self.harms(command.terminal, Span(command.span.asked, finished))
 
     def may_be_crashed(self, command: Command, record: Record) -> bool:
-        """Whether a crash in its life may have ended the command, or been on its way to it.
+        """Return whether a crash may have ended the command.
 
-        What comes of a crash takes a while: actors end, others are started in their place.
+        The effects of a crash take a while: actors end, others are started in their place.
         """
         ready = next((life.ready for life in self.evidence.lives if life.number == command.life), 0)
         since = Span(ready, self.finished[command.terminal, record["seq"]].answered)
@@ -201,29 +201,29 @@ class Case:
 
     @cached_property
     def finished(self) -> dict[tuple[str, int], Span]:
-        """For each record between which moments it was finished, as far as that is known.
+        """The span in which each record was finished, as far as that is known.
 
-        Records are finished in the order of their numbers: none before the command of any earlier
-        one was sent, each before anybody was told that it or a later one has ended.
+        Records are finished in the order of their numbers: not before a command with a lower number
+        was sent, and before a client got the record, or a later one, with its end.
         """
         spans: dict[tuple[str, int], Span] = {}
         for terminal, records in self.evidence.ledgers.items():
-            told = self._ends_told(terminal)
+            seen = self._ends_seen(terminal)
             earliest, from_then = 0, []
             for record, command in zip(records, self.matching.of[terminal], strict=True):
                 earliest = max(earliest, self._earliest(terminal, record, command))
                 from_then.append(earliest)
             latest = NEVER
             for record, begin in zip(reversed(records), reversed(from_then), strict=True):
-                latest = min(latest, told.get(record["seq"], NEVER))
+                latest = min(latest, seen.get(record["seq"], NEVER))
                 spans[terminal, record["seq"]] = Span(begin, max(begin, latest))
         return spans
 
     def is_rebuilt_from_less(self, terminal: str, record: Record, since: Span) -> bool:
-        """Whether its output is what the raw log had, which may have lost or changed bytes.
+        """Return whether the output comes from the raw log, which may have lost or changed bytes.
 
-        That is so after a loss of power, for nothing of the log is synced, and where the disk
-        refused some of it and the daemon died then. Both also of one whose end was noted before.
+        The raw log is not synced, so a loss of power may change it; so may a failing disk, if the
+        daemon then died. Both affect also a command whose end was noted before.
         """
         then = Span(since.asked, self.finished[terminal, record["seq"]].answered)
         if self.lost_power_in(then):
@@ -242,20 +242,20 @@ class Case:
             return sent.asked
         return max(sent.asked, self.end_of_life(command.life))
 
-    def _ends_told(self, terminal: str) -> dict[int, int]:
-        """When somebody was first told that a record has ended; only what is in the ledger."""
+    def _ends_seen(self, terminal: str) -> dict[int, int]:
+        """Return the first moment when a client got each record of the ledger with its end."""
         found: dict[int, int] = {}
-        for told in self.told:
-            is_end = told.terminal == terminal and told.record["end"] is not None
-            if is_end and not self.may_be_purged(terminal, told.span):
-                seq = told.record["seq"]
-                found[seq] = min(found.get(seq, NEVER), told.span.last)
+        for seen in self.seen:
+            is_end = seen.terminal == terminal and seen.record["end"] is not None
+            if is_end and not self.may_be_purged(terminal, seen.span):
+                seq = seen.record["seq"]
+                found[seq] = min(found.get(seq, NEVER), seen.span.last)
         return found
 
     # Subscriptions.
 
     def wanted(self, handle: str, terminal: str, record: Record) -> set[bool]:
-        """Whether ``handle`` was to be told of the record when it was finished, as is possible."""
+        """Return the possible answers to whether ``handle`` was to be sent the record."""
         if record["writer"] == f"agent:{handle}":
             return {False}
         changes = self.evidence.subscriptions

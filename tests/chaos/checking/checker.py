@@ -1,8 +1,8 @@
 """The checker: from the evidence of a load to the broken promises. Pure.
 
-Each rule is a function that tells, one plain sentence each, where it was broken; ``RULES`` names
-them and the guarantee that each holds. What is allowed is only what is promised: a reply that never
-came allows both outcomes, and so does what was under way at the same time.
+Each rule is a function that yields a sentence for each place where its promise was broken;
+``RULES`` has the rules by name, with their guarantees. Only promised behaviour is allowed: a
+missing reply allows both outcomes, and so do simultaneous requests.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ RULES: Mapping[str, Rule] = {
 
 @attrs.frozen
 class Violation:
-    """A promise that was broken: by its rule, and what happened."""
+    """A broken promise: its rule, and a sentence about the case."""
 
     rule: str
     what: str
 
 
 def violations(evidence: Evidence) -> list[Violation]:
-    """Everything in ``evidence`` that no rule allows."""
+    """Return every violation in ``evidence``."""
     case = Case(evidence)
     return [Violation(name, what) for name, rule in RULES.items() for what in rule.find(case)]

@@ -1,6 +1,6 @@
 """The evidence of a load: requests, replies, and the final state of the system. Pure.
 
-All of it that has a default may be left out by a load that does not do such things.
+A load leaves out the fields with defaults for requests that it does not make.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tests.chaos.checking.observations import (
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """A command that a client sent, and what becomes of it if nobody disturbs it.
+    """A command that a client sent, with its result if nothing disturbs it.
 
-    ``token`` is unique; it stands in ``text`` and in every line of ``stdout``. ``life`` counts the
-    daemon's processes. ``typed``: sent as keys, so nobody was told its number. ``is_silent``: it
-    writes down nothing of itself. ``span`` is that of the call that sent it.
+    ``token`` is unique; it is part of ``text`` and of every line of ``stdout``. ``life`` numbers
+    the daemon's processes. ``typed``: sent as keys, so no client got its number. ``is_silent``: it
+    writes no lines of evidence. ``span`` is that of the call that sent it.
     """
 
     token: str
@@ -51,9 +51,7 @@ class Command:
 
 
 @attrs.frozen
-class Told:
-    """A record of ``terminal`` that a client got, as the reply to its run or by reading."""
-
+class SeenRecord:
     terminal: str
     record: Record
     span: Span = UNKNOWN
@@ -61,11 +59,11 @@ class Told:
 
 @attrs.frozen
 class Answer:
-    """One answer of an inbox: its messages. ``acknowledged`` is the ``after`` that it confirms.
+    """One answer of an inbox: its messages. ``acknowledged`` is the ``after`` of the read.
 
-    A read that was never answered is here too where its moment is known: without messages, its
-    ``span`` without an end. What it acknowledges may or may not be acknowledged then. ``limit`` is
-    how many messages were asked for; None: nothing is concluded from what is missing.
+    A read without an answer is here too where its moment is known: without messages, its ``span``
+    without an end. Its acknowledgement may or may not have taken effect. ``limit`` is the number of
+    messages requested; None: nothing is concluded from missing messages.
     """
 
     messages: tuple[Message, ...]
@@ -76,7 +74,7 @@ class Answer:
 
 @attrs.frozen
 class Handoff:
-    """A message of one client to another. ``id`` is that of its receipt; None if none came."""
+    """A message of one client to another. ``id`` is that of its receipt; None without a receipt."""
 
     to: str
     body: str
@@ -87,11 +85,11 @@ class Handoff:
 
 @attrs.frozen(kw_only=True)
 class Life:
-    """One process of the daemon: how it ended, and what it found of the ones before it.
+    """One process of the daemon: its end, and the remains of earlier processes that it found.
 
     ``killed``: by a signal or by a loss of power; ``stopping``: while it stopped in order.
-    ``missing`` are terminals that it did not bring
-    back, ``left`` the processes that were still there when it was ready, at the moment ``ready``.
+    ``missing`` are terminals that it did not restore, ``left`` the processes of earlier
+    incarnations that were alive when it was ready, at the moment ``ready``.
     """
 
     number: int
@@ -104,25 +102,23 @@ class Life:
 
 @attrs.frozen(kw_only=True)
 class Evidence:
-    """All of it. ``begun`` and ``ended`` are what the commands themselves wrote, in order.
+    """The evidence. ``begun`` and ``ended`` are the lines that the commands wrote, in order.
 
-    ``refused`` are the tokens of commands that were never typed, as their caller was told.
-    ``ledgers`` has what is there in the end: of a terminal that was purged and spawned again what
-    came after, of one that was purged nothing. ``ids`` is the life id of each terminal that is in
-    ``ledgers``, ``former`` those that terminals had before a purge, as far as they are known.
-    ``damaged`` says of a ledger how many damaged lines stand before which of its records, by its
-    place, 0 for the first: each may have held a number.
-    ``kept`` are the newest messages of each inbox as it holds them. ``errors`` are answers that no
-    client should get.
+    ``refused`` are the tokens of commands that were never typed, according to their answers.
+    ``ledgers`` has the final ledgers: only records after the last purge. ``ids`` is the life id of
+    each terminal in ``ledgers``, ``former`` the known ids before a purge. ``damaged`` gives the
+    number of damaged lines of a ledger by the place of the record behind them, 0 for the first:
+    each may have held a number. ``kept`` are the newest messages of each inbox. ``errors`` are
+    answers that no client should get.
 
-    ``subscriptions`` is None where everybody in ``answers`` subscribed to every record before the
-    first one.
+    ``subscriptions`` is None where every handle in ``answers`` subscribed to every record before
+    the first one.
     """
 
     commands: tuple[Command, ...]
     begun: tuple[str, ...]
     ended: tuple[str, ...]
-    told: tuple[Told, ...]
+    seen: tuple[SeenRecord, ...]
     refused: tuple[str, ...]
     ledgers: Mapping[str, tuple[Record, ...]]
     ids: Mapping[str, str]
@@ -151,20 +147,20 @@ class Evidence:
         return {command.token: command for command in self.commands}
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        """Every record with its terminal."""
+        """Yield every record with its terminal."""
         for terminal, records in self.ledgers.items():
             for record in records:
                 yield terminal, record
 
-    def all_told(self) -> Iterator[Told]:
-        """Every record that anybody was told, however."""
-        yield from self.told
+    def all_seen(self) -> Iterator[SeenRecord]:
+        """Yield every record that a client got, from any request."""
+        yield from self.seen
         for read in self.reads:
-            yield from (Told(read.terminal, record, read.span) for record in read.records)
+            yield from (SeenRecord(read.terminal, record, read.span) for record in read.records)
         for waited in self.waits:
             if waited.record is not None:
-                yield Told(waited.terminal, waited.record, waited.span)
+                yield SeenRecord(waited.terminal, waited.record, waited.span)
         for cast in self.broadcasts:
             for terminal, record in zip(cast.answered, cast.records, strict=True):
                 if record is not None:
-                    yield Told(terminal, record, cast.span)
+                    yield SeenRecord(terminal, record, cast.span)

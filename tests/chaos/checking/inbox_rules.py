@@ -13,7 +13,7 @@ from tests.chaos.checking.wake_rules import shown
 
 
 def _shown_again(case: Case) -> Iterator[str]:
-    """What was acknowledged, and the acknowledgement answered, is not shown again."""
+    """Find messages that were shown again after their acknowledgement was answered."""
     for handle, answers in case.evidence.answers.items():
         order: dict[str, None] = {}
         done: set[str] = set()
@@ -27,18 +27,18 @@ def _shown_again(case: Case) -> Iterator[str]:
 
 
 def _was_lost(answer: Answer) -> bool:
-    """Whether it is a read that was never answered."""
+    """Return whether this is a read without an answer."""
     return answer.span.asked > 0 and answer.span.answered is None
 
 
 def _up_to(order: dict[str, None], acknowledged: str | None) -> set[str]:
-    """What has been shown up to ``acknowledged``, in the order in which it was."""
+    """Return the messages shown up to ``acknowledged``, in the order of their first appearance."""
     names = list(order)
     return set(names[: names.index(acknowledged) + 1]) if acknowledged in order else set()
 
 
 def _not_shown(case: Case) -> Iterator[str]:
-    """What was shown and never acknowledged is shown again by every read that has room for it."""
+    """Find messages, not acknowledged, that a later read with room for them did not show."""
     for handle, answers in case.evidence.answers.items():
         order: dict[str, None] = {}
         done: set[str] = set()
@@ -53,14 +53,14 @@ def _not_shown(case: Case) -> Iterator[str]:
 
 
 def _is_replaced(answer: Answer, answers: tuple[Answer, ...]) -> bool:
-    """Whether it is the empty answer to a wait that a newer one replaced."""
+    """Return whether this is the empty answer to a wait that a newer wait replaced."""
     return not answer.messages and any(
         other is not answer and other.span.overlaps(answer.span) for other in answers
     )
 
 
 def _kept_twice(case: Case) -> Iterator[str]:
-    """An inbox holds a message once, and a text that was accepted once."""
+    """Find messages that an inbox holds twice, and texts accepted once and stored twice."""
     evidence = case.evidence
     for handle, messages in evidence.kept.items():
         for message_id, times in Counter(message["id"] for message in messages).items():
@@ -71,11 +71,11 @@ def _kept_twice(case: Case) -> Iterator[str]:
         bodies = Counter(message["body"] for message in shown(evidence, handle).values())
         for body in sorted(handed):
             if bodies[body] > 1:
-                yield f"{body!r} came to {handle} {bodies[body]} times"
+                yield f"{handle} got {body!r} {bodies[body]} times"
 
 
 def _lost_handoffs(case: Case) -> Iterator[str]:
-    """A message that was accepted is there, with the id of its receipt."""
+    """Find accepted messages that are not in the inbox under the id of their receipt."""
     seen = {handle: shown(case.evidence, handle) for handle in case.evidence.answers}
     for handoff in case.evidence.handoffs:
         if handoff.id is None:
@@ -86,14 +86,14 @@ def _lost_handoffs(case: Case) -> Iterator[str]:
 
 
 def _handoffs_out_of_turn(case: Case) -> Iterator[str]:
-    """From one sender that waits for each receipt messages come in the order they were sent."""
+    """Find messages out of order from one sender that waits for each receipt."""
     for handle in case.evidence.answers:
         place = {name: at for at, name in enumerate(shown(case.evidence, handle))}
         sent = [each for each in case.evidence.handoffs if each.to == handle and each.id in place]
         for one, other in combinations(sent, 2):
             earlier, later = sorted((one, other), key=lambda handoff: handoff.span.asked)
             if _is_before(earlier, later) and place[str(earlier.id)] > place[str(later.id)]:
-                yield f"{later.body!r} came to {handle} before {earlier.body!r}"
+                yield f"{handle} got {later.body!r} before {earlier.body!r}"
 
 
 def _is_before(earlier: Handoff, later: Handoff) -> bool:

@@ -11,14 +11,14 @@ from tests.chaos.checking.rule import Rule
 FAULTS = ("crash", "disk fault")
 
 STORAGE = "storage"
-"""The code of an error that tells of the disk."""
+"""The code of an error of the disk."""
 
 MISTAKES = ("cycle", "no reply")
-"""Outcomes that no request of a client can have but by a mistake in an actor."""
+"""Outcomes that a client's request gets only through a mistake in an actor."""
 
 
 def _asks(case: Case) -> Iterator[str]:
-    """An ask ends in exactly one outcome; none only where its life, or its client, went away."""
+    """Find asks without exactly one outcome; none is allowed if the daemon or the client ended."""
     for ask in case.evidence.asks:
         if len(ask.outcomes) > 1:
             yield f"{_named(ask)} has {len(ask.outcomes)} outcomes: {ask.outcomes}"
@@ -28,7 +28,7 @@ def _asks(case: Case) -> Iterator[str]:
 
 
 def _unexplained(case: Case) -> Iterator[str]:
-    """A crash, a refusing disk or a deadline is told only where something was made to go wrong."""
+    """Find errors (a crash, a refusing disk, a deadline) where no fault was injected."""
     for ask in case.evidence.asks:
         for outcome in ask.outcomes:
             if not _is_explained(case, ask, outcome):
@@ -51,27 +51,27 @@ def _named(ask: Ask) -> str:
 
 
 def _left(case: Case) -> Iterator[str]:
-    """No process of an earlier life is there when a later one is ready."""
+    """Find processes of an earlier incarnation that were left when a later one was ready."""
     for life in case.evidence.lives:
         for name in life.left:
-            yield f"{name} of an earlier life was there in life {life.number}"
+            yield f"{name} of an earlier life was left in life {life.number}"
 
 
 def _missing(case: Case) -> Iterator[str]:
-    """Every terminal that was open comes back."""
+    """Find open terminals that were not restored."""
     for life in case.evidence.lives:
         for name in life.missing:
-            yield f"{name} was not there again in life {life.number}"
+            yield f"{name} was not restored in life {life.number}"
 
 
 def _remains(case: Case) -> Iterator[str]:
-    """Nothing of a life that has ended is still there."""
+    """Find tasks, processes, descriptors and locks of an ended incarnation."""
     for each in case.evidence.remains:
         yield f"a {each.kind} of life {each.life} was left: {each.what}"
 
 
 def _errors(case: Case) -> Iterator[str]:
-    """No client gets an answer that nothing explains."""
+    """Find answers without an explanation."""
     yield from case.evidence.errors
 
 

@@ -1,10 +1,10 @@
 """The match between records and commands. Pure.
 
 A record has the text of its command, or names it by the token in ``cmd``, or, where that is not
-known, in its output (no proof where a loss of power may have brought back other bytes than were
-written). One that has neither (typed, and killed before it printed) is that of the
-earliest typed command of its terminal and writer that began, has no other record, and fits between
-its neighbours; else of one that was killed before its first word, and has no proof that it began.
+known, in its output (no proof where a loss of power may have changed the bytes). A record with
+neither (typed, and killed before it printed) belongs to the earliest typed command of its terminal
+and writer that started, has no other record, and fits between its neighbours; else to a command
+that was killed before its first word, without proof that it started.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ TOKEN = re.compile(r"@[a-z0-9.]+@")
 
 
 def tokens_in(text: str | None) -> list[str]:
-    """The different tokens in ``text``, in the order of their first appearance."""
+    """Return the different tokens in ``text``, in the order of their first appearance."""
     return list(dict.fromkeys(TOKEN.findall(text or "")))
 
 
 def _is_out_of_turn(command: Command, earlier: Command) -> bool:
-    """Whether the command cannot have the higher number: its client sent the other one later."""
+    """Return whether the command cannot have the higher number: ``earlier`` was sent after it."""
     return command.writer == earlier.writer and command.span.is_before(earlier.span)
 
 
 class Matching:
-    """``of[terminal]`` gives for each record of the ledger its command, or None for a stranger."""
+    """The commands of the records: ``of[terminal]`` has one per record, None for a stranger."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._commands = evidence.by_token
@@ -48,7 +48,7 @@ class Matching:
 
     @property
     def tokens(self) -> list[str]:
-        """The tokens of all matched records; one that has two records stands there twice."""
+        """The tokens of all matched records; a token with two records is in the list twice."""
         return [
             command.token
             for commands in self.of.values()
@@ -57,7 +57,7 @@ class Matching:
         ]
 
     def token_of(self, terminal: str, record: Record) -> str | None:
-        """The token that the record names, or None."""
+        """Return the token that the record names, or None."""
         command = self._named(terminal, record)
         return None if command is None else command.token
 

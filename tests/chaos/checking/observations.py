@@ -1,8 +1,8 @@
 """Requests of clients, replies, and the faults of a load, a class each. Pure.
 
-Moments order all of it: a number that rises with every thing that a client of the run does or is
-told, through all lives of the daemon. What happened between two moments may have happened at any
-time there; rules count with all of them.
+Moments order all of it: a number that rises with every request and reply of a client, through all
+incarnations of the daemon. An event between two moments may have happened at any time between them;
+rules allow each possibility.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ RemainsKind = Literal["task", "process", "descriptor", "lock"]
 
 
 NEVER = 2**62
-"""Later than every moment."""
+"""A moment later than all others."""
 
 
 @attrs.frozen
 class Span:
-    """When a call was under way. ``answered`` is None if it never was; a refusal is an answer."""
+    """The time of a call. ``answered`` is None without an answer; a refusal is an answer."""
 
     asked: int = 0
     answered: int | None = None
 
     def is_before(self, other: Span) -> bool:
-        """Whether it was over when ``other`` began."""
+        """Return whether it was over when ``other`` began."""
         return self.answered is not None and self.answered < other.asked
 
     @property
     def last(self) -> int:
-        """The moment of the answer, or one later than all if there is none."""
+        """The moment of the answer, or ``NEVER``."""
         return NEVER if self.answered is None else self.answered
 
     def overlaps(self, other: Span) -> bool:
-        """Whether neither was over when the other began."""
+        """Return whether neither was over when the other began."""
         return not self.is_before(other) and not other.is_before(self)
 
 
 UNKNOWN = Span()
-"""Of evidence without moments: it overlaps everything, so nothing is concluded from it."""
+"""The span of evidence without moments: it overlaps everything, so it proves no order."""
 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What an ask ended in; ``code`` and ``sentence`` are those of a refusal or an error."""
+    """The outcome of an ask; ``code`` and ``sentence`` are those of a refusal or an error."""
 
     kind: OutcomeKind
     code: str = ""
@@ -67,10 +67,10 @@ class Outcome:
 
 @attrs.frozen(kw_only=True)
 class Ask:
-    """One request of ``client``, and every outcome that it was given, which should be one.
+    """One request of ``client``, with all its outcomes, which should be one.
 
-    Its life may end before that: then there may be none. ``gave_up``: its client did not wait for
-    it any longer, so there may be none as well.
+    There may be none if the incarnation ended before, or if the client stopped waiting
+    (``gave_up``).
     """
 
     client: str
@@ -83,9 +83,9 @@ class Ask:
 
 @attrs.frozen(kw_only=True)
 class Change:
-    """A spawn, a close or a close with purge. ``done``: None if nobody was told, False if refused.
+    """A spawn, a close or a close with purge. ``done``: None if unknown, False if refused.
 
-    ``id`` is the life id that the terminal had after a spawn was answered, where that is known.
+    ``id`` is the life id of the terminal after an answered spawn, where that is known.
     """
 
     kind: ChangeKind
@@ -97,7 +97,7 @@ class Change:
 
 @attrs.frozen(kw_only=True)
 class Subscribing:
-    """A subscription that was asked for, or with ``on=False`` its end; ``done`` as of a change."""
+    """A request to subscribe, or with ``on=False`` to unsubscribe; ``done`` as in ``Change``."""
 
     handle: str
     terminal: str
@@ -108,9 +108,9 @@ class Subscribing:
     only_failures: bool = False
 
     def wants(self, record: Record) -> bool:
-        """Whether it asks for this record. A pattern lets pass what has no known text.
+        """Return whether the subscription matches this record.
 
-        Patterns are such as RE2 and Python read alike.
+        A pattern matches a record without a known text. RE2 and Python read all patterns alike.
         """
         if not self.on or (self.only_failures and record["exit"] == 0):
             return False
@@ -121,7 +121,7 @@ class Subscribing:
 
 @attrs.frozen(kw_only=True)
 class Listing:
-    """The names of the open terminals, as somebody was told."""
+    """The names of the open terminals in an answer."""
 
     span: Span
     terminals: tuple[str, ...]
@@ -129,7 +129,7 @@ class Listing:
 
 @attrs.frozen(kw_only=True)
 class RecordsRead:
-    """An answer to who read the records of ``terminal`` since a number."""
+    """An answer to a read of the records of ``terminal`` since a number."""
 
     terminal: str
     span: Span
@@ -140,7 +140,7 @@ class RecordsRead:
 
 @attrs.frozen(kw_only=True)
 class OutputRead:
-    """An answer to who read output. ``from_cursor`` is where it was asked to begin, if anywhere."""
+    """An answer to a read of output. ``from_cursor`` is the requested beginning, if any."""
 
     terminal: str
     span: Span
@@ -155,7 +155,7 @@ class OutputRead:
 
 @attrs.frozen(kw_only=True)
 class Waited:
-    """An answer to who waited for something on a terminal, after so many (simulated) seconds."""
+    """An answer to a wait on a terminal, after so many (simulated) seconds."""
 
     terminal: str
     span: Span
@@ -172,7 +172,7 @@ class Waited:
 
 @attrs.frozen(kw_only=True)
 class Broadcasted:
-    """Which terminals a broadcast named, and those that its answer has, each with what it got."""
+    """The terminals that a broadcast named, and the entries of its answer."""
 
     span: Span
     named: tuple[str, ...]
@@ -183,11 +183,11 @@ class Broadcasted:
 
 @attrs.frozen(kw_only=True)
 class Disturbance:
-    """What was done to a terminal that may change how its commands end, on purpose.
+    """Something done on purpose to a terminal that may change how its commands end.
 
-    ``number`` is that of a signal. ``keys``: something was typed that the output may echo; tokens
-    in ``text`` may stand in any output of that time. ``crash`` and ``disk fault`` may concern every
-    terminal: then ``terminal`` is None. ``span`` ends when it was surely over.
+    ``number`` is that of a signal. ``keys``: keystrokes that the output may echo; tokens in
+    ``text`` may be in any output of that time. ``crash`` and ``disk fault`` may affect every
+    terminal: then ``terminal`` is None. ``span`` ends when the effect was surely over.
     """
 
     kind: Harm
@@ -199,7 +199,7 @@ class Disturbance:
 
 @attrs.frozen(kw_only=True)
 class Death:
-    """How, and when, a life of the daemon ended."""
+    """The end of an incarnation of the daemon."""
 
     life: int
     kind: DeathKind
@@ -208,7 +208,7 @@ class Death:
 
 @attrs.frozen(kw_only=True)
 class Remains:
-    """Something of ``life`` that was still there after its end, though nothing should be."""
+    """Something of ``life`` that was left after its end, although nothing should be."""
 
     life: int
     kind: RemainsKind

@@ -10,20 +10,21 @@ from tests.chaos.checking.observations import Disturbance, Record, Span
 from tests.chaos.checking.rule import Rule
 
 PROMPT = "$ "
-"""Of the shells under load."""
+"""The prompt of the shells under load."""
 
 SIGINT, SIGKILL = 2, 9
 
 INTO_OUTPUT = ("keys", "interrupt", "signal", "shell killed")
-"""Harm that may stand in the output, or take lines from its end or middle."""
+"""Harm that may print into the output, or remove lines from its end or middle."""
 
 End = tuple[str, int | None]
 
 
 def _outcomes(case: Case) -> Iterator[str]:
-    """What ended by itself has its end, exit and output; what was killed a beginning of it.
+    """Find records with a wrong end, exit or output.
 
-    What was disturbed on purpose may have ended by that.
+    A killed command has a beginning of its output. A command that was disturbed on purpose may have
+    ended by the disturbance.
     """
     ended = set(case.evidence.ended)
     for _, record, command in case.matched:
@@ -37,7 +38,7 @@ def _outcomes(case: Case) -> Iterator[str]:
             explained = harms or record["end"] == "closed" or command.is_silent
             explained = explained or _ended_with_the_shell(case, command, record)
             if not explained and command.token not in ended:
-                yield f"{command.token} is {record['end']} and did not come to its end"
+                yield f"{command.token} is {record['end']} and did not run to its end"
         yield from _output(case, command, record, harms)
 
 
@@ -54,20 +55,20 @@ def _by_itself(
     if got not in allowed:
         yield f"{command.token} should be {sorted(allowed, key=str)} and is {got}"
     if record["killed_by_restart"]:
-        yield f"{command.token} is {got} and said to be killed by a restart"
+        yield f"{command.token} is {got} and marked as killed by a restart"
 
 
 def _killed(case: Case, command: Command, record: Record) -> Iterator[str]:
-    """What a dead daemon had in flight is found by the next, which knows no duration."""
+    """Find errors in the record of a command that was killed: it has no duration."""
     if record["exit"] is not None or not record["killed_by_restart"]:
         yield f"{command.token} was killed and is recorded with {record}"
     stopped = command.life in case.stopping_lives or case.may_be_crashed(command, record)
     if not stopped and record["duration_s"] is not None:
-        yield f"{command.token} was killed and is said to have taken {record['duration_s']} s"
+        yield f"{command.token} was killed and has a duration of {record['duration_s']} s"
 
 
 def _ends_by(harm: Disturbance) -> Iterator[End]:
-    """How a command may end that met this."""
+    """Return the ways in which a command with this disturbance may end."""
     if harm.kind == "interrupt":
         yield "exited", 128 + SIGINT
     elif harm.kind == "signal" and harm.number is not None:
@@ -77,9 +78,9 @@ def _ends_by(harm: Disturbance) -> Iterator[End]:
 
 
 def _ended_with_the_shell(case: Case, command: Command, record: Record) -> bool:
-    """Whether it waited behind a line that was typed ahead and ended the shell.
+    """Return whether the command waited behind a typed line that ended the shell.
 
-    Its caller was told that it runs next, so it is recorded though it did not begin.
+    Its caller got its number, so it is recorded although it did not start.
     """
     if record["end"] != "shell_exit" or command.typed or command.token in case.evidence.begun:
         return False
@@ -114,7 +115,7 @@ def _output(
 
 
 def _without_echo(printed: str, harms: list[Disturbance]) -> str:
-    """The output without lines that were typed ahead: their echo may end inside a line of it."""
+    """Return the output without the echo of typed lines, which may end inside a line of output."""
     typed = [line for harm in harms for line in harm.text.splitlines() if line]
     for line in sorted(typed, key=len, reverse=True):
         printed = printed.replace(line, "")
@@ -122,7 +123,7 @@ def _without_echo(printed: str, harms: list[Disturbance]) -> str:
 
 
 def _is_some_of(printed: str, command: Command) -> bool:
-    """Whether the lines that name the command are lines of it, or beginnings, in their order."""
+    """Return whether the lines with the token are lines of the command, or beginnings, in order."""
     lines = iter(command.stdout.splitlines())
     return all(
         any(line.startswith(shown.replace("^C", "").rstrip()) for line in lines)

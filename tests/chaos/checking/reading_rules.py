@@ -11,14 +11,14 @@ from tests.chaos.checking.observations import OutputRead, Waited
 from tests.chaos.checking.rule import TERMINALS, Rule
 
 ROUNDING_S = 1e-6
-"""Of sums of times."""
+"""The allowed rounding error, in seconds, in sums of times."""
 
 SEQUENCE_BYTES = 64
-"""Plain text goes on to the end of a sequence that begins before its limit: of those under load."""
+"""The longest escape sequence under load: plain text may exceed its limit by one."""
 
 
 def _catch_up(case: Case) -> Iterator[str]:
-    """Records read since a number are exactly the finished ones above it, none left out."""
+    """Find reads since a number that are not exactly the finished records above it."""
     for read in case.evidence.reads:
         found = [record["seq"] for record in read.records]
         first = read.since_seq + 1
@@ -26,24 +26,24 @@ def _catch_up(case: Case) -> Iterator[str]:
         # What is known of damaged lines is of the present ledger, and not of one that was purged.
         whole = list(range(first, first + len(found)))
         if found not in (whole, case.numbers_from(first, len(found), read.terminal)):
-            yield f"who read {where} got {found}"
+            yield f"a read of {where} returned {found}"
         if any(record["end"] is None for record in read.records):
-            yield f"who read {where} got one that has not ended"
+            yield f"a read of {where} returned a record without an end"
         known = [
-            told.record["seq"]
-            for told in case.told
-            if told.terminal == read.terminal
-            and told.record["end"] is not None
-            and told.span.is_before(read.span)
-            and not case.may_be_purged(told.terminal, told.span)
+            seen.record["seq"]
+            for seen in case.seen
+            if seen.terminal == read.terminal
+            and seen.record["end"] is not None
+            and seen.span.is_before(read.span)
+            and not case.may_be_purged(seen.terminal, seen.span)
         ]
         last = max(known, default=-1)
         if not read.more and last > max([read.since_seq, *found]):
-            yield f"who read {where} got {found}, and {last} had been told before"
+            yield f"a read of {where} returned {found}, after seq {last} was shown"
 
 
 def _output(case: Case) -> Iterator[str]:
-    """Output begins where it was asked for, but for what is said to be gone, and is bounded."""
+    """Find output that starts at another place than requested, or is too long."""
     for read in case.evidence.outputs:
         where = f"output of {read.terminal} from {read.from_cursor}"
         size = read.next_cursor - read.cursor
@@ -55,9 +55,10 @@ def _output(case: Case) -> Iterator[str]:
 
 
 def _output_changed(case: Case) -> Iterator[str]:
-    """A byte that was read is the same for whoever reads it, in steps of any size.
+    """Find bytes that differ between two reads.
 
-    Until a loss of power, which may change what was not synced; or a purge.
+    Reads before and after a loss of power, which may change bytes that were not synced, are not
+    compared; nor are reads before and after a purge.
     """
     for reads in _comparable(case).values():
         texts: dict[tuple[int, int], str] = {}
@@ -69,12 +70,12 @@ def _output_changed(case: Case) -> Iterator[str]:
             for (other, end), rest in texts.items():
                 whole = texts.get((begin, end))
                 if other == middle and whole is not None and text + rest != whole:
-                    yield f"output {begin} to {end} is another in two steps at {middle}"
+                    yield f"output {begin} to {end} differs when read in two steps at {middle}"
         yield from _overlapping(reads)
 
 
 def _overlapping(reads: list[OutputRead]) -> Iterator[str]:
-    """Of raw text a character is a byte if all are ASCII: parts can be compared."""
+    """Yield pairs of overlapping reads with comparable text: raw and ASCII only."""
     exact = [
         read
         for read in reads
@@ -98,7 +99,7 @@ def _named(read: OutputRead) -> str:
 
 
 def _comparable(case: Case) -> dict[tuple[str, int, int, bool], list[OutputRead]]:
-    """What was read of one terminal between two losses of power, and between two purges."""
+    """Group the reads of each terminal between losses of power and purges."""
     found: dict[tuple[str, int, int, bool], list[OutputRead]] = {}
     losses = [death.moment for death in case.evidence.deaths if death.kind == "power loss"]
     for read in case.evidence.outputs:
@@ -112,7 +113,7 @@ def _comparable(case: Case) -> dict[tuple[str, int, int, bool], list[OutputRead]
 
 
 def _waits(case: Case) -> Iterator[str]:
-    """A wait ends for a reason that was asked for and has come about."""
+    """Find waits that ended for a reason that was not requested or did not occur."""
     for waited in case.evidence.waits:
         if not _is_explained(case, waited):
             yield f"a wait at {waited.terminal} ended as {waited.reason}: {waited}"
@@ -140,7 +141,7 @@ def _is_explained(case: Case, waited: Waited) -> bool:
 
 
 def _broadcasts(case: Case) -> Iterator[str]:
-    """Every terminal that a broadcast named has one entry: its record, or why there is none."""
+    """Find broadcasts without exactly one entry, a record or an error, for each named terminal."""
     for cast in case.evidence.broadcasts:
         if cast.answered != cast.named:
             yield f"a broadcast to {cast.named} was answered for {cast.answered}"

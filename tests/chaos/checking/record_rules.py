@@ -7,45 +7,45 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from tests.chaos.checking.case import CRASHING, Case
-from tests.chaos.checking.evidence import Command, Told
+from tests.chaos.checking.evidence import Command, SeenRecord
 from tests.chaos.checking.matching import tokens_in
 from tests.chaos.checking.observations import UNKNOWN, Record
 from tests.chaos.checking.rule import Rule
 
 KNOWN_EARLY = ("seq", "cmd", "writer", "started_at", "cwd", "raw_start", "timed_out")
-"""Fields of an unfinished record that its final one must share."""
+"""Fields that an unfinished record and its final record share."""
 
 
 def _told_and_gone(case: Case) -> Iterator[str]:
-    """A record that a client was told is in the ledger, equal in every field that was told."""
+    """Find records that a client got but that are missing or different in the ledger."""
     records = case.evidence.records()
     kept_by_seq = {(terminal, record["seq"]): record for terminal, record in records}
-    for told in case.told:
-        if case.may_be_purged(told.terminal, told.span):
+    for seen in case.seen:
+        if case.may_be_purged(seen.terminal, seen.span):
             continue
-        kept = kept_by_seq.get((told.terminal, told.record["seq"]))
+        kept = kept_by_seq.get((seen.terminal, seen.record["seq"]))
         if kept is None:
-            yield f"seq {told.record['seq']} of {told.terminal} was told and is in no ledger"
-        elif told.record["end"] is not None:
-            yield from _differences(told, kept, tuple(told.record))
+            yield f"seq {seen.record['seq']} of {seen.terminal} was shown and is in no ledger"
+        elif seen.record["end"] is not None:
+            yield from _differences(seen, kept, tuple(seen.record))
         else:
-            yield from _differences(told, kept, KNOWN_EARLY)
-            less = case.is_rebuilt_from_less(told.terminal, kept, told.span)
-            if not less and not kept["stdout"].startswith(told.record["stdout"]):
-                yield f"seq {kept['seq']} of {told.terminal} lost output that was told: {kept}"
+            yield from _differences(seen, kept, KNOWN_EARLY)
+            less = case.is_rebuilt_from_less(seen.terminal, kept, seen.span)
+            if not less and not kept["stdout"].startswith(seen.record["stdout"]):
+                yield f"seq {kept['seq']} of {seen.terminal} lost output that was shown: {kept}"
 
 
-def _differences(told: Told, kept: Record, fields: tuple[str, ...]) -> Iterator[str]:
+def _differences(seen: SeenRecord, kept: Record, fields: tuple[str, ...]) -> Iterator[str]:
     for field in fields:
-        if told.record[field] != kept[field]:
+        if seen.record[field] != kept[field]:
             yield (
-                f"{field} of seq {kept['seq']} of {told.terminal} was told as "
-                f"{told.record[field]!r} and is {kept[field]!r}"
+                f"{field} of seq {kept['seq']} of {seen.terminal} was shown as "
+                f"{seen.record[field]!r} and is {kept[field]!r}"
             )
 
 
 def _numbers(case: Case) -> Iterator[str]:
-    """``seq`` is 0, 1, 2, … without gap or repeat, but for those of damaged lines."""
+    """Find numbers that are not 0, 1, 2, …, apart from those of damaged lines."""
     for terminal, records in case.evidence.ledgers.items():
         found = [record["seq"] for record in records]
         right = case.numbers_from(0, len(found), terminal)
@@ -55,16 +55,16 @@ def _numbers(case: Case) -> Iterator[str]:
 
 
 def _unrecorded(case: Case) -> Iterator[str]:
-    """A command that began has a record.
+    """Find commands that started and have no record.
 
-    Except a typed one that was killed before its start mark was read: nobody knew of it yet. It is
-    the last that began on its terminal in a life that was killed, or its shell's actor crashed; of
-    lines that were typed ahead the shell may still have begun several. And, after a loss of power
-    then or in the life that recovered it, except those that nobody was told of: notes are not
-    synced.
+    Allowed is a typed command that was killed before its start mark was read: the daemon did not
+    know it yet. It is the last that started on its terminal in an incarnation that was killed, or
+    whose shell's actor crashed; of lines typed ahead the shell may have started several. After a
+    loss of power, in that incarnation or in the one that recovered it, all unreported commands may
+    be missing: notes are not synced.
     """
     recorded, commands = set(case.matching.tokens), case.evidence.by_token
-    told = {case.matching.token_of(each.terminal, each.record) for each in case.told}
+    seen = {case.matching.token_of(each.terminal, each.record) for each in case.seen}
     begun = case.evidence.begun
     unread_typed = _typed_in_the_end(begun, commands, recorded)
     for token in dict.fromkeys(begun):
@@ -73,16 +73,16 @@ def _unrecorded(case: Case) -> Iterator[str]:
             (token in unread_typed and command.life in case.killed_lives)
             or any(each.kind in CRASHING for each in case.harms_to(command))
         )
-        never_told = case.lost_power_by_recovery(command.life) and token not in told
+        never_seen = case.lost_power_by_recovery(command.life) and token not in seen
         gone = case.may_be_purged(command.terminal, command.span)
-        if token not in recorded and not (unread or never_told or gone):
-            yield f"{token} began and has no record"
+        if token not in recorded and not (unread or never_seen or gone):
+            yield f"{token} started and has no record"
 
 
 def _typed_in_the_end(
     begun: Iterable[str], commands: Mapping[str, Command], recorded: Container[str]
 ) -> frozenset[str]:
-    """Those that began last on their terminal in a life: typed, and without a record."""
+    """Return the commands that started last on their terminal: typed, and without a record."""
     last: dict[tuple[str, int], list[str]] = {}
     for token in begun:
         command = commands[token]
@@ -95,7 +95,7 @@ def _typed_in_the_end(
 
 
 def _repeated(case: Case) -> Iterator[str]:
-    """A command runs once and is recorded once."""
+    """Find commands that ran twice or have two records."""
     for token, times in Counter(case.matching.tokens).items():
         if times > 1:
             yield f"{token} has {times} records"
@@ -105,10 +105,10 @@ def _repeated(case: Case) -> Iterator[str]:
 
 
 def _strangers(case: Case) -> Iterator[str]:
-    """Every record is that of a command that somebody sent, by who sent it, as it was sent."""
+    """Find records that match no sent command, or differ from it in writer or text."""
     for terminal, record, command in case.matched:
         if command is None:
-            yield f"nobody sent what seq {record['seq']} of {terminal} tells of: {dict(record)}"
+            yield f"seq {record['seq']} of {terminal} matches no sent command: {dict(record)}"
             continue
         if record["writer"] != command.writer:
             yield f"{command.token} was written by {command.writer}, not by {record['writer']}"
@@ -117,14 +117,14 @@ def _strangers(case: Case) -> Iterator[str]:
 
 
 def _may_be_nameless(case: Case, command: Command, record: Record) -> bool:
-    """A typed text is known from the history, which is told of with the mark of a command's end."""
+    """Return whether a typed command may lack its text, which comes with the end mark."""
     if not command.typed or record["cmd"] is not None:
         return False
     return record["end"] != "exited" or bool(case.harms_to(command, record))
 
 
 def _mixed(case: Case) -> Iterator[str]:
-    """No record holds anything of another command, but what was typed and echoed meanwhile."""
+    """Find output of one command in the record of another, apart from echoed keystrokes."""
     for terminal, record, command in case.matched:
         since = UNKNOWN if command is None else command.span
         if case.is_rebuilt_from_less(terminal, record, since):
@@ -139,9 +139,9 @@ def _mixed(case: Case) -> Iterator[str]:
 
 
 def _killed_too_early(case: Case) -> Iterator[str]:
-    """Only what was in flight when a life ended is killed: the last of its life.
+    """Find killed commands that were not the last of their incarnation.
 
-    Except where the actors of the terminal crashed.
+    Allowed where the actors of the terminal crashed.
     """
     for terminal, commands in case.matching.of.items():
         rows = list(zip(case.evidence.ledgers[terminal], commands, strict=True))
@@ -154,7 +154,7 @@ def _killed_too_early(case: Case) -> Iterator[str]:
 
 
 def _refused(case: Case) -> Iterator[str]:
-    """A command that its caller was told was never typed did not run."""
+    """Find commands that ran although their caller got the answer that they were never typed."""
     known = {*case.evidence.begun, *case.matching.tokens}
     for token in case.evidence.refused:
         if token in known:
@@ -162,7 +162,7 @@ def _refused(case: Case) -> Iterator[str]:
 
 
 def _order_of_lives(case: Case) -> Iterator[str]:
-    """Records follow one another as the lives did in which their commands were sent."""
+    """Find records that are not in the order of the incarnations that got the commands."""
     for terminal, commands in case.matching.of.items():
         lives = [command.life for command in commands if command is not None]
         if lives != sorted(lives):
@@ -170,9 +170,9 @@ def _order_of_lives(case: Case) -> Iterator[str]:
 
 
 def _out_of_turn(case: Case) -> Iterator[str]:
-    """What was sent after another command was answered has a higher number.
+    """Find commands with a lower number than a command that was answered before.
 
-    Keys are answered before their command began: they go before what the same client sends later.
+    Keys are answered before their command starts: they precede later requests of the same client.
     """
     for terminal, commands in case.matching.of.items():
         rows = list(zip(case.evidence.ledgers[terminal], commands, strict=True))

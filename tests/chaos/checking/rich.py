@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, Told
+from tests.chaos.checking.evidence import Answer, Command, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
     Ask,
     Broadcasted,
@@ -58,7 +58,7 @@ TEXT = "".join(f"{number:03}\n" for number in range(100))
 
 
 def output(begin: int, end: int, moment: int = 100, **fields: Any) -> OutputRead:
-    """What was printed between two cursors."""
+    """Return the output between two cursors."""
     return OutputRead(
         terminal="t0",
         span=at(moment),
@@ -75,7 +75,7 @@ def output(begin: int, end: int, moment: int = 100, **fields: Any) -> OutputRead
 
 
 def waited(reason: str, **fields: Any) -> Waited:
-    """A wait on t0, with what every one has."""
+    """Return a wait on t0 with these fields."""
     return Waited(
         terminal="t0",
         reason=reason,
@@ -94,8 +94,8 @@ def change(kind: Any, moment: int, terminal: str = "tmp", **fields: Any) -> Chan
     return Change(kind=kind, terminal=terminal, span=at(moment), **{"done": True, **fields})
 
 
-def told(record: Record, sent: Command) -> Told:
-    return Told(sent.terminal, record, sent.span)
+def seen(record: Record, sent: Command) -> SeenRecord:
+    return SeenRecord(sent.terminal, record, sent.span)
 
 
 CHANGES = (
@@ -153,10 +153,10 @@ RICH = Evidence(
     commands=COMMANDS,
     begun=tuple(each.token for each in COMMANDS),
     ended=tuple(each.token for each in COMMANDS if each not in (INTERRUPTED, LONG)),
-    told=(
-        *(told(record, sent) for record, sent in zip(T0[:5], COMMANDS[:5], strict=True)),
-        told(GONE, PURGED),
-        told(TMP[0], AGAIN),
+    seen=(
+        *(seen(record, sent) for record, sent in zip(T0[:5], COMMANDS[:5], strict=True)),
+        seen(GONE, PURGED),
+        seen(TMP[0], AGAIN),
     ),
     refused=(),
     ledgers={"t0": T0, "tmp": TMP},

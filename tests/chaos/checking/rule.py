@@ -9,14 +9,14 @@ import attrs
 from tests.chaos.checking.case import Case
 
 TERMINALS = "terminals"
-"""The guarantee of rules for what the contract of terminals says beyond G1 to G14."""
+"""The guarantee of rules for terminals that is not one of G1 to G14."""
 
 Find = Callable[[Case], Iterator[str]]
 
 
 @attrs.frozen
 class Rule:
-    """``find`` tells in one plain sentence each where ``guarantee`` ("G1") was broken."""
+    """A promise, and ``find``, which yields a sentence for each place where it was broken."""
 
     guarantee: str
     find: Find

@@ -11,7 +11,7 @@ from tests.chaos.checking.rule import TERMINALS, Rule
 
 
 def _listed(case: Case) -> Iterator[str]:
-    """A list has every terminal that is surely open, and none that is surely not."""
+    """Find lists without a surely open terminal, or with a surely closed one."""
     if not case.evidence.changes:
         return
     names = {change.terminal for change in case.evidence.changes}
@@ -25,18 +25,18 @@ def _listed(case: Case) -> Iterator[str]:
 
 
 def _purged_and_there(case: Case) -> Iterator[str]:
-    """Of what was recorded before a purge nobody is told afterwards."""
-    for told in case.told:
-        token = case.matching.token_of(told.terminal, told.record)
+    """Find records that were shown after the purge of their terminal."""
+    for seen in case.seen:
+        token = case.matching.token_of(seen.terminal, seen.record)
         command = None if token is None else case.evidence.by_token[token]
-        for purge in case.purges(told.terminal):
-            over = purge.done is True and purge.span.is_before(told.span)
+        for purge in case.purges(seen.terminal):
+            over = purge.done is True and purge.span.is_before(seen.span)
             if over and command is not None and command.span.is_before(purge.span):
-                yield f"{token} was purged at {purge.span.answered} and told afterwards"
+                yield f"{token} was purged at {purge.span.answered} and shown afterwards"
 
 
 def _purged_and_kept(case: Case) -> Iterator[str]:
-    """A terminal that was purged and not spawned again has left no record."""
+    """Find records of a terminal that was purged and not spawned again."""
     for terminal, records in case.evidence.ledgers.items():
         last = max(case.purges(terminal), key=lambda purge: purge.span.asked, default=None)
         if last is None or last.done is not True or not records:
@@ -54,7 +54,7 @@ def _purged_and_kept(case: Case) -> Iterator[str]:
 
 
 def _life_ids(case: Case) -> Iterator[str]:
-    """A terminal keeps its life id until it is purged, and has another one then."""
+    """Find life ids that changed without a purge, or survived one."""
     for terminal in sorted({change.terminal for change in case.evidence.changes}):
         known = [
             change
@@ -73,7 +73,7 @@ def _life_ids(case: Case) -> Iterator[str]:
 
 
 def _in_the_end(case: Case, terminal: str) -> list[Change]:
-    """The id in the end, as if it had been told then."""
+    """Return the final id as a spawn at the end of the run."""
     name = case.evidence.ids.get(terminal)
     if name is None:
         return []

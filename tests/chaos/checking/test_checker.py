@@ -1,4 +1,4 @@
-"""The checker itself: nothing is found in a sound run, and each kind of violation where it is.
+"""Tests of the checker: a sound run has no violation, and each broken one is found.
 
 A checker that finds nothing proves only as much as this table.
 """
@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from tests.chaos.checking.checker import violations
-from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
+from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.matching import tokens_in
 from tests.chaos.checking.observations import Death, Record, RecordsRead, Span
 from tests.chaos.checking.parts import KILLED, command, record_of, wake
@@ -49,7 +49,11 @@ SOUND = Evidence(
     commands=(FIRST, BY_PM, SLOW, IN_FLIGHT, TYPED, TYPED_UNSEEN, REFUSED, LAST),
     begun=tuple(each.token for each in (FIRST, BY_PM, SLOW, IN_FLIGHT, TYPED, TYPED_UNSEEN, LAST)),
     ended=tuple(each.token for each in (FIRST, BY_PM, SLOW, TYPED, LAST)),
-    told=(Told("t0", RECORDS[0]), Told("t0", SLOW_SO_FAR), Told("t0", RECORDS[5])),
+    seen=(
+        SeenRecord("t0", RECORDS[0]),
+        SeenRecord("t0", SLOW_SO_FAR),
+        SeenRecord("t0", RECORDS[5]),
+    ),
     refused=(REFUSED.token,),
     ledgers={"t0": RECORDS},
     ids={"t0": LIFE_ID},
@@ -70,7 +74,7 @@ POWER_LOSS = Death(life=1, kind="power loss", moment=1)
 
 
 def with_record(seq: int, /, **fields: Any) -> Evidence:
-    """The sound run, but for these fields of one record."""
+    """Return the sound run with these fields changed in one record."""
     records = [{**each, **fields} if each["seq"] == seq else each for each in RECORDS]
     return with_records(*records)
 
@@ -83,8 +87,8 @@ def with_answers(handle: str, *answers: Answer) -> Evidence:
     return attrs.evolve(SOUND, answers={**SOUND.answers, handle: answers})
 
 
-def with_told(seq: int, **fields: Any) -> Evidence:
-    return attrs.evolve(SOUND, told=(Told("t0", {**RECORDS[seq], **fields}),))
+def with_seen(seq: int, **fields: Any) -> Evidence:
+    return attrs.evolve(SOUND, seen=(SeenRecord("t0", {**RECORDS[seq], **fields}),))
 
 
 def renumbered(*records: Record) -> Evidence:
@@ -98,14 +102,14 @@ def pm_got(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Ev
 STRANGER: Mapping[str, Any] = {**RECORDS[5], "seq": 6, "cmd": "rm -rf /", "stdout": ""}
 
 BROKEN: dict[str, tuple[str, Evidence]] = {
-    "a record that was told is not there": ("told and gone", with_records(*RECORDS[:5])),
-    "a record changed after it was told": ("told and gone", with_told(0, cwd="/tmp")),
-    "output that was told is gone": ("told and gone", with_record(2, stdout="")),
-    "what was told early changed": (
+    "a record that was shown is missing": ("told and gone", with_records(*RECORDS[:5])),
+    "a record changed after it was shown": ("told and gone", with_seen(0, cwd="/tmp")),
+    "output that was shown is gone": ("told and gone", with_record(2, stdout="")),
+    "a field shown early changed": (
         "told and gone",
-        attrs.evolve(SOUND, told=(Told("t0", {**SLOW_SO_FAR, "started_at": "11:00"}),)),
+        attrs.evolve(SOUND, seen=(SeenRecord("t0", {**SLOW_SO_FAR, "started_at": "11:00"}),)),
     ),
-    "a timeout was told and is not recorded": ("told and gone", with_record(2, timed_out=False)),
+    "a timeout was shown and is not recorded": ("told and gone", with_record(2, timed_out=False)),
     "a number is left out": ("numbers", with_record(5, seq=6)),
     "more numbers are left out than a damaged line may hold": (
         "numbers",
@@ -170,7 +174,7 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "process left",
         attrs.evolve(SOUND, lives=(Life(number=2, killed=True, left=("sleep (pid 9)",)),)),
     ),
-    "a terminal did not come back": (
+    "a terminal was not restored": (
         "not restored",
         attrs.evolve(SOUND, lives=(Life(number=2, killed=True, missing=("t0",)),)),
     ),
@@ -192,11 +196,11 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "wake wrong",
         pm_got(lambda ms: [{**ms[0], "body": ms[0]["body"].replace("exit 0", "exit 1")}, *ms[1:]]),
     ),
-    "a wake that tells of another command": (
+    "a wake with another command": (
         "wake wrong",
         pm_got(lambda ms: [{**ms[1], "id": ms[0]["id"]}, *ms[1:]]),
     ),
-    "a wake that does not tell of the kill": (
+    "a wake that does not mention the kill": (
         "wake wrong",
         pm_got(
             lambda ms: [{**m, "body": m["body"].replace(" · killed by restart", "")} for m in ms]
@@ -252,7 +256,7 @@ def test_a_damaged_line_may_have_held_a_number() -> None:
 
 
 def test_a_typed_command_may_be_killed_before_its_first_word() -> None:
-    """Its start mark was read: it has a record, though it could not say that it began."""
+    """Its start mark was read: it has a record, although it printed nothing."""
     begun = tuple(token for token in SOUND.begun if token not in (TYPED.token, TYPED_UNSEEN.token))
     ended = tuple(token for token in SOUND.ended if token != TYPED.token)
     assert violations(attrs.evolve(SOUND, begun=begun, ended=ended)) == []

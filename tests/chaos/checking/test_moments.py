@@ -1,4 +1,4 @@
-"""Rules that look at moments: a sound run breaks none, and one thing wrong exactly its own."""
+"""Tests of the rules about moments: a sound run breaks none, one fault exactly its own rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.chaos.checking import test_checker
 from tests.chaos.checking.checker import RULES, violations
-from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, Told
+from tests.chaos.checking.evidence import Answer, Evidence, Handoff, Life, SeenRecord
 from tests.chaos.checking.observations import (
     Ask,
     Death,
@@ -47,21 +47,21 @@ from tests.chaos.checking.rule import TERMINALS
 
 
 def but(**fields: Any) -> Evidence:
-    """The sound run, with other fields."""
+    """Return the sound run with other fields."""
     return attrs.evolve(RICH, **fields)
 
 
 def added(field: str, *values: object, **fields: Any) -> Evidence:
-    """The sound run, with more of one field."""
+    """Return the sound run with more of one field."""
     return but(**{field: (*getattr(RICH, field), *values), **fields})
 
 
 def with_t0(seq: int, /, **fields: Any) -> Evidence:
-    """The sound run, but for one record of t0, of which nobody was told."""
+    """Return the sound run with one record of t0 changed, which no client has seen."""
     records = tuple({**each, **fields} if each["seq"] == seq else each for each in T0)
     return but(
         ledgers={**RICH.ledgers, "t0": records},
-        told=tuple(each for each in RICH.told if each.record["seq"] != seq),
+        seen=tuple(each for each in RICH.seen if each.record["seq"] != seq),
         reads=(),
         waits=(),
         broadcasts=(),
@@ -75,12 +75,12 @@ def with_answer(index: int, answer: Answer) -> Evidence:
 
 
 def with_messages(index: int, *messages: Mapping[str, Any], limit: int | None = None) -> Evidence:
-    """One answer shows these instead, and nothing is concluded from what is missing in it."""
+    """Return the run with the messages of one answer replaced, and its limit unknown."""
     return with_answer(index, attrs.evolve(ANSWERS[index], messages=messages, limit=limit))
 
 
 def without(message: Mapping[str, Any]) -> Evidence:
-    """Nobody was ever shown this message."""
+    """Return the run in which this message was never shown."""
     answers = (
         attrs.evolve(each, messages=tuple(m for m in each.messages if m != message), limit=None)
         for each in ANSWERS
@@ -98,7 +98,7 @@ def ask(*outcomes: Outcome, **fields: Any) -> Ask:
 
 
 def read(since: int, *records: Mapping[str, Any], **fields: Any) -> Evidence:
-    """Somebody read t0 in the end."""
+    """Return a read of the records of t0 at the end."""
     fields = {"terminal": "t0", "span": at(98), **fields}
     return added("reads", RecordsRead(since_seq=since, records=records, **fields))
 
@@ -112,13 +112,12 @@ CRASH = Disturbance(kind="crash", terminal="t0", span=at(30))
 DISK = Disturbance(kind="disk fault", terminal=None, span=at(85))
 POWER = (Death(life=1, kind="power loss", moment=54), Death(life=2, kind="stop", moment=140))
 LOST = command(30, 1, span=at(47))
-"""A command of the first life that was never recorded."""
 
 BROKEN: dict[str, tuple[str, Evidence]] = {
     # Records.
-    "told after a purge, and not there": (
+    "shown after a purge, and missing": (
         "told and gone",
-        added("told", Told("tmp", {**TMP[0], "seq": 2}, at(100))),
+        added("seen", SeenRecord("tmp", {**TMP[0], "seq": 2}, at(100))),
     ),
     "began after the purge, and has no record": (
         "unrecorded",
@@ -128,7 +127,7 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
             begun=(*RICH.begun, fresh.token),
         ),
     ),
-    "never told, and gone with the power long after it should be recorded": (
+    "never shown, and gone with the power long after it should be recorded": (
         "unrecorded",
         added(
             "commands",
@@ -159,11 +158,11 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "outcome",
         with_t0(5, exit=0, stdout="", end="exited", killed_by_restart=False),
     ),
-    "output that the disk refused, though the daemon went on": (
+    "output that the disk refused, though the daemon continued": (
         "outcome",
         attrs.evolve(
             with_t0(3, stdout=""),
-            told=(Told("t0", {**T0[3], "stdout": ""}, at(42)),),
+            seen=(SeenRecord("t0", {**T0[3], "stdout": ""}, at(42)),),
             disturbances=(*RICH.disturbances, attrs.evolve(DISK, span=at(40))),
         ),
     ),
@@ -204,13 +203,13 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
     # Reading.
     "a gap in what was read": ("catch up", read(2, T0[3], T0[5])),
     "not from where it was asked": ("catch up", read(2, T0[2], T0[3], T0[4], T0[5], T0[6])),
-    "one left out that was told before": ("catch up", read(2, T0[3])),
+    "a missing record that was shown before": ("catch up", read(2, T0[3])),
     "nothing, though there is something": ("catch up", read(-1)),
     "one that has not ended": (
         "catch up",
         but(reads=(UNFINISHED,)),
     ),
-    "output that begins elsewhere": (
+    "output that begins at another place": (
         "output gap",
         added("outputs", output(30, 60, 112, from_cursor=10)),
     ),
@@ -285,7 +284,7 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
         "wake lost",
         without(WAKES[0]),
     ),
-    "a failure of which nobody was told": (
+    "a failure that no subscriber got": (
         "wake lost",
         without(WAKES[5]),
     ),
@@ -322,7 +321,7 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
             wake({**GONE, "writer": "agent:pm"}, PM, terminal="tmp", life="xyz"),
         ),
     ),
-    "a wake that tells of another exit": (
+    "a wake with another exit": (
         "wake wrong",
         but(
             answers={
@@ -402,22 +401,22 @@ BROKEN: dict[str, tuple[str, Evidence]] = {
 }
 
 BROKEN_TWICE: dict[str, tuple[set[str], Evidence]] = {
-    "told before the power was lost, and not there": (
+    "shown before the power was lost, and missing": (
         {"unrecorded", "told and gone"},
         added(
             "commands",
             LOST,
             begun=(*RICH.begun, LOST.token),
             deaths=POWER,
-            told=(*RICH.told, Told("t0", {**record_of(LOST, 5), "end": None}, at(48))),
+            seen=(*RICH.seen, SeenRecord("t0", {**record_of(LOST, 5), "end": None}, at(48))),
             ledgers={"t0": T0[:5], "tmp": TMP},
             answers={},
             handoffs=(),
         ),
     ),
-    "told of what was purged": (
+    "a purged record shown": (
         {"purged and there", "told and gone"},
-        added("told", Told("tmp", GONE, Span(80, 81))),
+        added("seen", SeenRecord("tmp", GONE, Span(80, 81))),
     ),
 }
 
@@ -426,11 +425,11 @@ ALLOWED: dict[str, Evidence] = {
     "recorded before a purge, and gone": added(
         "commands", command(21, 2, terminal="tmp", span=at(75)), begun=(*RICH.begun, "@tmp.2.21@")
     ),
-    "told of it while it is purged": added("told", Told("tmp", GONE, Span(78, 80))),
-    "never told, and lost with the power": added(
+    "a record shown while it is purged": added("seen", SeenRecord("tmp", GONE, Span(78, 80))),
+    "never shown, and lost with the power": added(
         "commands", LOST, begun=(*RICH.begun, LOST.token), deaths=POWER
     ),
-    "never told, and lost with the power of the life that recovered it": added(
+    "never shown, and lost with the power of the life that recovered it": added(
         "commands",
         LOST,
         begun=(*RICH.begun, LOST.token),
@@ -459,7 +458,7 @@ ALLOWED: dict[str, Evidence] = {
         deaths=POWER,
         ended=(*RICH.ended, LONG.token),
     ),
-    "a wake of a life whose id nobody was told": but(
+    "a wake of a life with an unreported id": but(
         former={}, changes=(CHANGES[0], attrs.evolve(CHANGES[1], id=None), *CHANGES[2:])
     ),
     "killed by a stop, which knows how long it ran": attrs.evolve(
@@ -467,7 +466,7 @@ ALLOWED: dict[str, Evidence] = {
         lives=(Life(number=1, killed=False, ready=1), RICH.lives[1]),
         asks=(),
     ),
-    "typed, and the shell ended: its history was not told": attrs.evolve(
+    "typed, and the shell ended: its history was not reported": attrs.evolve(
         with_t0(3, cmd=None, end="shell_exit"),
         commands=tuple(
             attrs.evolve(each, typed=True, end="shell_exit") if each is UNHEARD else each

@@ -1,4 +1,4 @@
-"""Lines that were typed ahead of a command that waits: what is allowed of them, and what is not."""
+"""Tests of lines typed ahead of a waiting command: allowed and forbidden results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ECHO = Disturbance(kind="keys", terminal="t0", span=at(2), text=f"{FIRST.text}\r
 
 
 def evidence(*records: Record, begun: tuple[Command, ...] = ALL, **fields: Any) -> Evidence:
-    """What became of the four commands in a life that was killed."""
+    """Return the evidence of the four commands in an incarnation that was killed."""
     tokens = tuple(each.token for each in begun)
     sound: dict[str, Any] = {
         "commands": ALL,
         "begun": tokens,
         "ended": tokens,
-        "told": (),
+        "seen": (),
         "refused": (),
         "ledgers": {"t0": records},
         "ids": {"t0": "abc"},

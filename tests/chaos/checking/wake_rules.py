@@ -26,7 +26,7 @@ class WakeId:
 
     @classmethod
     def parse(cls, text: str) -> WakeId:
-        """Raises ``ValueError`` for anything else."""
+        """Parse an id. Raises ``ValueError`` for anything else."""
         terminal, life, seq, handle = text.removeprefix(WAKE).split("/")
         return cls(terminal, life, int(seq), handle)
 
@@ -35,7 +35,7 @@ class WakeId:
 
 
 def wake_ids(evidence: Evidence, handle: str) -> dict[str, Record]:
-    """The id that the message to ``handle`` of each record has, with the record."""
+    """Return the records by the ids of their messages to ``handle``."""
     return {
         str(WakeId(terminal, evidence.ids.get(terminal, ""), record["seq"], handle)): record
         for terminal, record in evidence.records()
@@ -44,7 +44,7 @@ def wake_ids(evidence: Evidence, handle: str) -> dict[str, Record]:
 
 
 def shown(evidence: Evidence, handle: str) -> dict[str, Message]:
-    """What ``handle`` was shown, by id, in the order in which it first came."""
+    """Return the messages shown to ``handle``, by id, in the order of their first appearance."""
     messages: dict[str, Message] = {}
     for answer in evidence.answers[handle]:
         for message in answer.messages:
@@ -53,7 +53,7 @@ def shown(evidence: Evidence, handle: str) -> dict[str, Message]:
 
 
 def _lost_wakes(case: Case) -> Iterator[str]:
-    """Each subscriber hears of each record that it asked for and that is not its own."""
+    """Find records whose subscriber, other than the writer, got no message."""
     evidence = case.evidence
     for handle in evidence.answers:
         seen = shown(evidence, handle)
@@ -63,14 +63,14 @@ def _lost_wakes(case: Case) -> Iterator[str]:
             terminal = WakeId.parse(wake_id).terminal
             is_due = case.wanted(handle, terminal, record) == {True}
             if is_due and not _is_dropped(case, WakeId.parse(wake_id)):
-                yield f"{wake_id} never came"
+                yield f"{wake_id} was never shown"
 
 
 def _is_dropped(case: Case, wake: WakeId) -> bool:
-    """Whether what was owed may be owed no more, or still be.
+    """Return whether a wake may have been dropped, or may still be pending.
 
-    Who unsubscribes drops it; but not if a later one of the terminal had come before. A terminal
-    that was closed sends what it owes when it is spawned again.
+    An unsubscribe drops it, unless a later one of the terminal was shown. A closed terminal sends
+    its pending wakes when it is spawned again.
     """
     at_the_end = Span(NEVER, NEVER)
     if case.evidence.changes and case.may_be_open(wake.terminal, at_the_end) != {True}:
@@ -87,7 +87,7 @@ def _is_dropped(case: Case, wake: WakeId) -> bool:
 
 
 def _first_later(case: Case, wake: WakeId) -> Span | None:
-    """The answer that first showed a wake of a later record of the terminal."""
+    """Return the answer that first showed a wake of a later record of the terminal."""
     for answer in case.evidence.answers[wake.handle]:
         for message in answer.messages:
             if message["id"].startswith(WAKE):
@@ -99,7 +99,7 @@ def _first_later(case: Case, wake: WakeId) -> Span | None:
 
 
 def _needless_wakes(case: Case) -> Iterator[str]:
-    """Nobody hears of a command of its own, of one that it did not ask for, or of no record."""
+    """Find wakes for the writer, for records outside the subscription, and for no record."""
     for handle in case.evidence.answers:
         records = wake_ids(case.evidence, handle)
         for message_id, message in shown(case.evidence, handle).items():
@@ -108,15 +108,15 @@ def _needless_wakes(case: Case) -> Iterator[str]:
             wake = WakeId.parse(message_id)
             if message_id in records:
                 if True not in case.wanted(handle, wake.terminal, records[message_id]):
-                    yield f"{message_id} came to {handle} who did not ask for it"
+                    yield f"{message_id} was sent to {handle} without a subscription"
             elif not _may_have_been(case, wake):
-                yield f"{message_id} came to {handle}: its own, or of no record"
+                yield f"{message_id} was sent to {handle}: its own, or of no record"
             elif message["body"].split("\n")[0].endswith(f"run by agent:{handle}"):
-                yield f"{message_id} came to {handle}: its own, since purged"
+                yield f"{message_id} was sent to {handle}: its own, since purged"
 
 
 def _may_have_been(case: Case, wake: WakeId) -> bool:
-    """Whether the terminal had this life id before a purge; it may be one that nobody was told."""
+    """Return whether the terminal may have had this life id before a purge."""
     unknown = any(
         change.kind == "spawn" and change.done is not False and change.id is None
         for change in case.evidence.changes
@@ -128,12 +128,12 @@ def _may_have_been(case: Case, wake: WakeId) -> bool:
 
 
 def _wrong_wakes(case: Case) -> Iterator[str]:
-    """A message tells what the record tells, and is the same however often it is shown."""
+    """Find messages that differ from their record, or from an earlier copy of themselves."""
     for handle, answers in case.evidence.answers.items():
         due, first = wake_ids(case.evidence, handle), shown(case.evidence, handle)
         for message_id, message in first.items():
             if message_id in due and not _fits(message, due[message_id]):
-                yield f"{message_id} tells of {due[message_id]} as {message['body']!r}"
+                yield f"{message_id} describes {due[message_id]} as {message['body']!r}"
         for message in (message for answer in answers for message in answer.messages):
             if message != first[message["id"]]:
                 yield f"{message['id']} changed from {first[message['id']]} to {message}"
@@ -152,9 +152,9 @@ def _fits(message: Message, record: Record) -> bool:
 
 
 def _out_of_order(case: Case) -> Iterator[str]:
-    """The messages of one terminal come in the order of its records.
+    """Find messages of one terminal that are not in the order of its records.
 
-    Except where an inbox failed in the midst of several: not a terminal.
+    Allowed where an inbox, not a terminal, failed during the delivery of several messages.
     """
     if any(
         each.kind in ("crash", "disk fault") and each.terminal is None
@@ -168,7 +168,7 @@ def _out_of_order(case: Case) -> Iterator[str]:
                 wake = WakeId.parse(message_id)
                 before = last.get((wake.terminal, wake.life), -1)
                 if wake.seq < before:
-                    yield f"{message_id} came behind seq {before}"
+                    yield f"{message_id} was shown after seq {before}"
                 last[wake.terminal, wake.life] = wake.seq
 
 

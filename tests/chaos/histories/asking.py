@@ -28,7 +28,7 @@ from tests.chaos.checking.observations import Ask, Outcome, OutcomeKind, Span
 from tests.chaos.notebook import Notebook
 
 GRACE_S = 30.0
-"""Seconds beyond what a request may take by itself, as the servers wait."""
+"""The time, in seconds, that the servers grant a request beyond its own timeout."""
 
 ENTRIES: dict[type[Any], Entry] = {entry.command: entry for entry in COMMANDS}
 
@@ -51,12 +51,12 @@ NEVER_TYPED = (
     "has failed",
     "there is no terminal",
 )
-"""What a refusal says whose command no shell has run."""
+"""The words of a refusal whose command no shell has run."""
 
 
 @attrs.frozen(kw_only=True)
 class Answered:
-    """What a request ended in: its ``value``, an ``error``, or neither if nobody answered."""
+    """The answer to a request: its ``value``, an ``error``, or neither without an answer."""
 
     span: Span
     value: Any = None
@@ -65,19 +65,19 @@ class Answered:
 
     @property
     def is_done(self) -> bool | None:
-        """Whether it was carried out; None if nobody was told, or not for certain."""
+        """Return whether the request was carried out; None if that is not certain."""
         if self.value is not None:
             return True
         return False if isinstance(self.error, AegisError) and self.is_certain else None
 
     @property
     def is_certain(self) -> bool:
-        """Whether an error says that nothing was done."""
+        """Return whether an error says that nothing was done."""
         return getattr(self.error, "code", "") in ("not_found", "already_exists", "invalid_request")
 
     @property
     def was_never_typed(self) -> bool:
-        """Whether a refusal says that the command did not run."""
+        """Return whether a refusal says that the command did not run."""
         return isinstance(self.error, AegisError) and any(
             sentence in str(self.error) for sentence in NEVER_TYPED
         )
@@ -87,11 +87,11 @@ Noter: TypeAlias = Callable[[Answered], None]
 
 
 def forget(answered: Answered) -> None:
-    """Nothing more than the ask itself is written down."""
+    """Log nothing beyond the ask itself."""
 
 
 class Asker:
-    """The client ``handle`` of one life of the daemon. ``is_over`` tells of its end."""
+    """The client ``handle`` in one incarnation of the daemon, ended once ``is_over``."""
 
     def __init__(
         self, handle: str, system: System, book: Notebook, is_over: Callable[[], bool]
@@ -108,9 +108,9 @@ class Asker:
         *,
         gone_after_s: float | None = None,
     ) -> Answered:
-        """Ask, and give what it ended in, which ``note`` writes down first, whatever it is.
+        """Ask, log the outcome by ``note``, and return it.
 
-        ``gone_after_s``: the client goes away after so many seconds.
+        ``gone_after_s``: the client disconnects after so many seconds.
         """
         asked, begun = self._book.moment(), trio.current_time()
         answered = Answered(span=Span(asked))
@@ -142,7 +142,7 @@ class Asker:
         )
 
     def _owner(self, request: Command[Any]) -> Ref[Any]:
-        """Who answers it, as the servers find out."""
+        """Return the actor that answers the request, as the servers find it."""
         owner, registry = ENTRIES[type(request)].owner, self._system.registry
         front = registry.find("terminal", name_key(getattr(request, "name", "")))
         if owner is Owner.TERMINAL and front is not None and not front.is_stopped:

@@ -1,6 +1,6 @@
 """A client of a history: it outlives the daemons, and does one step after the other.
 
-A step that was under way when a daemon died is not done again.
+A step that was in progress when a daemon died is not repeated.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from tests.chaos.notebook import Notebook
 
 
 class Doer(Protocol):
-    """Does one step, with the daemon of this life."""
+    """The player of single steps in one incarnation of the daemon."""
 
-    async def do(self, step: s.Step) -> None:
-        """Do it."""
+    async def do(self, step: s.Step) -> None: ...
 
 
 @attrs.define
 class Places:
-    """How far a client has read: seqs and cursors by terminal, and its inbox."""
+    """The read positions of a client: seqs and cursors by terminal, and its inbox."""
 
     seqs: dict[str, int] = attrs.field(factory=dict)
     cursors: dict[str, int] = attrs.field(factory=dict)
@@ -33,9 +32,9 @@ class Places:
 
 
 class Client:
-    """``number`` of a history. ``trouble`` hears of each step when it begins.
+    """Client ``number`` of a history. ``trouble`` is notified of the start of each step.
 
-    ``find_id`` gives the life id that a terminal has on the disk.
+    ``find_id`` returns the life id of a terminal from the disk.
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class Client:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all steps are done, or were begun."""
+        """Return whether all steps are done, or were begun."""
         return self._done == len(self._steps)
 
     async def work(self, turn: Doer) -> None:
-        """Go on with the steps until the last, or until the daemon is gone."""
+        """Do the remaining steps, until the last or until the daemon is gone."""
         while not self.is_finished:
             step = self._steps[self._done]
             await trio.sleep(step.pause_s)

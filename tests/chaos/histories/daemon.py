@@ -25,11 +25,11 @@ from tests.chaos.machine.simulated_processes import Machine, SimulatedProcess
 from tests.chaos.notebook import Notebook
 
 END_TERMINALS_S = 1.4
-"""How long the terminals may take to end, as in a real daemon."""
+"""The time, in seconds, in which the terminals end, as in a real daemon."""
 
 
 class _MortalDisk(SimulatedDisk):
-    """``on_death`` hears of it when the process dies at a call."""
+    """A disk that calls ``on_death`` when the process dies at a call."""
 
     def __init__(self, model: DiskModel, plan: DiskPlan, on_death: Callable[[], None]) -> None:
         super().__init__(plan=plan)
@@ -37,13 +37,12 @@ class _MortalDisk(SimulatedDisk):
         self._on_death = on_death
 
     def die(self) -> ProcessDied:
-        """See ``SimulatedDisk``."""
         self._on_death()
         return super().die()
 
 
 class SimulatedDaemon:
-    """The daemon of life number ``book.life``, on ``machine`` and on the disk ``model``."""
+    """The daemon of incarnation ``book.life``, on ``machine`` and on the disk ``model``."""
 
     def __init__(
         self,
@@ -66,16 +65,16 @@ class SimulatedDaemon:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is dead, or has stopped."""
+        """Return whether the daemon is dead, or has stopped."""
         return self.death is not None
 
     def start_soon(self, work: Callable[..., Any], *args: object) -> None:
-        """Do this beside it, until it ends or begins to stop; not at all behind that."""
+        """Run ``work`` beside the daemon until its end or stop; afterwards do nothing."""
         if self._nursery is not None and not self.is_over:
             self._nursery.start_soon(work, *args)
 
     def shell_of(self, terminal: str) -> SimulatedProcess | None:
-        """The shell of a terminal, if one lives."""
+        """Return the shell of a terminal, or None."""
         beginning = f"{STATE.root}/{terminal}/"
         for each in self.machine.alive:
             leads = each.pid == each.session and each.tty is not None
@@ -84,7 +83,7 @@ class SimulatedDaemon:
         return None
 
     def die(self, kind: DeathKind, *, draw: int = 0) -> None:
-        """End at once, by a kill or a loss of power. Again is harmless."""
+        """End at once, by a kill or a loss of power. Idempotent."""
         if self.is_over:
             return
         self._over(kind)
@@ -98,9 +97,9 @@ class SimulatedDaemon:
         self._book.deaths.append(Death(life=self._book.life, kind=kind, moment=self._book.moment()))
 
     async def live(self, body: Callable[[System], Awaitable[None]]) -> None:
-        """Start, run ``body`` beside the tree, and stop in order behind it; or die meanwhile.
+        """Start, run ``body`` beside the tree, and then stop in order; or die meanwhile.
 
-        Raises what ends the tree beside a death.
+        Raises any error that ends the tree other than a death.
         """
         try:
             with self._scope:
@@ -130,12 +129,12 @@ class SimulatedDaemon:
         system.ref("root/inbox-router").tell(EndWaits())
 
     def stopped(self) -> None:
-        """It has stopped in order."""
+        """Record the end of an ordered stop."""
         self._over("stop")
 
 
 def _is_of_others(error: BaseException) -> bool:
-    """Whether it is no consequence of a death: the user's Ctrl-C, say."""
+    """Return whether the error is no consequence of a death: the user's Ctrl-C, for example."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_of_others, error.exceptions))
     return not isinstance(error, Exception | ProcessDied)

@@ -14,7 +14,7 @@ from tests.chaos.strikes import kinds_of_call, kinds_of_point
 MIN_CLIENTS, MIN_STEPS = 3, 1
 MOST_FAULTS = 6
 PAUSE_S = 0.02
-"""Between two steps of a client, on average."""
+"""The average pause, in seconds, between two steps of a client."""
 
 CALLS: Mapping[str, tuple[int, int]] = {
     "write": (3, 20),
@@ -33,7 +33,7 @@ CALLS: Mapping[str, tuple[int, int]] = {
     "list_directory": (1, 3),
     "is_directory": (1, 3),
 }
-"""Calls of the disk that may be struck: how often, and how far ahead the one that is may lie."""
+"""The calls of the disk that may be struck: weight, and the most calls that precede the strike."""
 
 POINTS: Mapping[str, int] = {
     "ledger.append.before": 6,
@@ -72,7 +72,7 @@ POINTS: Mapping[str, int] = {
     "actor.teardown.before[Terminal]": 2,
     "actor.teardown.after[LedgerWriter]": 2,
 }
-"""Fault points that may be struck, and how far ahead the pass that is may lie."""
+"""The fault points that may be struck, with the most passes that precede the strike."""
 
 AHEAD: Mapping[str, int] = {
     "note.write.before": 12,
@@ -83,7 +83,7 @@ AHEAD: Mapping[str, int] = {
     "actor.receive.before[Terminal]": 30,
     "actor.receive.before[Shell]": 30,
 }
-"""Fault points that are struck while somebody types ahead, likewise."""
+"""The fault points that are struck during type-ahead, with the most passes before the strike."""
 
 WAITS = frozenset(
     {
@@ -95,13 +95,13 @@ WAITS = frozenset(
         "shell.end.after",
     }
 )
-"""Those of them that may be held up: the runtime's are left out, see ``_point_fault``."""
+"""The fault points that may stall: not those of the runtime, see ``_point_fault``."""
 
 Drawer: TypeAlias = Callable[["_Drawing", dict[str, Any]], s.Step]
 
 
 class _Drawing:
-    """One script in the making."""
+    """The state of a drawing."""
 
     def __init__(self, seed: int, clients: int) -> None:
         self.chance = Random(f"{seed}/history")
@@ -118,7 +118,7 @@ class _Drawing:
         return round(self.chance.uniform(0, most), 4)
 
     def step(self, number: int) -> s.Step:
-        """The step with this number, by whoever."""
+        """Return the step with this number, of a random client."""
         client = number % self.clients if number < self.clients else self._client()
         pause_s = round(self.chance.expovariate(1 / PAUSE_S), 4)
         drawers = {**_STEPS, **_OF_CLIENT.get(client, {})}
@@ -133,7 +133,7 @@ class _Drawing:
 
 
 def make_script(seed: int, *, clients: int = 3, steps: int = 50) -> s.Script:
-    """The script of ``seed``: so many steps of so many clients, and the faults.
+    """Return the script of ``seed``: the steps of the clients, and the faults.
 
     Raises ``ValueError`` for fewer than three clients, or no step.
     """
@@ -296,13 +296,13 @@ _STEPS: Mapping[Drawer, int] = {
     _handoff: 5,
     _inbox: 8,
 }
-"""What everybody does, and how often."""
+"""The steps of every client, with their weights."""
 
 _OF_CLIENT: Mapping[int, Mapping[Drawer, int]] = {
     s.TYPIST: {_type: 24, _type_ahead: 16, _erase: 12, _interrupt: 8, _run_at_desk: 16},
     s.KEEPER: {_spawn: 12, _close: 10},
 }
-"""What only these do."""
+"""The steps of single clients, with their weights."""
 
 
 # Faults.
@@ -341,7 +341,7 @@ def _point_fault(drawing: _Drawing, step: int) -> s.ScriptFault:
 
 
 def _fault_ahead(drawing: _Drawing, step: int) -> s.ScriptFault:
-    """A fault that is likely to come while lines typed ahead of a run are read."""
+    """Return a fault that is likely to strike while lines typed ahead of a run are read."""
     if drawing.chance.random() < 0.3:
         return s.KillFault(step=step, after_s=drawing.seconds(0.3))
     place = drawing.one_of(tuple(AHEAD))

@@ -1,9 +1,9 @@
-"""The player of a script: all incarnations of a daemon, from the first to a quiet last one.
+"""The player of a script: all incarnations of a daemon, from the first to an undisturbed last one.
 
-All that a run does comes from the script. The actors are the real ones; processes, PTYs, shells,
-the disk and the clock are simulated, and no thread runs. When the clients have done their steps the
-daemon is stopped or killed once more. A last life, in which nothing goes wrong, must bring
-everything back, work, let all be read, and stop without leaving anything behind.
+All of a run follows from the script. The actors are the real ones; processes, PTYs, shells, the
+disk and the clock are simulated, and no thread runs. When the clients have done their steps the
+daemon is stopped or killed once more. A last incarnation, without faults, must restore everything,
+work, answer all reads, and stop without leaving anything behind.
 """
 
 from __future__ import annotations
@@ -55,25 +55,25 @@ from tests.chaos.reproducible import reproducible
 TABLES = (RUNTIME, JOURNAL, TERMINAL_POINTS, INBOXES)
 NAMES = (s.SHARED, s.DESK, s.SPARE)
 MOST_LIVES = 40
-"""Far more than a script has deaths: a daemon that cannot start is no reason to go on for ever."""
+"""The most incarnations, far above a script's deaths: a daemon may be unable to start."""
 
 RESTART_S = 0.2
-"""How long it takes at most until a dead daemon is started again."""
+"""The longest delay, in seconds, until a dead daemon is started again."""
 
 MAX_LEDGER_BYTES = 2**24
-"""Far more than a script records."""
+"""The most bytes of a ledger that are read, far above those of a script."""
 
 SETTLE_S = 2.0
-"""Quiet for so long, an inbox has got everything that was on its way."""
+"""The quiet time, in seconds, after which an inbox has got every pending message."""
 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What came of a script: which promises were broken, and how much was in it.
+    """The result of a script: the broken promises, and its counts.
 
-    ``hits`` counts the faults that struck, by what they were; ``operations`` the requests of
-    clients that were answered, refusals included; ``records`` those in the ledgers in the end,
-    ``wakes`` the different messages of terminals that were shown.
+    ``hits`` counts the faults that struck, by kind; ``operations`` the answered requests of
+    clients, with refusals; ``records`` those in the final ledgers, ``wakes`` the different messages
+    of terminals that were shown.
     """
 
     violations: tuple[Violation, ...]
@@ -83,16 +83,16 @@ class Outcome:
     wakes: int
     lives: int
     evidence: Evidence
-    happenings: Trace
+    events: Trace
 
     @property
     def trace(self) -> list[str]:
-        """What happened, a line each."""
-        return str(self.happenings).splitlines()
+        """Return the events, a line each."""
+        return str(self.events).splitlines()
 
 
 def play(script: s.Script) -> Outcome:
-    """Play ``script`` to its end, and judge it. The same script gives the same outcome."""
+    """Play ``script`` to its end, and check it. The same script has the same outcome."""
     with tempfile.TemporaryDirectory(prefix="aegis-history-") as scratch, capture_logs():
         history: list[History] = []
 
@@ -105,7 +105,7 @@ def play(script: s.Script) -> Outcome:
 
 
 class History:
-    """One script being played; ``scratch`` is a real directory for what shells read."""
+    """A script in progress; ``scratch`` is a real directory for the files that shells read."""
 
     def __init__(self, script: s.Script, simulation: Simulation, scratch: Path) -> None:
         self._script = script
@@ -123,7 +123,7 @@ class History:
         self._failed: dict[str, int] = {}
 
     async def play(self) -> None:
-        """All lives."""
+        """Play all incarnations."""
         with reproducible(self._chance), armed(self._trouble.plan, *TABLES):
             async with trio.open_nursery() as self._machines:
                 await self._switch_on()
@@ -138,7 +138,7 @@ class History:
         return self._book.life > 0 and all(client.is_finished for client in self._clients)
 
     def outcome(self, trace: Trace) -> Outcome:
-        """What came of it."""
+        """Return the outcome."""
         evidence = self._book.evidence(self._witnessed)
         shown = {
             message["id"]
@@ -154,7 +154,7 @@ class History:
             wakes=sum(each.startswith("term:") for each in shown),
             lives=len(evidence.lives),
             evidence=evidence,
-            happenings=trace,
+            events=trace,
         )
 
     # The machine.
@@ -171,7 +171,7 @@ class History:
             await trio.sleep_forever()
 
     async def _after(self, daemon: SimulatedDaemon) -> None:
-        """What is left of a dead daemon: its machine and the cache of its disk, or neither."""
+        """Close the disk of a dead daemon; after a power loss restart the machine as well."""
         if daemon.death == "power loss":
             self._power.cancel()
             choose = Random(f"{self._script.seed}/{daemon.draw}").randrange
@@ -183,7 +183,7 @@ class History:
     # Lives.
 
     async def _live(self, body: Any) -> None:
-        """One daemon, from its start to its end."""
+        """Run one daemon, from its start to its end."""
         book, hits = self._book, self._trouble.count
         book.life += 1
         earlier = {each.pid for each in self._machine.alive}
@@ -235,7 +235,7 @@ class History:
         return StepPlayer(client, self._asker(client, daemon, system), self._book)
 
     async def _begin(self, daemon: SimulatedDaemon, system: System) -> None:
-        """The first life: there are terminals."""
+        """Begin the first incarnation: spawn the terminals."""
         turn = self._turn(self._clients[s.KEEPER], daemon, system)
         for name in NAMES:
             await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
@@ -243,7 +243,7 @@ class History:
     async def _look_around(
         self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
     ) -> None:
-        """What is there of earlier lives that should not be, and what is not that should."""
+        """Record the remains of earlier incarnations, and the missing terminals."""
         book = self._book
         asker = self._asker(self._clients[s.KEEPER], daemon, system)
         answered = await asker.ask(api.ListTerminals())
@@ -261,7 +261,7 @@ class History:
         )
 
     async def _work(self, daemon: SimulatedDaemon, system: System) -> None:
-        """All clients work; behind their last step the daemon is killed, or may stop."""
+        """Run all clients; after their last step kill the daemon, or stop it."""
         async with trio.open_nursery() as nursery:
             for client in self._clients:
                 nursery.start_soon(client.work, self._turn(client, daemon, system))
@@ -272,7 +272,7 @@ class History:
     # The end.
 
     async def _end_quietly(self, daemon: SimulatedDaemon, system: System) -> None:
-        """Every terminal works; then everything is read."""
+        """Check that every terminal works; then read everything."""
         for name in (s.SHARED, s.DESK):
             turn = self._turn(self._clients[s.TYPIST], daemon, system)
             await turn.check(name)
@@ -292,7 +292,7 @@ class History:
             self._book.damaged[name] = self._damaged_lines(name)
 
     def _damaged_lines(self, terminal: str) -> dict[int, int]:
-        """How many stand in its ledger before which record."""
+        """Return the numbers of damaged lines of its ledger, by the place of the next record."""
         ledger = TerminalFiles(STATE.terminals / terminal).ledger
         data = read_file(self._sound_disk(), ledger, max_bytes=MAX_LEDGER_BYTES)
         found = scan(data or b"")
@@ -300,7 +300,7 @@ class History:
         return dict(Counter(bisect(starts, each.start) for each in found.damaged))
 
     async def _empty(self, client: Client, daemon: SimulatedDaemon, system: System) -> None:
-        """Read and acknowledge what its inbox holds, then all that it ever held."""
+        """Read and acknowledge all unread messages of an inbox, then read all its messages."""
         turn = self._turn(client, daemon, system)
         while True:
             answered = await turn.read_inbox(client.places.inbox, SETTLE_S)
@@ -314,13 +314,13 @@ class History:
             self._book.kept[client.handle] = tuple(document["messages"])
 
     def _sound_disk(self) -> SimulatedDisk:
-        """The disk as it is now, for whoever looks at it from outside: no call of it fails."""
+        """Return the disk of this moment for the checks: no call of it fails."""
         disk = SimulatedDisk()
         disk.model = self._model
         return disk
 
     def _find_id(self, terminal: str) -> str | None:
-        """The life id of a terminal, as its settings on the disk have it."""
+        """Return the life id of a terminal from its settings on the disk."""
         settings = load_settings(
             self._sound_disk(), TerminalFiles(STATE.terminals / terminal), STATE.root
         )
@@ -330,14 +330,14 @@ class History:
         return settings.life
 
     def _write_down_failed(self) -> None:
-        """A terminal that could not be started was out of order for the whole life."""
+        """Record a disturbance of the whole incarnation for each terminal that failed to start."""
         for name, since in self._failed.items():
             span = Span(since, self._book.moment())
             self._book.disturbances.append(Disturbance(kind="crash", terminal=name, span=span))
         self._failed.clear()
 
     def _look_for_remains(self, tasks: int) -> None:
-        """A daemon that has stopped in order leaves no task, process or descriptor."""
+        """Record tasks, processes and descriptors that are left after an ordered stop."""
         found: list[tuple[RemainsKind, str]] = [
             ("process", str(each.info)) for each in self._machine.alive
         ]

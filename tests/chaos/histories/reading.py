@@ -33,7 +33,7 @@ class Reading:
         self._book = book
 
     async def read_records(self, step: s.ReadRecordsStep) -> None:
-        """Read the records behind the last one that was read."""
+        """Read the records after the last that was read."""
         since = self._places.seqs.get(step.terminal, -1)
         request = api.ReadRecords(name=step.terminal, since_seq=since, from_handle=self._who)
         answered = await self._ask(request)
@@ -55,7 +55,7 @@ class Reading:
             self._places.seqs[step.terminal] = records[-1]["seq"]
 
     async def read_output(self, step: s.ReadOutputStep) -> None:
-        """Read output on; from the beginning of a command where the place is not known."""
+        """Read the next output; without a read position, from the beginning of a command."""
         cursor = self._places.cursors.get(step.terminal)
         request = out.ReadOutput(
             name=step.terminal,
@@ -86,7 +86,7 @@ class Reading:
         )
 
     async def wait(self, step: s.WaitStep) -> None:
-        """Wait for something on the terminal."""
+        """Wait for an event of the terminal."""
         await self._wait(step.terminal, step.timeout_s, pattern=step.pattern, idle_s=step.idle_s)
 
     async def _wait(
@@ -127,11 +127,9 @@ class Reading:
         return answered
 
     async def screen(self, step: s.ScreenStep) -> None:
-        """Look at the screen."""
         await self._ask(GetScreen(name=step.terminal, from_handle=self._who))
 
     async def resize(self, step: s.ResizeStep) -> None:
-        """Give the window another size."""
         await self._ask(
             control.ResizeTerminal(
                 name=step.terminal, cols=step.cols, rows=step.rows, from_handle=self._who
@@ -141,7 +139,7 @@ class Reading:
     # Inboxes.
 
     async def hand_off(self, step: s.HandoffStep) -> None:
-        """Hand news to another client."""
+        """Send a message to another client."""
         to, body = s.handle_of(step.to), f"news @news.{step.number}@"
         request = box.Handoff(target_handle=to, context=body, from_handle=self._who)
         await self._ask(request, partial(self._handed, to, body))
@@ -151,14 +149,14 @@ class Reading:
         self._book.handoffs.append(Handoff(to, body, receipt, sender=self._who, span=answered.span))
 
     async def inbox(self, step: s.InboxStep) -> None:
-        """Read the inbox, or wait at it."""
+        """Read the inbox, or wait for a message."""
         if self._trouble.keeps_from_reading(step.client):
             return
         after = self._places.inbox if step.acknowledges else None
         await self.read_inbox(after, step.wait_s)
 
     async def read_inbox(self, after: str | None, wait_s: float | None) -> Answered:
-        """Read what is unread; ``after`` acknowledges."""
+        """Read the unread messages; ``after`` acknowledges."""
         request: box.ReadInbox | box.WaitInbox
         if wait_s is None:
             request = box.ReadInbox(after=after, from_handle=self._who)

@@ -1,8 +1,8 @@
 """A script: the steps of the clients of a history, and the faults meanwhile. Pure.
 
-Each client does its steps one after the other, through all lives of the daemon. A step says all
-that is needed to play it, so any part of a script is one as well: what a step meets may be another
-thing then (no such terminal, say), and is judged as what it is.
+Each client does its steps one after the other, through all incarnations of the daemon. A step has
+all data that is needed to play it, so any part of a script is a script: a step may then meet
+another state (a missing terminal, for example), and is checked against that state.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import attrs
 from tests.chaos.strikes import Kind as StrikeKind
 
 SHARED, DESK, SPARE = "shared", "desk", "spare"
-"""The terminals: everybody runs commands on the first, one client alone types on the second, and
-one client spawns and closes the third, on which everybody runs commands, too."""
+"""The terminals.
+
+All clients run commands on the first and the third. One client alone types on the second, and one
+client spawns and closes the third.
+"""
 
 BASH = "bash"
-"""Their shell."""
+"""The shell of all terminals."""
 
 TYPIST, KEEPER = 0, 1
-"""The clients who do that, by their number."""
+"""The numbers of the client that types, and of the client that spawns and closes."""
 
 
 def handle_of(client: int) -> str:
-    """What the client is called."""
+    """Return the handle of a client."""
     return f"client{client}"
 
 
@@ -32,9 +35,9 @@ def handle_of(client: int) -> str:
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """Something that ``client`` does, ``pause_s`` seconds after its last one had ended.
+    """An action of ``client``, ``pause_s`` seconds after the end of its last one.
 
-    ``number`` is its place in the script that was drawn, and its name in smaller ones.
+    ``number`` is its place in the script that was drawn, and identifies it in smaller scripts.
     """
 
     number: int
@@ -44,14 +47,14 @@ class Step:
 
 @attrs.frozen(kw_only=True)
 class OnTerminal(Step):
-    """Something that is done on ``terminal``."""
+    """A step on ``terminal``."""
 
     terminal: str
 
 
 @attrs.frozen(kw_only=True)
 class RunStep(OnTerminal):
-    """Run a command of ``kind``; ``gone_after_s``: its caller goes away so much later."""
+    """Run a command of ``kind``; ``gone_after_s``: its caller disconnects so much later."""
 
     kind: str
     gone_after_s: float | None = None
@@ -76,7 +79,7 @@ class TypeStep(OnTerminal):
 
 @attrs.frozen(kw_only=True)
 class EraseStep(OnTerminal):
-    """Type ``keys`` that leave an empty line, then run a command: the line must be free for it."""
+    """Type ``keys`` that leave an empty line, then run a command, which needs an empty line."""
 
     keys: str
 
@@ -97,7 +100,7 @@ class TypeAheadStep(OnTerminal):
 
 @attrs.frozen(kw_only=True)
 class InterruptStep(OnTerminal):
-    """Run a long command; once it runs, end it by Ctrl-C, typed or as a signal."""
+    """Run a long command; once it runs, interrupt it by Ctrl-C, typed or as a signal."""
 
     by_keys: bool
 
@@ -112,29 +115,29 @@ class SubscribeStep(OnTerminal):
 
 @attrs.frozen(kw_only=True)
 class UnsubscribeStep(OnTerminal):
-    """Be woken no more."""
+    """Unsubscribe from the terminal."""
 
 
 @attrs.frozen(kw_only=True)
 class SpawnStep(OnTerminal):
-    """Spawn the terminal, whether there is one or not."""
+    """Spawn the terminal, which may exist already."""
 
 
 @attrs.frozen(kw_only=True)
 class CloseStep(OnTerminal):
-    """Close it."""
+    """Close the terminal."""
 
     purge: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class ReadRecordsStep(OnTerminal):
-    """Read all records behind the last that this client read so."""
+    """Read all records after the last one that this client read."""
 
 
 @attrs.frozen(kw_only=True)
 class ReadOutputStep(OnTerminal):
-    """Read output on from where this client left off."""
+    """Read the output after the read position of this client."""
 
     max_bytes: int
     plain: bool = True
@@ -160,7 +163,7 @@ class BroadcastStep(Step):
 
 @attrs.frozen(kw_only=True)
 class ResizeStep(OnTerminal):
-    """Give the window another size."""
+    """Resize the window."""
 
     cols: int
     rows: int
@@ -168,7 +171,7 @@ class ResizeStep(OnTerminal):
 
 @attrs.frozen(kw_only=True)
 class ScreenStep(OnTerminal):
-    """Look at the screen."""
+    """Read the screen."""
 
 
 @attrs.frozen(kw_only=True)
@@ -178,14 +181,14 @@ class ListStep(Step):
 
 @attrs.frozen(kw_only=True)
 class HandoffStep(Step):
-    """Hand news to another client."""
+    """Send a message to another client."""
 
     to: int
 
 
 @attrs.frozen(kw_only=True)
 class InboxStep(Step):
-    """Read the inbox, or wait at it for so long; ``acknowledges`` what was shown before."""
+    """Read the inbox, or wait so many seconds; ``acknowledges`` the messages shown before."""
 
     acknowledges: bool
     wait_s: float | None = None
@@ -196,21 +199,21 @@ class InboxStep(Step):
 
 @attrs.frozen(kw_only=True)
 class ScriptFault:
-    """Something that goes wrong once a step whose number is ``step`` or a higher one has begun."""
+    """A fault that is armed when the step ``step``, or a later one, begins."""
 
     step: int
 
 
 @attrs.frozen(kw_only=True)
 class KillFault(ScriptFault):
-    """The daemon is killed with -9, so many seconds later."""
+    """A kill with SIGKILL of the daemon, so many seconds later."""
 
     after_s: float
 
 
 @attrs.frozen(kw_only=True)
 class PowerLossFault(ScriptFault):
-    """The power fails, so many seconds later. ``draw`` picks what is on the disk afterwards."""
+    """A loss of power, so many seconds later. ``draw`` picks the image of the disk."""
 
     after_s: float
     draw: int
@@ -218,7 +221,7 @@ class PowerLossFault(ScriptFault):
 
 @attrs.frozen(kw_only=True)
 class DiskFault(ScriptFault):
-    """``kind`` strikes the ``number``-th call of this name from then on."""
+    """A fault ``kind`` at the ``number``-th call of this name from then on."""
 
     call: str
     number: int
@@ -227,7 +230,7 @@ class DiskFault(ScriptFault):
 
 @attrs.frozen(kw_only=True)
 class PointFault(ScriptFault):
-    """``kind`` strikes at the ``number``-th pass of a fault point from then on."""
+    """A fault ``kind`` at the ``number``-th pass of a fault point from then on."""
 
     place: str
     number: int
@@ -236,7 +239,7 @@ class PointFault(ScriptFault):
 
 @attrs.frozen(kw_only=True)
 class ShellKilledFault(ScriptFault):
-    """The shell of a terminal is killed with -9, so many seconds later."""
+    """A kill with SIGKILL of the shell of a terminal, so many seconds later."""
 
     terminal: str
     after_s: float
@@ -244,7 +247,7 @@ class ShellKilledFault(ScriptFault):
 
 @attrs.frozen(kw_only=True)
 class ShellStoppedFault(ScriptFault):
-    """The shell of a terminal is stopped, and goes on so many seconds later."""
+    """A stop (SIGSTOP) of the shell of a terminal for so many seconds."""
 
     terminal: str
     seconds: float
@@ -252,17 +255,17 @@ class ShellStoppedFault(ScriptFault):
 
 @attrs.frozen(kw_only=True)
 class NeverReadsFault(ScriptFault):
-    """The client reads its inbox no more, until the end."""
+    """A client that does not read its inbox until the end."""
 
     client: int
 
 
 @attrs.frozen(kw_only=True)
 class Script:
-    """``seed`` is that of all that a script leaves open: the order of tasks, say.
+    """A script. ``seed`` sets the rest of a run, such as the order of tasks.
 
-    ``steps`` stand in the order of their numbers. ``stops``: the last life but one is stopped in
-    order, and not killed.
+    ``steps`` are in the order of their numbers. ``stops``: the last incarnation but one is stopped
+    in order, and not killed.
     """
 
     seed: int
@@ -272,5 +275,5 @@ class Script:
     stops: bool = True
 
     def of(self, client: int) -> tuple[Step, ...]:
-        """The steps of one client."""
+        """Return the steps of one client."""
         return tuple(step for step in self.steps if step.client == client)

@@ -16,7 +16,7 @@ from aegis.protocol import output as out
 from aegis.protocol import terminals as api
 from aegis.protocol.broadcast import Broadcast
 from aegis.protocol.derived.wire import to_plain
-from tests.chaos.checking.evidence import Command, Told
+from tests.chaos.checking.evidence import Command, SeenRecord
 from tests.chaos.checking.observations import (
     Broadcasted,
     Change,
@@ -32,34 +32,33 @@ from tests.chaos.histories.asking import Answered
 from tests.chaos.histories.reading import Reading
 
 PATIENCE_S = 30.0
-"""How long is waited for what should come at once."""
+"""The longest wait, in seconds, for an event that is expected at once."""
 
 INTERRUPTS = 3
-"""How often an interrupt is sent, at most: a stopped shell may lose one."""
+"""The most attempts of an interrupt: a stopped shell may lose one."""
 
 
 ENTERS = 10
-"""How often an Enter is tried, at most: for a moment there may be no shell."""
+"""The most attempts of an Enter: for a moment there may be no shell."""
 
 
 class StepPlayer(Reading):
-    """One step of a client."""
+    """The player of the steps of a client."""
 
     async def do(self, step: s.Step) -> None:
-        """Do it."""
         await _DOERS[type(step)](self, step)
 
     # Commands.
 
     async def run(self, step: s.RunStep) -> None:
-        """Run a command; answer it if it asks."""
+        """Run a command; answer it if it reads a line."""
         kind = SIMULATED.kinds[step.kind]
-        told = (await self._run(kind, step.terminal, str(step.number), step.gone_after_s)).value
-        if kind.answer and told is not None and told.needs_input is not None:
-            await self._answer(step, kind, told.seq)
+        reply = (await self._run(kind, step.terminal, str(step.number), step.gone_after_s)).value
+        if kind.answer and reply is not None and reply.needs_input is not None:
+            await self._answer(step, kind, reply.seq)
 
     async def check(self, terminal: str) -> None:
-        """Run a command that shows that the terminal works."""
+        """Run a command to check that the terminal works."""
         await self._run(SIMULATED.kinds["quick"], terminal, "end")
 
     async def _run(
@@ -90,29 +89,27 @@ class StepPlayer(Reading):
             self._book.refused.append(command.token)
         if isinstance(answered.value, api.CommandRecord):
             record: Any = to_plain(answered.value)
-            self._book.told.append(Told(command.terminal, record, answered.span))
+            self._book.seen.append(SeenRecord(command.terminal, record, answered.span))
 
     async def _answer(self, step: s.RunStep | s.TypeAheadStep, kind: Kind, seq: int) -> None:
-        """The command waits for a line: a comment, should a shell read it after all."""
+        """Answer a command that waits for a line, by a comment in case that a shell reads it."""
         line = kind.answer.replace("%", f"@{step.terminal}.{step.number}@")
         await self._keys(step.terminal, f"{line}\r", "keys", text=line)
         await self._wait(step.terminal, PATIENCE_S, seq=seq)
 
     async def open_quote(self, step: s.OpenQuoteStep) -> None:
-        """Run what the shell cannot finish reading."""
         command = self._command(Kind(text=OPEN), step.terminal, str(step.number))
         request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
         await self._ask(request, partial(self._sent, command))
 
     async def nothing(self, step: s.NothingStep) -> None:
-        """Run a comment."""
         command = self._command(Kind(text="", stdout=""), step.terminal, str(step.number))
         command = attrs.evolve(command, text=f"# {command.token}", is_silent=True)
         request = api.RunCommand(name=step.terminal, cmd=command.text, from_handle=self._who)
         await self._ask(request, partial(self._sent, command))
 
     async def type(self, step: s.TypeStep) -> None:
-        """Type a command, where nothing runs, and see its end: another command runs behind it."""
+        """Type a command on an idle terminal, and run another one to see its end."""
         if not await self._is_quiet(step.terminal):
             return
         command = self._command(
@@ -123,13 +120,13 @@ class StepPlayer(Reading):
         await self._run(SIMULATED.kinds["quick"], step.terminal, f"{step.number}.then")
 
     async def erase(self, step: s.EraseStep) -> None:
-        """Type half a line and erase it, where nothing runs; then run a command."""
+        """Type half a line and erase it on an idle terminal; then run a command."""
         if await self._is_quiet(step.terminal):
             await self._keys(step.terminal, step.keys, "keys")
             await self._run(SIMULATED.kinds["quick"], step.terminal, f"{step.number}.then")
 
     async def type_ahead(self, step: s.TypeAheadStep) -> None:
-        """Type lines while a command runs and another waits, and see the end of all of them."""
+        """Type lines while a command runs and another waits; wait for the end of all."""
         if not await self._is_quiet(step.terminal):
             return
         number, behind = str(step.number), SIMULATED.kinds[step.behind]
@@ -146,9 +143,9 @@ class StepPlayer(Reading):
         await self._run(SIMULATED.kinds["quick"], step.terminal, f"{number}.then")
 
     async def _run_behind(self, step: s.TypeAheadStep, kind: Kind) -> None:
-        told = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
-        if kind.answer and told is not None and told.needs_input is not None:
-            await self._answer(step, kind, told.seq)
+        reply = (await self._run(kind, step.terminal, f"{step.number}.behind")).value
+        if kind.answer and reply is not None and reply.needs_input is not None:
+            await self._answer(step, kind, reply.seq)
 
     async def _type_lines(self, step: s.TypeAheadStep) -> None:
         commands = [
@@ -174,7 +171,7 @@ class StepPlayer(Reading):
         self._disturbed("keys", terminal, text, answered)
 
     async def _press_enter(self, terminal: str) -> None:
-        """End a line that was typed in part: whoever runs commands here waits for that."""
+        """Press Enter after a part of a line: other commands wait for an empty line."""
         request = api.SendKeys(name=terminal, keys="\r", from_handle=self._who)
         for _ in range(ENTERS):
             if (await self._ask(request)).value is not None:
@@ -186,7 +183,7 @@ class StepPlayer(Reading):
         return waited.value is not None and waited.value.reason == "ended"
 
     async def interrupt(self, step: s.InterruptStep) -> None:
-        """Run a long command, and end it by Ctrl-C once it runs."""
+        """Run a long command, and interrupt it by Ctrl-C once it runs."""
         kind = LONG if step.by_keys else attrs.evolve(LONG, stdout="%\n\n")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._interrupt, step, nursery.cancel_scope)
@@ -254,7 +251,6 @@ class StepPlayer(Reading):
     # Subscriptions, and which terminals there are.
 
     async def subscribe(self, step: s.SubscribeStep) -> None:
-        """Subscribe."""
         request = api.Subscribe(
             name=step.terminal,
             pattern=step.pattern,
@@ -264,7 +260,6 @@ class StepPlayer(Reading):
         await self._ask(request, partial(self._subscribed, step))
 
     async def unsubscribe(self, step: s.UnsubscribeStep) -> None:
-        """Be woken no more."""
         request = api.Unsubscribe(name=step.terminal, from_handle=self._who)
         await self._ask(request, partial(self._subscribed, step))
 
@@ -283,7 +278,6 @@ class StepPlayer(Reading):
         )
 
     async def spawn(self, step: s.SpawnStep) -> None:
-        """Spawn the terminal."""
         request = api.SpawnTerminal(
             name=step.terminal,
             shell=s.BASH,
@@ -293,7 +287,6 @@ class StepPlayer(Reading):
         await self._ask(request, partial(self._changed, "spawn", step.terminal))
 
     async def close(self, step: s.CloseStep) -> None:
-        """Close it."""
         request = api.CloseTerminal(name=step.terminal, purge=step.purge, from_handle=self._who)
         kind: ChangeKind = "purge" if step.purge else "close"
         self._find_id(step.terminal)
@@ -313,7 +306,6 @@ class StepPlayer(Reading):
         )
 
     async def list(self, step: s.ListStep) -> None:
-        """List the terminals."""
         answered = await self._ask(api.ListTerminals(from_handle=self._who))
         if answered.value is not None:
             names = tuple(info.name for info in answered.value.result)

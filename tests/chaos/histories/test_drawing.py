@@ -1,4 +1,4 @@
-"""What is drawn from a seed."""
+"""Tests of the scripts that are drawn from a seed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = [make_script(seed) for seed in range(200)]
 
 
 def leaves(base: type[Any]) -> set[type[Any]]:
-    """The classes of scripts below ``base`` that have none below them."""
+    """Return the subclasses of ``base`` that have no subclasses."""
     # attrs makes each class anew, with slots; the first of the two is a subclass, too.
     below = [each for each in base.__subclasses__() if vars(s).get(each.__name__) is each]
     return {base} if not below else set[type[Any]]().union(*map(leaves, below))

@@ -1,4 +1,4 @@
-"""What random histories found, each as the shortest script that shows it."""
+"""Past findings of random histories, each as the shortest script that shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.strikes import Kind
 
 @pytest.mark.parametrize("draw", range(12))
 def test_what_was_refused_is_in_no_record_after_a_loss_of_power(draw: int) -> None:
-    """The note that took it back was not synced before its caller was told."""
+    """The note that withdrew it was not synced before its caller got the answer."""
     script = s.Script(
         seed=1,
         clients=3,
@@ -29,7 +29,7 @@ def test_what_was_refused_is_in_no_record_after_a_loss_of_power(draw: int) -> No
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_stood_behind_an_exit_that_was_typed_ahead_is_not_credited_with_it(seed: int) -> None:
-    """It was recorded with the output and the exit of what had been typed before the prompt."""
+    """It was recorded with the output and the exit of a line typed before the prompt."""
     script = s.Script(
         seed=seed,
         clients=3,
@@ -44,7 +44,7 @@ def test_what_stood_behind_an_exit_that_was_typed_ahead_is_not_credited_with_it(
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_what_is_in_flight_is_known_also_where_its_note_could_not_be_synced(number: int) -> None:
-    """The pages of a failed sync were forgotten, the note with them; then the daemon was killed."""
+    """The failed sync dropped the pages, the note with them; then the daemon was killed."""
     script = s.Script(
         seed=1,
         clients=3,
@@ -56,7 +56,7 @@ def test_what_is_in_flight_is_known_also_where_its_note_could_not_be_synced(numb
 
 
 def test_a_terminal_that_does_not_end_in_time_has_its_records_when_it_is_closed() -> None:
-    """What became of its last command was known when it was spawned again, and not before."""
+    """The end of its last command was recorded only at the next spawn."""
     script = s.Script(
         seed=101980,
         clients=3,
@@ -78,7 +78,7 @@ def test_a_terminal_that_does_not_end_in_time_has_its_records_when_it_is_closed(
 def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_refused_them(
     number: int,
 ) -> None:
-    """They were not tried again before it was spawned anew."""
+    """The writes were not tried again before the next spawn."""
     slow, lines = "too long for its caller", "several lines of text"
     script = s.Script(
         seed=203095,
@@ -106,7 +106,7 @@ def test_a_failed_terminal_has_its_records_when_it_is_closed_though_the_disk_ref
 
 @pytest.mark.parametrize("keys", ["x\x7f", "half\x15", "half\x15y\x7f"])
 def test_trap_36_a_line_that_was_erased_keeps_no_run_away(keys: str) -> None:
-    """The prompt counted as typed on until Enter or Ctrl-C: each run behind it was refused."""
+    """The prompt counted as typed on until Enter or Ctrl-C: each later run was refused."""
     script = s.Script(
         seed=1,
         clients=3,
@@ -137,7 +137,7 @@ def test_trap_36_a_line_that_was_erased_keeps_no_run_away(keys: str) -> None:
 def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_wherever_the_daemon_dies(
     lines: int, place: str, passes: range
 ) -> None:
-    """The note did not name it while the shell read what had been typed before it."""
+    """The note did not name it while the shell read the lines typed before it."""
     step = s.TypeAheadStep(
         number=0, client=0, terminal=s.DESK, kinds=("quick",) * lines, behind="quick", is_first=True
     )

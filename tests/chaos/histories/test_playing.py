@@ -29,7 +29,7 @@ OPERATIONS = 50
 DIGEST = """
 from tests.chaos.histories.drawing import make_script
 from tests.chaos.histories.playing import play
-print(play(make_script(3)).happenings.digest)
+print(play(make_script(3)).events.digest)
 """
 
 
@@ -45,13 +45,13 @@ def test_every_promise_holds(seed: int) -> None:
 
 def test_one_script_gives_one_trace() -> None:
     first, again = play(make_script(3)), play(make_script(3))
-    assert first.happenings.count > 500
+    assert first.events.count > 500
     assert first.trace == again.trace
     assert first == again
 
 
 def test_another_script_gives_another_trace() -> None:
-    assert play(make_script(3)).happenings != play(make_script(4)).happenings
+    assert play(make_script(3)).events != play(make_script(4)).events
 
 
 @pytest.mark.one_python
@@ -71,7 +71,7 @@ def test_a_trace_hangs_on_nothing_of_its_process() -> None:
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 5], ids=lambda keep: f"every {keep}th")
 def test_any_part_of_a_script_is_one(keep: int) -> None:
-    """As shrinking needs it."""
+    """Shrinking needs this."""
     script = make_script(5)
     steps = script.steps[1::keep] if keep else ()
     faults = script.faults[1::keep] if keep else script.faults
@@ -139,7 +139,7 @@ HITS = {
 
 
 def is_found(rule: str) -> bool:
-    """Whether this rule names something in one of a few histories."""
+    """Return whether this rule is broken in one of a few histories."""
     outcomes = (play(make_script(seed)) for seed in range(12))
     return any(rule in {each.rule for each in outcome.violations} for outcome in outcomes)
 
@@ -174,7 +174,7 @@ def credits_an_exit_to_the_next(patch: pytest.MonkeyPatch) -> None:
 
 
 def drops_a_record(patch: pytest.MonkeyPatch) -> None:
-    """It says that it has written every tenth, and has not."""
+    """Drop every tenth record without an error."""
     append, records = Appender.append, [0]
 
     def appended(self: Appender, line: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The faults of a script: they are armed, and those that hit are counted."""
+"""The faults of a script: armed in time, and counted when they strike."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from tests.chaos.histories.daemon import SimulatedDaemon
 
 DISORDER_S = 1.0
-"""Seconds until what crashed is there again, and what a disk refused was tried again."""
+"""The time, in seconds, in which crashed actors restart and refused writes are tried again."""
 
 TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
 
 
 @attrs.frozen
 class _Armed:
-    """What strikes, and what to call it when it has."""
+    """An armed fault, with its kind."""
 
     fault: Fault
     kind: Kind
 
 
 class TroubledDiskPlan(DiskPlan):
-    """Faults of the disk by call and number; ``on_hit`` hears of each that strikes."""
+    """Faults of the disk by call and number; ``on_hit`` is called at each strike."""
 
     def __init__(self, on_hit: Callable[[Kind], None]) -> None:
         super().__init__()
@@ -49,15 +49,15 @@ class TroubledDiskPlan(DiskPlan):
         self._due: dict[tuple[str, int], tuple[DiskFault, Kind]] = {}
 
     def arm(self, call: str, ahead: int, kind: Kind) -> None:
-        """Let ``kind`` strike the call of this name that is so many ahead, the next being 1."""
+        """Let ``kind`` strike a future call of this name, the next being 1."""
         self._due[call, self.hits[call] + ahead] = (disk_fault(kind), kind)
 
     def disarm(self) -> None:
-        """Nothing strikes any more."""
+        """Disarm all faults."""
         self._due.clear()
 
     def strike(self, call: str) -> DiskFault | None:
-        """Count a call; what is due at it."""
+        """Count a call; return the fault that is due at it."""
         number = self.hits[call] = self.hits[call] + 1
         due = self._due.pop((call, number), None)
         if due is None:
@@ -68,7 +68,7 @@ class TroubledDiskPlan(DiskPlan):
 
 
 class TroubledPlan(Plan):
-    """Faults of fault points, likewise."""
+    """Faults of fault points by place and number; ``on_hit`` is called at each strike."""
 
     def __init__(self, on_hit: Callable[[Kind], None]) -> None:
         super().__init__()
@@ -76,15 +76,15 @@ class TroubledPlan(Plan):
         self._due: dict[tuple[str, int], tuple[Fault, Kind]] = {}
 
     def arm(self, place: str, ahead: int, fault: Fault, kind: Kind) -> None:
-        """Let ``fault`` strike the pass of this place that is so many ahead, the next being 1."""
+        """Let ``fault`` strike a future pass of this place, the next being 1."""
         self._due[place, self.hits[place] + ahead] = (fault, kind)
 
     def disarm(self) -> None:
-        """Nothing strikes any more."""
+        """Disarm all faults."""
         self._due.clear()
 
     def strike(self, point: FaultPoint, subject: str = "") -> float:
-        """Count a pass; raise what is due, or give the seconds to wait."""
+        """Count a pass; raise the fault that is due, or return the seconds to wait."""
         delay_s = self._pass(point.name)
         return delay_s + (self._pass(f"{point.name}[{subject}]") if subject else 0.0)
 
@@ -105,7 +105,7 @@ class TroubledPlan(Plan):
 
 
 class Trouble:
-    """The faults of ``script``. ``hits`` counts those that struck, by what they were."""
+    """The faults of ``script``. ``hits`` counts those that struck, by kind."""
 
     def __init__(self, script: s.Script, book: Notebook) -> None:
         self.hits: Counter[str] = Counter()
@@ -120,37 +120,37 @@ class Trouble:
 
     @property
     def count(self) -> int:
-        """How many have struck."""
+        """Return the number of strikes."""
         return self.hits.total()
 
     def meet(self, daemon: SimulatedDaemon) -> None:
-        """A daemon is being started: what strikes from now on strikes this one."""
+        """Connect a new daemon: later faults strike this one."""
         self._daemon = daemon
 
     def begin(self) -> None:
-        """It is up: what is due goes wrong with it."""
+        """Start the faults that are due, once the daemon is ready."""
         for fault in self._timed:
             self._start(fault)
 
     def end_life(self) -> None:
-        """The daemon is gone, and with it what was still out of order."""
+        """Disconnect the dead daemon, and end its disturbances."""
         for harm in list(self._lasting):
             self._is_over(harm)
 
     def step(self, number: int) -> None:
-        """A step with this number begins."""
+        """Arm the faults of a step that begins."""
         while self._coming and self._coming[0].step <= number:
             self._let_go_wrong(self._coming.pop(0))
 
     def keeps_from_reading(self, client: int) -> bool:
-        """Whether this client does not read its inbox."""
+        """Return whether this client does not read its inbox."""
         is_deaf = client in self._deaf
         if is_deaf:
             self.hits["never reads"] += 1
         return is_deaf
 
     def end(self) -> None:
-        """Nothing goes wrong any more."""
+        """Disarm everything for the rest of the run."""
         self._coming.clear()
         self._timed.clear()
         self.disk_plan.disarm()
@@ -237,7 +237,7 @@ class Trouble:
             self._disorder("disk fault")
 
     def _disorder(self, harm: Harm) -> None:
-        """Something is out of order for a while, nobody knows where."""
+        """Record a disturbance of unknown place for a while."""
         lasting = Disturbance(kind=harm, terminal=None, span=Span(self._book.moment()))
         self._lasting.append(lasting)
         self._in_life(self._is_over_soon, lasting)

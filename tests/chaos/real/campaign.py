@@ -163,8 +163,8 @@ class Campaign:
         terminals = self.daemon.call("term_list")["result"]
         last = [each.token for each in self.notebook.commands[-len(self._workers) :]]
         book = self.notebook
-        told = f"told {book.told[-1:]}, errors {[*book.errors, *map(str, book.refusals)]}"
-        return f"{terminals}, last sent {last}, {told}, log {self.daemon.log[-2000:]}"
+        seen = f"told {book.seen[-1:]}, errors {[*book.errors, *map(str, book.refusals)]}"
+        return f"{terminals}, last sent {last}, {seen}, log {self.daemon.log[-2000:]}"
 
     def _die(self) -> None:
         self.daemon.kill()
@@ -310,7 +310,7 @@ class Campaign:
         with self.daemon.connect() as client:
             for name in TERMINALS:
                 last.run(client, name, REAL.kinds["quick"])
-        seqs = {told.terminal: told.record["seq"] for told in self.notebook.told[-len(TERMINALS) :]}
+        seqs = {seen.terminal: seen.record["seq"] for seen in self.notebook.seen[-len(TERMINALS) :]}
         for reader in self._readers:
             reader.has_seen(
                 {f"term:{name}/{ids[name]}/{seqs[name]}/{reader.handle}" for name in TERMINALS}

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from aegis.client.line import ClientError, CommandFailed, LineClient
-from tests.chaos.checking.evidence import Answer, Command, Handoff, Told
+from tests.chaos.checking.evidence import Answer, Command, Handoff, SeenRecord
 from tests.chaos.checking.observations import Disturbance, Record, Span
 from tests.chaos.commands import HOLDING, REAL, Kind
 from tests.chaos.notebook import Notebook
@@ -82,7 +82,7 @@ class Worker:
             self.is_in_doubt = False
             span = book.was_answered(token)
             if record is not None:
-                book.told.append(Told(terminal, record, span))
+                book.seen.append(SeenRecord(terminal, record, span))
         return token
 
     def _send(self, client: LineClient, command: Command, kind: Kind) -> Record | None:
@@ -115,7 +115,7 @@ class Worker:
             self._notebook.was_refused(self.handle, error, terminal=terminal, asked=asked)
             return
         span = Span(asked, self._notebook.moment())
-        self._notebook.told += [Told(terminal, record, span) for record in records]
+        self._notebook.seen += [SeenRecord(terminal, record, span) for record in records]
 
 
 class Typist(Worker):

@@ -119,12 +119,12 @@ def _newest_record(client: LineClient, name: str) -> Record | None:
     return records[0] if records else None
 
 
-def _apart(told: Record | None, found: Record | None) -> str:
+def _apart(seen: Record | None, found: Record | None) -> str:
     """What of the one is not so in the other."""
-    if told is None or found is None:
-        return f"{told}, and there is {found}"
+    if seen is None or found is None:
+        return f"{seen}, and there is {found}"
     return ", ".join(
-        f"{name} {told[name]!r}, and it is {found.get(name)!r}"
-        for name in told
-        if told[name] != found.get(name)
+        f"{name} {seen[name]!r}, and it is {found.get(name)!r}"
+        for name in seen
+        if seen[name] != found.get(name)
     )

@@ -27,7 +27,7 @@ def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violati
         "commands begun": len(evidence.begun),
         "records checked": len(records),
         "of these killed by restart": sum(record["killed_by_restart"] for record in records),
-        "records that clients were told": len(evidence.told),
+        "records that clients were told": len(evidence.seen),
         "wakes checked": sum(len(wake_ids(evidence, handle)) for handle in evidence.answers),
         "handoffs checked": sum(each.id is not None for each in evidence.handoffs),
         "violations": len(found),

@@ -69,7 +69,7 @@ def worked(wire: Wire, *, purge: bool = False) -> Opener:
     return opener
 
 
-def told(opener: Opener, there: set[str], records: dict[str, dict[str, Any]]) -> list[str]:
+def complaints(opener: Opener, there: set[str], records: dict[str, dict[str, Any]]) -> list[str]:
     return [*opener.settle(there), *opener.differences(cast(LineClient, Kept(records)))]
 
 
@@ -93,16 +93,16 @@ def test_a_terminal_that_was_told_to_be_closed_must_not_come_back(purge: bool, w
 
 
 def test_what_was_closed_keeps_its_record_and_what_was_purged_keeps_none() -> None:
-    assert told(worked(Wire(answers=3)), set(), {"x0": RECORD}) == []
-    assert len(told(worked(Wire(answers=3)), set(), {})) == 1
+    assert complaints(worked(Wire(answers=3)), set(), {"x0": RECORD}) == []
+    assert len(complaints(worked(Wire(answers=3)), set(), {})) == 1
     other = {"x0": {**RECORD, "stdout": "y\n"}}
-    assert len(told(worked(Wire(answers=3)), set(), other)) == 1
-    assert told(worked(Wire(answers=3), purge=True), set(), {}) == []
-    assert len(told(worked(Wire(answers=3), purge=True), set(), {"x0": RECORD})) == 1
+    assert len(complaints(worked(Wire(answers=3)), set(), other)) == 1
+    assert complaints(worked(Wire(answers=3), purge=True), set(), {}) == []
+    assert len(complaints(worked(Wire(answers=3), purge=True), set(), {"x0": RECORD})) == 1
 
 
 @pytest.mark.parametrize("there", [set[str](), {"x0"}])
 def test_who_was_refused_takes_what_is_there_for_right(there: set[str]) -> None:
     records = dict.fromkeys(there, RECORD)
-    assert told(worked(Wire(answers=1, refuse="term_spawn")), there, records) == []
-    assert told(worked(Wire(answers=3, refuse="term_close")), there, {"x0": RECORD}) == []
+    assert complaints(worked(Wire(answers=1, refuse="term_spawn")), there, records) == []
+    assert complaints(worked(Wire(answers=3, refuse="term_close")), there, {"x0": RECORD}) == []

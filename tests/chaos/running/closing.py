@@ -10,27 +10,27 @@ from tests.chaos.checking.rule import TERMINALS
 from tests.chaos.running.figures import BROKE_OFF, ONE_TRACE, Totals
 
 NARROWEST, WIDEST = 40, 78
-"""Columns of the table, whatever the terminal has."""
+"""The fewest and the most columns of the table, on any terminal."""
 
 GUARANTEES: Mapping[str, str] = {
     **{name: rule.guarantee for name, rule in RULES.items()},
     ONE_TRACE: "G12",
     BROKE_OFF: "G9",
 }
-"""Which guarantee each rule holds."""
+"""The guarantee of each rule."""
 
 Row = tuple[str, int]
 
 
 def closing_table(totals: Totals, columns: int) -> str:
-    """All of it, fit for so many columns."""
+    """Return the table, fit for so many columns."""
     width = max(NARROWEST, min(columns, WIDEST))
     parts = [rows(_tried(totals), width), rows(_hits(totals.hits), width), _held(totals, width)]
     return "\n\n".join([*parts, rows([("violations", totals.violations)], width)])
 
 
 def rows(lines: Iterable[Row], width: int) -> str:
-    """Names to the left, numbers to the right."""
+    """Return lines with names to the left, and numbers to the right."""
     return "\n".join(_row(name, f"{number:,}", width) for name, number in lines)
 
 
@@ -56,7 +56,7 @@ def _hits(hits: Mapping[str, int]) -> Iterator[Row]:
 
 
 def _held(totals: Totals, width: int) -> str:
-    """Each guarantee with its rules, and how often they were broken."""
+    """Return each guarantee with its rules, and the number of violations."""
     lines = [_row("promise    rules", "broken", width)]
     for guarantee in sorted(set(GUARANTEES.values()), key=_place):
         names = [name for name, held in GUARANTEES.items() if held == guarantee]
@@ -68,5 +68,5 @@ def _held(totals: Totals, width: int) -> str:
 
 
 def _place(guarantee: str) -> int:
-    """G1 to G14 by their number, the contract of terminals last."""
+    """Return the sort key of a guarantee: G1 to G14 by number, the rules of terminals last."""
     return 99 if guarantee == TERMINALS else int(guarantee.removeprefix("G"))

@@ -8,14 +8,14 @@ from tests.chaos.checking.checker import Violation
 
 SHOWN_VIOLATIONS = 8
 MOST_CHARS = 400
-"""Of one violation."""
+"""The most characters of one violation."""
 
-SHOWN_HAPPENINGS = 25
-"""Of a trace, the last."""
+SHOWN_EVENTS = 25
+"""The number of events at the end of a trace that are printed."""
 
 
 def violation_lines(found: Sequence[Violation]) -> Iterator[str]:
-    """The first of them, shortened."""
+    """Return the first violations, shortened."""
     for each in found[:SHOWN_VIOLATIONS]:
         what = each.what if len(each.what) <= MOST_CHARS else f"{each.what[:MOST_CHARS]}…"
         yield f"  {each.rule}: {what}"
@@ -24,13 +24,13 @@ def violation_lines(found: Sequence[Violation]) -> Iterator[str]:
 
 
 def trace_lines(trace: Sequence[str]) -> Iterator[str]:
-    """The last happenings."""
-    yield f"the last of {len(trace)} happenings:"
-    yield from (f"  {line[:MOST_CHARS]}" for line in trace[-SHOWN_HAPPENINGS:])
+    """Return the last events."""
+    yield f"the last of {len(trace)} events:"
+    yield from (f"  {line[:MOST_CHARS]}" for line in trace[-SHOWN_EVENTS:])
 
 
 def replay_lines(seed: int) -> Iterator[str]:
-    """The command that plays the seed again."""
+    """Return the command that plays the seed again."""
     yield "again with:"
     yield f"  .ci/uv run just replay {seed}"
 
@@ -38,7 +38,7 @@ def replay_lines(seed: int) -> Iterator[str]:
 def shortest_lines(
     rule: str, lines: Iterable[str], *, whole: int, tries: int, is_minimal: bool
 ) -> Iterator[str]:
-    """The shortest script that breaks ``rule``, of one with so many parts."""
+    """Return the shortest script that breaks ``rule``, and the size of the full one."""
     shown = list(lines)
     known = "none of it can be left out" if is_minimal else "the search was cut short"
     yield f"{len(shown)} of {whole} steps and faults break {rule!r} ({tries} tries, {known}):"

@@ -12,15 +12,15 @@ import attrs
 from tests.chaos.checking.checker import Violation
 
 ONE_TRACE = "one trace"
-"""The rule that a seed gives one trace (G12), for seeds that are played twice."""
+"""The rule that a seed has one trace (G12), for seeds that are played twice."""
 
 BROKE_OFF = "broke off"
-"""The rule that a history comes to its end at all."""
+"""The rule that a history finishes."""
 
 
 @attrs.frozen(kw_only=True)
 class Played:
-    """What came of one seed. ``twice``: it was played again, to compare the traces."""
+    """The result of one seed. ``twice``: it was played again, to compare the traces."""
 
     seed: int
     operations: int = 0
@@ -32,24 +32,24 @@ class Played:
     twice: bool = False
 
     def to_line(self) -> str:
-        """One line of JSON."""
+        """Return one line of JSON."""
         return json.dumps(attrs.asdict(self))
 
     @classmethod
     def from_line(cls, line: str | bytes) -> Played:
-        """Raises ``ValueError`` for anything else."""
+        """Raises ``ValueError`` for anything but a line of ``to_line``."""
         fields: dict[str, Any] = json.loads(line)
         found = tuple(Violation(**each) for each in fields.pop("violations"))
         return cls(**fields, violations=found)
 
 
 def broken_off(seed: int, why: str) -> Played:
-    """A history that did not come to its end."""
+    """Return the result of a history that did not finish."""
     return Played(seed=seed, violations=(Violation(BROKE_OFF, why),))
 
 
 class Totals:
-    """The sum of what was played."""
+    """The sums over the played seeds."""
 
     def __init__(self) -> None:
         self.seeds = 0
@@ -65,7 +65,7 @@ class Totals:
         self.failed: Played | None = None
 
     def add(self, played: Played) -> None:
-        """One more seed; the first that broke a promise is kept."""
+        """Add a seed; the first that broke a promise is kept."""
         self.seeds += 1
         self.twice += played.twice
         self.operations += played.operations
@@ -82,10 +82,10 @@ class Totals:
 
     @property
     def faults(self) -> int:
-        """How many faults hit, of all kinds."""
+        """The number of faults that struck, of all kinds."""
         return sum(self.hits.values())
 
     @property
     def violations(self) -> int:
-        """How many violations were found."""
+        """The number of violations."""
         return sum(self.broken.values())

@@ -1,4 +1,4 @@
-"""Seeds on all processors: processes that play them, each a seed at a time."""
+"""Seeds on all processors: processes that play one seed at a time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import trio
 from tests.chaos.running.figures import Played, broken_off
 
 SEED_GUARD_S = 300.0
-"""A seed takes less than a second. What takes so long hangs."""
+"""The time, in seconds, after which a seed counts as hanging; most take less than one."""
 
 TWICE_EVERY = 50
-"""Of so many seeds one is played twice."""
+"""One seed in this many is played twice."""
 
 MAX_LINE = 1024 * 1024
 
 
 class Pool:
-    """Plays ``seeds`` in ``jobs`` processes; ``on_played`` gets what came of each, as it comes.
+    """The player of ``seeds`` in ``jobs`` processes; ``on_played`` gets each result at once.
 
     A process that ends or hangs is a violation of its seed, and is replaced.
     """
@@ -43,13 +43,13 @@ class Pool:
         self._begun = 0
 
     async def run(self) -> None:
-        """Until no seed is left; cancelled, it leaves no process."""
+        """Run until no seed is left; a cancelled run leaves no process."""
         async with trio.open_nursery() as nursery:
             for _ in range(self._jobs):
                 nursery.start_soon(self._work)
 
     async def _work(self) -> None:
-        """One process after the other; as a rule one is enough."""
+        """Run one process after the other; usually one is enough."""
         for first in self._seeds:
             await self._with_process(first)
 
@@ -67,7 +67,7 @@ class Pool:
                 await process.wait()
 
     async def _start(self) -> trio.Process:
-        """In a session of its own: Ctrl-C is for who started it."""
+        """Start a process in a session of its own: Ctrl-C goes to the parent."""
         return await trio.lowlevel.open_process(
             self._command,
             stdin=subprocess.PIPE,
@@ -100,7 +100,7 @@ class _Lines:
         self._read = bytearray()
 
     async def next(self) -> bytes:
-        """The next one; empty at the end."""
+        """Return the next line; empty at the end."""
         while (end := self._read.find(b"\n")) < 0:
             data = await self._stream.receive_some()
             if not data or len(self._read) > MAX_LINE:
@@ -117,7 +117,7 @@ def _lines(process: trio.Process) -> _Lines:
 
 
 async def _asked(process: trio.Process, lines: _Lines, request: dict[str, object]) -> bytes:
-    """The answer to a request; empty if the process is gone."""
+    """Return the answer to a request; empty if the process is gone."""
     assert process.stdin is not None
     try:
         await process.stdin.send_all(f"{json.dumps(request)}\n".encode())

@@ -11,11 +11,11 @@ REWRITE_S = 0.1
 LINE_EVERY_S = 10.0
 
 CLEAR = "\r\x1b[2K"
-"""To the first column, and nothing on the line."""
+"""The sequence that moves to the first column and clears the line."""
 
 
 def fitted(parts: Sequence[str], columns: int) -> str:
-    """As many ``parts`` as fit into ``columns``, the first of them in any case, cut."""
+    """Return as many ``parts`` as fit into ``columns``; the first one always, truncated."""
     text = parts[0]
     for part in parts[1:]:
         if len(text) + len(part) + 3 > columns:
@@ -25,7 +25,7 @@ def fitted(parts: Sequence[str], columns: int) -> str:
 
 
 class Progress:
-    """Shows on ``stream``, a terminal or a file, what it is told, no more often than is of use."""
+    """The progress on ``stream``, a terminal or a file, rewritten at a limited rate."""
 
     def __init__(self, stream: TextIO, *, now: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -35,7 +35,7 @@ class Progress:
         self._is_shown = False
 
     def show(self, *parts: str) -> None:
-        """Where it stands, the most important part first; passed over if it comes too soon."""
+        """Show the progress, the most important part first; quick repetitions have no effect."""
         now, pause = self._now(), REWRITE_S if self._rewrites else LINE_EVERY_S
         if now < self._shown_at + pause:
             return
@@ -49,7 +49,7 @@ class Progress:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Leave the line empty for what is printed next."""
+        """Clear the line for other output."""
         if self._is_shown:
             self._stream.write(CLEAR)
             self._stream.flush()

@@ -11,12 +11,12 @@ from tests.chaos.histories.script import Script, ScriptFault, Step
 from tests.chaos.running.shrinking import ddmin
 
 TRIES = 400
-"""Scripts that are tried at most: some minutes."""
+"""The most scripts that are tried: some minutes."""
 
 
 @attrs.frozen
 class Reduced:
-    """A script, what comes of it, and after how many tries; ``is_minimal``: all of it is needed."""
+    """A shorter script, its outcome, and the number of tries; ``is_minimal``: no part can go."""
 
     script: Script
     outcome: Outcome
@@ -32,10 +32,10 @@ def reduce_script(
     on_try: Callable[[int, int], None] = lambda tried, left: None,
     player: Callable[[Script], Outcome] = play,
 ) -> Reduced:
-    """The fewest steps and faults of ``script`` that still break ``rule``.
+    """Return the fewest steps and faults of ``script`` that still break ``rule``.
 
-    ``on_try`` is told before each try how many there were, and how many parts are tried now; what
-    it raises ends the search.
+    ``on_try`` is called before each try with the number of tries so far and the number of parts; an
+    exception that it raises ends the search.
     """
     tried = 0
 
@@ -52,7 +52,7 @@ def reduce_script(
 
 
 def part_of(script: Script, parts: tuple[Step | ScriptFault, ...]) -> Script:
-    """The script with these steps and faults alone."""
+    """Return the script with only these steps and faults."""
     return attrs.evolve(
         script,
         steps=tuple(part for part in parts if isinstance(part, Step)),
@@ -61,7 +61,7 @@ def part_of(script: Script, parts: tuple[Step | ScriptFault, ...]) -> Script:
 
 
 def breaks(script: Script, rule: str, player: Callable[[Script], Outcome] = play) -> bool:
-    """Whether it breaks this rule; a script that cannot be played to its end does not."""
+    """Return whether the script breaks this rule; one that cannot be played to its end does not."""
     try:
         return any(each.rule == rule for each in player(script).violations)
     except Exception:
@@ -69,7 +69,7 @@ def breaks(script: Script, rule: str, player: Callable[[Script], Outcome] = play
 
 
 def script_lines(script: Script) -> Iterator[str]:
-    """Each step and each fault as a line: what it is, and what of it is not as usual."""
+    """Return a line for each step and fault: its class, and its fields other than the defaults."""
     for step in script.steps:
         yield f"step {step.number:>3}  client {step.client}  {_words(step, 'Step', {'client'})}"
     for fault in script.faults:

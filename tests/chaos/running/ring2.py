@@ -27,12 +27,12 @@ from tests.chaos.running.progress import Progress
 from tests.chaos.running.reducing import Reduced, reduce_script, script_lines
 
 TICK_S = 0.5
-"""How often progress is shown while no seed ends."""
+"""The interval, in seconds, between two updates of the progress while no seed ends."""
 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What ends a run, beside a violation; the seeds go up from ``first``. None: no such limit."""
+    """The limits of a run; the seeds count up from ``first``. None: no such limit."""
 
     first: int
     seeds: int | None
@@ -40,11 +40,11 @@ class Limits:
 
 
 class _InterruptedError(Exception):
-    """The user wants no more."""
+    """The user pressed Ctrl-C."""
 
 
 class Ring2:
-    """One run. ``totals`` has what was played, ``is_interrupted`` whether Ctrl-C ended it."""
+    """One run. ``totals`` has the played seeds, ``is_interrupted`` whether Ctrl-C ended it."""
 
     def __init__(self, limits: Limits, jobs: int, progress: Progress) -> None:
         self._limits = limits
@@ -56,7 +56,7 @@ class Ring2:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Return the seconds since the start of the run."""
         return time.monotonic() - self._began
 
     def run(self) -> None:
@@ -74,7 +74,7 @@ class Ring2:
             nursery.cancel_scope.cancel()
 
     def _seeds(self) -> Iterator[int]:
-        """The next seed, as long as there is time."""
+        """Yield the next seed, as long as there is time."""
         for seed in islice(count(self._limits.first), self._limits.seeds):
             if self._limits.seconds is not None and self.seconds >= self._limits.seconds:
                 return
@@ -109,7 +109,7 @@ class Ring2:
         self._progress.show(*parts, f"{totals.seeds / max(self.seconds, 0.001):.1f} seeds/s")
 
     def _time_left(self) -> Iterator[str]:
-        """The longest that it may take, by what it took so far."""
+        """Return the longest remaining time, by the time so far."""
         limits, done = self._limits, self.totals.seeds
         ends = [] if limits.seconds is None else [limits.seconds - self.seconds]
         if limits.seeds is not None and done:
@@ -120,17 +120,17 @@ class Ring2:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a promise was broken."""
+        """Return whether a promise was broken."""
         return self.totals.violations > 0
 
     def table(self, columns: int) -> str:
-        """What was tried, and what held."""
+        """Return the table of attempts and promises, fit for so many columns."""
         return closing_table(self.totals, columns)
 
     # A failure.
 
     def failure(self) -> Iterator[str]:
-        """All that is told of the first seed that broke a promise, line by line."""
+        """Return the report of the first seed that broke a promise, line by line."""
         failed = self.totals.failed
         if failed is None:
             return
@@ -173,7 +173,7 @@ class Ring2:
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Ctrl-C is noted, and does not interrupt what a history is doing."""
+    """Record Ctrl-C without an interrupt of the history in progress."""
     noted: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

@@ -21,12 +21,12 @@ from tests.chaos.running.progress import Progress
 from tests.chaos.running.ring2 import Limits
 
 REGISTRY = "XDG_STATE_HOME"
-"""Where a daemon and its clients look for the registry of states."""
+"""The variable with the directory of the registry of states."""
 
 
 @contextlib.contextmanager
 def _registry_in(directory: Path) -> Iterator[None]:
-    """Let no scratch root get into the registry of the user's own states."""
+    """Keep scratch roots out of the registry of the user's own states."""
     before = os.environ.get(REGISTRY)
     os.environ[REGISTRY] = str(directory / "registry")
     try:
@@ -38,7 +38,7 @@ def _registry_in(directory: Path) -> Iterator[None]:
 
 
 class Ring3:
-    """One run; ``limits.seeds`` are lives. ``is_interrupted``: by Ctrl-C."""
+    """One run; ``limits.seeds`` are incarnations. ``is_interrupted``: by Ctrl-C."""
 
     def __init__(self, limits: Limits, progress: Progress) -> None:
         self._limits = limits
@@ -57,21 +57,21 @@ class Ring3:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Return the seconds since the start of the run."""
         return time.monotonic() - self._began
 
     @property
     def violations(self) -> list[Violation]:
-        """What was found."""
+        """Return the violations."""
         return self._run.violations
 
     @property
     def is_broken(self) -> bool:
-        """Whether a promise was broken."""
+        """Return whether a promise was broken."""
         return bool(self.violations)
 
     def run(self) -> None:
-        """Until a limit, the first violation, or Ctrl-C; only what broke a promise is left."""
+        """Run until a limit, the first violation, or Ctrl-C; keep only the root of a violation."""
         try:
             with _registry_in(self._directory):
                 self._run.run()
@@ -92,7 +92,7 @@ class Ring3:
         )
 
     def failure(self) -> Iterator[str]:
-        """All that is told of a broken promise, line by line."""
+        """Return the report of a broken promise, line by line."""
         if self.violations:
             yield "a promise was broken:"
             yield from violation_lines(self.violations)
@@ -101,7 +101,7 @@ class Ring3:
             yield f"  .ci/uv run just chaos --real --seed {self._limits.first}"
 
     def table(self, columns: int) -> str:
-        """What was tried and checked, fit for so many columns."""
+        """Return the table of attempts and checks, fit for so many columns."""
         figures = by_kind(self._run.figures)
         unjudged = self._lives - figures["daemons killed"]
         width = max(NARROWEST, min(columns, WIDEST))

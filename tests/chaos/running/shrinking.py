@@ -17,9 +17,10 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Shrunk(Generic[T]):
-    """What is left, in its old order, after so many ``tries``.
+    """The remaining items, in their old order, after so many ``tries``.
 
-    ``is_minimal``: it fails no more without any single one of its items. Else the tries ran out.
+    ``is_minimal``: without any single one of the items it passes. Else the limit of tries was
+    reached.
     """
 
     items: tuple[T, ...]
@@ -28,7 +29,7 @@ class Shrunk(Generic[T]):
 
 
 class _OutOfTriesError(Exception):
-    """No more tries are allowed."""
+    """The limit of tries was reached."""
 
 
 class _Search(Generic[T]):
@@ -52,7 +53,7 @@ class _Search(Generic[T]):
         return tuple(self._items[place] for place in places)
 
     def takes(self, places: tuple[int, ...]) -> bool:
-        """Whether this part fails too: then it is what is kept. No part is tried twice."""
+        """Return whether this part fails too, and keep it then. No part is tried twice."""
         if places in self._passed:
             return False
         if self.tries == self._tries_left:
@@ -65,7 +66,7 @@ class _Search(Generic[T]):
         return False
 
     def run(self) -> None:
-        """Until what is kept is minimal."""
+        """Search until the part is minimal."""
         if self.takes(()):
             return
         parts = 2
@@ -82,23 +83,23 @@ class _Search(Generic[T]):
 
 
 def _split(places: tuple[int, ...], parts: int) -> Iterator[tuple[int, ...]]:
-    """``places`` in so many parts of about one length."""
+    """Return ``places`` in so many parts of about one length."""
     for number in range(parts):
         begin, end = (len(places) * edge // parts for edge in (number, number + 1))
         yield places[begin:end]
 
 
 def _rests(places: tuple[int, ...], parts: int) -> Iterator[tuple[int, ...]]:
-    """``places`` without one part, for each; of two parts these are the parts themselves."""
+    """Return ``places`` without each part; of two parts these are the parts themselves."""
     for part in _split(places, parts):
         yield tuple(place for place in places if not part[0] <= place <= part[-1])
 
 
 def ddmin(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool], *, tries: int) -> Shrunk[T]:
-    """A part of ``items`` that still fails, as short as can be found in so many ``tries``.
+    """Return a part of ``items`` that still fails, as short as possible with so many ``tries``.
 
-    ``items`` as a whole is taken to fail, and is not tried. ``fails`` is asked about parts in their
-    old order, and should answer alike when asked again; each part is asked about once.
+    ``items`` as a whole is assumed to fail, and is not tried. ``fails`` is called with parts in
+    their old order, once for each part, and must be deterministic.
     """
     search = _Search(items, fails, tries)
     try:

@@ -17,7 +17,7 @@ from tests.aegis.cli.test_main import ENVIRONMENT, GUARD_S
 pytestmark = pytest.mark.real
 
 WHOLE_GUARD_S = 300
-"""A guard for whole histories: some seconds of a processor, of which there may be little."""
+"""A timeout for whole histories: some seconds of a processor, on a machine under load."""
 
 PROGRAM = (sys.executable, "-m", "tests.chaos")
 
@@ -25,7 +25,6 @@ PROGRAM = (sys.executable, "-m", "tests.chaos")
 def run_chaos(
     *words: str, cwd: Path, guard_s: float = GUARD_S, **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in ``cwd`` as ``just chaos`` does in a checkout."""
     return subprocess.run(
         [*PROGRAM, *words],
         cwd=cwd,
@@ -41,7 +40,7 @@ BREAK = '''
 from aegis.journal.note import Note
 Note.load = lambda self: None
 '''
-"""Nothing that was in flight is ever found again."""
+"""Recover none of the commands that were in flight."""
 
 
 def figure(output: str, name: str) -> int:
@@ -88,7 +87,7 @@ def test_a_broken_promise_is_told_with_the_shortest_script_and_how_to_repeat_it(
 
 
 def children_of(pid: int) -> list[str]:
-    """Each thread has its own: a process is the child of the one that started it."""
+    """Return the children of all threads of the process."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     return [child for children in threads for child in children.read_text().split()]
 

@@ -1,4 +1,4 @@
-"""Figures of seeds: across a process as a line, as a sum, as the table in the end."""
+"""Tests of the figures of seeds: as a line between processes, as a sum, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that play seeds: all of them once, whatever becomes of a process."""
+"""Tests of the pool: each seed is played once, even if a process ends or hangs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ for line in sys.stdin:
                       "violations": [], "records": 0, "wakes": 0, "lives": 0, "hits": {}}))
     sys.stdout.flush()
 """
-"""In place of the one that plays: of ten seeds one ends it, and one hangs."""
+"""A worker in which one of ten seeds ends the process, and one hangs."""
 
 
 async def play(seeds: Iterator[int], jobs: int, guard_s: float = GUARD_S) -> list[Played]:

@@ -1,4 +1,4 @@
-"""Progress: one line on a terminal, lines now and then in a file."""
+"""Tests of the progress: one line on a terminal, lines now and then in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shortest script: of steps and faults, by a rule, and how it reads."""
+"""Tests of the shortest script: its steps and faults, its rule, and its listing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULE = "numbers"
 
 
 def player(needed: set[object], *, rule: str = RULE) -> Callable[[s.Script], Outcome]:
-    """Breaks ``rule`` as long as these are in the script, and always another one."""
+    """Return a player that breaks ``rule`` while these parts are in, and another rule always."""
 
     def play(script: s.Script) -> Outcome:
         found = [Violation("other", "always")]

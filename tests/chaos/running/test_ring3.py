@@ -1,4 +1,4 @@
-"""Ring 3 for a user: what it tells, how it ends, and what it leaves."""
+"""Tests of the user's view of ring 3: its report, its end, and the files that it leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ End = Callable[[RealRun], None]
 
 @pytest.fixture
 def ring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[End], Ring3]:
-    """A run whose lives are over at once; it then comes to this end."""
+    """Return a run whose incarnations are over at once, with this end."""
 
     def make(end: End) -> Ring3:
         def run(self: RealRun) -> None:

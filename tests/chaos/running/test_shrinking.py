@@ -1,4 +1,4 @@
-"""The shortest part that fails: minimal, bounded, and the same each time."""
+"""Tests of the shortest failing part: minimal, bounded, and the same each time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_is_left_keeps_its_order_and_repeats() -> None:
 
 @given(st.integers(0, 40), st.sets(st.integers(0, 39)), st.integers(0, 5))
 def test_any_needed_items_are_found(count: int, wanted: set[int], extra: int) -> None:
-    """Of what needs some items, and at least so many."""
+    """The predicate needs some items, and a minimum number of items."""
     needed = {item for item in wanted if item < count}
     least = min(count, len(needed) + extra)
 
@@ -92,7 +92,7 @@ def test_it_tries_no_more_often_than_it_may(tries: int) -> None:
 
 
 def test_a_few_of_many_are_found_in_a_small_number_of_tries() -> None:
-    """Of n items, of which few matter, it takes about log n tries for each."""
+    """With n items, few of them needed, it takes about log n tries for each."""
     assert ddmin(range(1_000), holding(123), tries=MANY).tries < 30
     assert ddmin(range(1_000), holding(123, 777), tries=MANY).tries < 200
 

@@ -1,6 +1,6 @@
 """A process that plays seeds: one per line of its standard input, one line of figures for each.
 
-It ends with its input, so none outlives who started it by more than a seed.
+It ends with its input, so none outlives its parent by more than a seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.chaos.histories.playing import Outcome, play
 from tests.chaos.running.figures import ONE_TRACE, Played, broken_off
 
 LAST_LINES = 6
-"""Of what a history raised that broke off."""
+"""The last lines of a traceback, of a history that raised an exception."""
 
 
 def play_seed(seed: int, *, twice: bool = False) -> Played:
@@ -32,9 +32,9 @@ def play_seed(seed: int, *, twice: bool = False) -> Played:
 
 
 def played(seed: int, outcome: Outcome, again: Outcome, *, twice: bool) -> Played:
-    """The figures of an outcome, with a violation more if it differs from that of playing again."""
+    """Return the figures of an outcome, with a violation if the second outcome differs."""
     found = list(outcome.violations)
-    if outcome.happenings != again.happenings:
+    if outcome.events != again.events:
         found.append(Violation(ONE_TRACE, f"seed {seed} gave two traces"))
     return Played(
         seed=seed,
@@ -49,7 +49,7 @@ def played(seed: int, outcome: Outcome, again: Outcome, *, twice: bool) -> Playe
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
-    """Play what is asked for, until there is no more."""
+    """Play each requested seed, until the end of the input."""
     for line in requests:
         request = json.loads(line)
         answers.write(f"{play_seed(request['seed'], twice=request['twice']).to_line()}\n")
@@ -57,7 +57,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 
 def main() -> None:
-    """The process. What anything prints while it plays goes nowhere: the output is for answers."""
+    """Run the process. Other output during a seed is dropped: standard output is for answers."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         serve(sys.stdin, answers)

@@ -17,7 +17,7 @@ import coverage
 
 ROOT = Path(__file__).resolve().parents[3]
 
-_TOLD = "REACHED "
+_PREFIX = "REACHED "
 
 
 def run_module(name: str, arguments: Sequence[str]) -> tuple[int, Mapping[str, list[int]]]:
@@ -40,14 +40,14 @@ def run_module(name: str, arguments: Sequence[str]) -> tuple[int, Mapping[str, l
 def reached_lines(output: str) -> dict[str, list[int]]:
     """The lines by file, as the last line of its output tells."""
     last = output.rstrip("\n").rpartition("\n")[2]
-    told = json.loads(last.removeprefix(_TOLD)) if last.startswith(_TOLD) else {}
-    return {str(file): [int(line) for line in lines] for file, lines in told.items()}
+    reached = json.loads(last.removeprefix(_PREFIX)) if last.startswith(_PREFIX) else {}
+    return {str(file): [int(line) for line in lines] for file, lines in reached.items()}
 
 
 def main() -> int:
     """Carry out the command line."""
     code, lines = run_module(sys.argv[1], sys.argv[2:])
-    print(_TOLD + json.dumps(lines))  # noqa: T201
+    print(_PREFIX + json.dumps(lines))  # noqa: T201
     return code
 
 
