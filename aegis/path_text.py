@@ -1,11 +1,11 @@
 """Paths as text that every client, file and log can carry, and back. Pure.
 
-Linux allows any byte but NUL in a path; UTF-8, and so JSON, does not carry all of them. Python
-keeps such bytes as lone surrogates (PEP 383), which no encoder accepts. Inside the program, in
-files and in replies such a path is text in the notation of shells for it, ``$'/srv/d\\xff'``: it
-can be pasted into bash, zsh or ksh as it is, and no absolute path begins so (a relative one is
-written ``./$'…'``). Any other path is its own text. The conversion is made where a path comes from
-the system or goes to it.
+Linux allows any byte but NUL in a path; UTF-8, and so JSON, cannot encode all of them. Python keeps
+such bytes as lone surrogates (PEP 383), which no encoder accepts. Inside the program, in files and
+in replies such a path is written in the shells' notation, ``$'/srv/d\\xff'``: it can be pasted into
+bash, zsh or ksh unchanged, and no absolute path begins with it (a relative one is written
+``./$'…'``). Any other path is its own text. A path is converted where it comes from the system or
+is passed to it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 import re
 import sys
 
-# A type checker takes this for true. Everyday commands import this file, so it imports little.
+# Type checkers take this for true. Everyday commands import this file, so it imports little.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
 MAX_PATH_CHARS = 4 * 4096 + 3
-"""The text of the longest path that Linux takes (PATH_MAX), each byte of it escaped."""
+"""The length of the longest path that Linux accepts (PATH_MAX), with each byte escaped."""
 
 _ENCODING = "ascii" if sys.getfilesystemencoding() == "ascii" else "utf-8"
-"""How Python decodes paths: in the locale C, where nothing makes it UTF-8, every other byte of one
-is a lone surrogate."""
+"""The encoding in which Python decodes paths. In the locale C, unless it is coerced to UTF-8,
+every byte that is not ASCII becomes a lone surrogate."""
 
 _NOTATION = r"(?s)\$'((?:[^'\\]|\\.)*)'"
 _ESCAPE = rb"(?s)\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))"
@@ -42,15 +42,15 @@ _NAMED = {
 
 
 def text_of_path(path: str | PurePath) -> str:
-    """Return ``path``, as Python has it from the system, as text that UTF-8 can carry.
+    """Return ``path``, as Python got it from the system, as text that UTF-8 can encode.
 
-    Text that this function made stays as it is.
+    A text that this function returned before is returned unchanged.
     """
     text = str(path)
     if is_utf8(text):
         return text
     try:  # noqa: SIM105 -- contextlib would have to be imported
-        # In the locale C each letter is lone surrogates.
+        # In the locale C each letter that is not ASCII consists of lone surrogates.
         text = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     except UnicodeError:
         pass
@@ -58,10 +58,10 @@ def text_of_path(path: str | PurePath) -> str:
 
 
 def path_of_text(text: str) -> str:
-    """Return the path that ``text`` means, as Python gives it to the system.
+    """Return the path that ``text`` means, as Python passes it to the system.
 
-    What is not whole in the notation is the path itself. Every escape of a single byte that bash
-    knows is understood, octal ones too.
+    A text that does not match the notation is the path itself. Every escape of a single byte that
+    bash supports is accepted, octal ones too.
     """
     found = re.fullmatch(_NOTATION, text) if text.startswith("$'") else None
     if found is None and (text.isascii() or _ENCODING != "ascii"):
@@ -82,7 +82,7 @@ def shell_word(path: str | PurePath) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether UTF-8 can carry ``text``: it holds no lone surrogate."""
+    """Return whether UTF-8 can encode ``text``: it has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -99,7 +99,7 @@ def _escaped(character: str) -> str:
         return character
     try:
         data = character.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a pair, which no system has given
+    except UnicodeEncodeError:  # half of a pair, which no system returns
         data = character.encode("utf-8", "surrogatepass")
     return "".join(f"\\x{byte:02x}" for byte in data)
 

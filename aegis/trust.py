@@ -1,4 +1,4 @@
-"""Whether a state is this user's own, and taking one over where the user says so.
+"""The check that a state is this user's own, and taking over a state at the user's request.
 
 A daemon calls ``examine`` before it writes anything, and ``adopt_state`` once it holds the root.
 """
@@ -51,20 +51,20 @@ from aegis.state.state_files import (
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 BLOCK_BYTES = 1 << 20
 MAX_DAMAGED = 100
-"""So many damaged lines at the end of a file are passed over in search of one that is whole."""
+"""The number of damaged lines at the end of a file that are skipped to find a whole line."""
 
 MAX_SHOWN = 3
 
 LINE_FIFO = "/.zdotdir/ask"
-"""The end of the path of the one FIFO in a state (``aegis.terminals.hooks.zsh``)."""
+"""The end of the path of the only FIFO in a state (``aegis.terminals.hooks.zsh``)."""
 
 VERSION = 1
-"""Of all documents: those of another version are refused where they are read."""
+"""The version of all documents; other versions are refused when they are read."""
 
 _DOCUMENTS = {"keys.json": "operator", "workspace.json": "terminals", "nodes.json": "nodes"}
-"""The JSON documents, and what each must have beside a version.
+"""The JSON documents, and the member that each must have beside a version.
 
-Without both nothing is taken from the file.
+A file without both members is ignored.
 """
 
 _SHELL = {"shell.json": "sid"}
@@ -82,7 +82,7 @@ _NEXT = ".next"
 
 
 class NamedPrograms(NamedTuple):
-    """What a configuration would have the daemon run: sentences, and the digest of its content."""
+    """The programs that a configuration names: sentences, and the digest of its content."""
 
     sentences: tuple[str, ...] = ()
     digest: str = ""
@@ -92,7 +92,7 @@ NO_PROGRAMS = NamedPrograms()
 
 
 def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None:
-    """The id of a state that is this user's own; None for one that is to become so.
+    """Return the id of a state that is this user's own; None if it is to be registered.
 
     Nothing is written. Raises ``UntrustedState``, ``RegistryError``, ``StartupError`` for programs
     that were not trusted, ``OSError``.
@@ -119,9 +119,9 @@ def examine(state: State, *, trust: bool, programs: NamedPrograms) -> str | None
 def adopt_state(
     state: State, state_id: str | None, *, trust: bool, programs: NamedPrograms
 ) -> Seals:
-    """Make the state this user's own where it is to become so; check each file of it.
+    """Register the state for this user if it is not registered yet; check each of its files.
 
-    The root is held. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
+    The caller holds the root. Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
     registry = WritableRegistry.of_user()
     digest = programs.digest if programs.sentences else None
@@ -143,7 +143,7 @@ def adopt_state(
 
 
 def _remember(registry: WritableRegistry, state: State, state_id: str, digest: str | None) -> None:
-    """Write down where the root is now, and which configuration is trusted."""
+    """Store the current path of the root, and which configuration is trusted."""
     known = registry.entry(state_id)
     inode = state.directory.stat().st_ino
     kept = None if known is None else known.configuration
@@ -156,11 +156,10 @@ def _remember(registry: WritableRegistry, state: State, state_id: str, digest: s
 
 
 def check_owners(state: State) -> None:
-    """Raise ``UnsafeFile`` unless all that is below the state's directory is this user's own.
+    """Raise ``UnsafeFile`` unless each entry below the state's directory is this user's own.
 
-    Directories that nobody else may write to, regular files with one name, sockets, and the FIFO
-    of a zsh; no links.
-    Raises ``OSError``.
+    Allowed are directories that only this user may write to, regular files with one name, sockets,
+    and the FIFO of a zsh; links are not allowed. Raises ``OSError``.
     """
     for entry in every_entry(str(state.directory)):
         try:
@@ -174,9 +173,9 @@ def check_owners(state: State) -> None:
 
 
 def _is_own_channel(path: str, found: os.stat_result) -> bool:
-    """Whether it is a socket, or the FIFO by which a zsh is asked about its line, of this user.
+    """Return whether it is this user's socket, or FIFO through which a zsh is asked for its line.
 
-    Both hold nothing. A daemon that was killed leaves them behind.
+    Neither stores data. A daemon that was killed leaves them behind.
     """
     is_channel = stat.S_ISSOCK(found.st_mode) or (
         stat.S_ISFIFO(found.st_mode) and path.endswith(LINE_FIFO)
@@ -185,10 +184,10 @@ def _is_own_channel(path: str, found: os.stat_result) -> bool:
 
 
 def forged_files(state: State, seals: Seals) -> list[str]:
-    """The files that name programs, keys or terminals and were not written by this state's daemon.
+    """Return the files with programs, keys or terminals that this state's daemon did not write.
 
-    A damaged file is not among them: nothing is taken from it. Of a ledger only the last whole line
-    is looked at, for each line is checked again when it is used. Raises ``OSError``.
+    Damaged files are not included: they are not used. Of a ledger only the last whole line is
+    checked, as each line is checked again when it is used. Raises ``OSError``.
     """
     return [
         os.path.relpath(path, state.directory)
@@ -198,9 +197,9 @@ def forged_files(state: State, seals: Seals) -> list[str]:
 
 
 def take_over(state: State, seals: Seals) -> None:
-    """Sign every file with these seals; an endpoint, which leads to another daemon, is removed.
+    """Sign every file with these seals; remove the endpoint, which leads to another daemon.
 
-    Killed in the middle it is repeated: each file is replaced in one step. Raises ``OSError``.
+    If it is killed it can be repeated: each file is replaced atomically. Raises ``OSError``.
     """
     disk = OsDisk()
     if os.path.lexists(state.endpoint):
@@ -214,13 +213,13 @@ def take_over(state: State, seals: Seals) -> None:
 
 
 def shown(files: list[str]) -> str:
-    """Some of the files, and how many more."""
+    """Return the names of some of the files, and the number of the others."""
     more = f" and {len(files) - MAX_SHOWN} more" if len(files) > MAX_SHOWN else ""
     return ", ".join(files[:MAX_SHOWN]) + more
 
 
 def _signed_files(state: State) -> Iterator[tuple[str, str]]:
-    """Each file that carries a code, and its kind; a directory in place of one is passed over."""
+    """Yield each file that carries a code, and its kind; skip a directory in place of a file."""
     for path, kind in _places(state):
         if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112
             yield path, kind
@@ -251,7 +250,7 @@ def _entries(directory: str) -> list[str]:
 
 
 def _seal(seals: Seals, path: str) -> Seal:
-    """A note that is not synced yet has the code of the name that it will have."""
+    """Return the seal of a file; an unsynced note has the code of its later name."""
     return seals.of(path.removesuffix(_NEXT))
 
 
@@ -271,9 +270,9 @@ def _is_forged(path: str, kind: str, seal: Seal) -> bool:
 
 
 def _says_something(name: str, document: dict[str, Any]) -> bool:
-    """Whether anything is taken from a document of this name.
+    """Return whether a document of this name has content that would be used.
 
-    Another version is refused with a sentence of its own, and none at all is damage.
+    Another version is refused with its own error, and a document without a version is damaged.
     """
     if name in _SHELL:
         return _SHELL[name] in document
@@ -318,7 +317,7 @@ def _line_is_forged(line: bytes, seal: Seal) -> bool:
 
 
 def _signed(path: str, kind: str, seal: Seal) -> bytes | None:
-    """The content of the file with its code; None where it is damaged."""
+    """Return the content of the file with its code; None if it is damaged."""
     if kind == "note":
         return resealed_note(read_safely(path, MAX_LINE_BYTES) or b"", seal)
     data = read_safely(path, MAX_DOCUMENT_BYTES) or b""
@@ -332,7 +331,7 @@ def _signed(path: str, kind: str, seal: Seal) -> bytes | None:
 
 
 def _sign_lines(disk: OsDisk, path: str, seal: Seal) -> None:
-    """Nothing is written where each line has its code."""
+    """Add a code to each line; write nothing if every line has its code."""
     fd = open_safely(path, os.O_RDONLY)
     try:
         if any(seal_line(line, seal) != line for line in _lines(fd)):
@@ -343,12 +342,12 @@ def _sign_lines(disk: OsDisk, path: str, seal: Seal) -> None:
 
 
 def _lines(fd: int) -> Iterator[bytes]:
-    """The lines from where the descriptor is on; the last may be torn, or be a part of one."""
+    """Yield the lines from the descriptor's position on; the last may be torn or incomplete."""
     rest = b""
     while block := os.read(fd, BLOCK_BYTES):
         *lines, rest = (rest + block).split(b"\n")
         yield from (line + b"\n" for line in lines)
-        if len(rest) > MAX_LINE_BYTES:  # no line of ours is as long
+        if len(rest) > MAX_LINE_BYTES:  # no line of this program is as long
             yield rest
             rest = b""
     if rest:
@@ -356,7 +355,7 @@ def _lines(fd: int) -> Iterator[bytes]:
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines, in pieces worth a call of the disk each."""
+    """Yield the lines joined into blocks, to save calls of the disk."""
     block: list[bytes] = []
     size = 0
     for line in lines:
@@ -369,7 +368,7 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _parsed(data: bytes) -> Any:
-    """The document; None for what is not JSON."""
+    """Return the parsed document; None if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

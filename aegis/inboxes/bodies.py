@@ -38,7 +38,7 @@ SUBSTRATE = "substrate"
 
 
 class Bodies:
-    """The messages in the ledger of ``appender``."""
+    """The reader of the messages in the ledger of ``appender``."""
 
     def __init__(
         self, appender: Appender, flusher: Flusher, start_soon: Callable[..., object]
@@ -51,9 +51,9 @@ class Bodies:
     def answer(
         self, reply: Reply[T], unread: Sequence[Unread], make: Callable[[list[Message]], T]
     ) -> None:
-        """Read the messages; answer ``reply`` with what ``make`` returns for them.
+        """Read the messages; answer ``reply`` with the result of ``make`` for them.
 
-        A few are read at once, many in a thread. Should the disk refuse, the reply fails with a
+        A few are read at once, many in a thread. If the disk refuses, the reply fails with a
         ``StorageError``.
         """
         if sum(each.size for each in unread) > ON_LOOP_BYTES:
@@ -88,7 +88,7 @@ class Bodies:
         ]
 
     def _substitute(self, unread: Unread, reason: str) -> Message:
-        """The message that a reader gets in the place of one whose line is damaged."""
+        """Return the message that a reader gets in place of one whose line is damaged."""
         where = f"bytes {unread.at} to {unread.at + unread.size}"
         file = shown(self._appender.path)
         if unread.at not in self._reported and len(self._reported) < MAX_REPORTED:
@@ -110,7 +110,7 @@ def _read(disk: Disk, appender: Appender, unread: Sequence[Unread]) -> list[Mess
 
 
 def _messages_at(disk: Disk, fd: int, unread: Sequence[Unread]) -> list[Message | str]:
-    """The messages, or what is wrong with their lines. Raises ``OSError``."""
+    """Return the messages; for a damaged line, the reason instead. Raises ``OSError``."""
     end = disk.size(fd)
     return [_message_at(disk, fd, each, end) for each in unread]
 

@@ -7,8 +7,8 @@ from actors.faults import FaultTable
 INBOXES = FaultTable()
 
 APPEND_BEFORE = INBOXES.point("inbox.append.before")
-"""A message is about to be written."""
+"""A message will now be written."""
 APPEND_AFTER = INBOXES.point("inbox.append.after")
-"""It is written, not synced, and not confirmed."""
+"""The message is written, not synced, and not confirmed."""
 CONFIRM_BEFORE = INBOXES.point("inbox.confirm.before")
-"""It is synced; its sender is about to hear that."""
+"""The message is synced; its sender will now get the confirmation."""

@@ -1,4 +1,4 @@
-"""``Followers``: the streams that get the messages of an inbox, and acknowledge none."""
+"""``Followers``: the streams that get the messages of an inbox without acknowledging them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_FOLLOWERS = 256
 AnswerWith = Callable[
     [Reply[InboxNews], Sequence[Unread], Callable[[list[Message]], InboxNews]], None
 ]
-"""Reads unread messages and answers the reply with what the function returns for them."""
+"""A function that reads unread messages and answers the reply with the result of another one."""
 
 
 @attrs.frozen

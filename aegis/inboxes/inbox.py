@@ -51,41 +51,42 @@ WAIT_LIMIT = 50
 
 MAX_ARRIVING = 8_192
 MAX_ARRIVING_CHARS = 8 * 1024 * 1024
-"""Messages, and their characters, that are written and not synced: beyond that further ones are
-refused, as the disk is too slow."""
+"""The limits of messages, and of their characters, that are written and not synced. Further
+messages are refused, as the disk is too slow."""
 
 
 MAX_DEFERRED = 256
 MAX_DEFERRED_CHARS = 1024 * 1024
-"""Deferred messages, and characters of all that wait for a sync, at which the inbox syncs itself.
+"""The limits of deferred messages, and of the characters of all unsynced ones, at which the inbox
+syncs without a request.
 
-A daemon that is killed sends as many again at its next start, to be dropped by their ids.
+A daemon that is killed sends as many again at its next start; the inbox drops them by their ids.
 """
 
 SYNC_PATIENCE_S = 2.0
 """Seconds that a reader waits for deferred messages to be synced; then it gets the durable ones."""
 
 SHOWN_DAMAGE = 3
-"""How many of the damaged lines found in the ledger are named in the log."""
+"""The number of damaged lines of the ledger that are listed in the log."""
 
 
 @attrs.frozen(kw_only=True)
 class WaitDeadline:
-    """The wait number ``wait`` has lasted long enough."""
+    """The timeout of the wait with the number ``wait``."""
 
     wait: int
 
 
 @attrs.frozen(kw_only=True)
 class ReadingDeadline:
-    """The reading ``number`` has waited long enough for a sync."""
+    """The timeout of the reading with this ``number``, which waits for a sync."""
 
     number: int
 
 
 @attrs.frozen(kw_only=True)
 class EndWait:
-    """The daemon stops: answer the waiter."""
+    """The request to end a wait, as the daemon stops."""
 
 
 @attrs.define(eq=False)
@@ -122,7 +123,7 @@ class Inbox(Actor[InboxMessage]):
         self._unsynced = Unsynced()
 
     async def setup(self) -> None:
-        """Be found; open the ledger. If the disk refuses, each request tries that again."""
+        """Register the inbox and open the ledger. If the disk refuses, each request tries again."""
         self._followers = Followers(
             self.context.incarnation,
             lambda reply, unread, make: self._bodies.answer(reply, unread, make),
@@ -133,7 +134,8 @@ class Inbox(Actor[InboxMessage]):
         publish_change(self.context.system, resources.Inbox(self._handle))
 
     async def teardown(self) -> None:
-        """Whoever waits is told what to do now: the runtime could only say that it crashed."""
+        # Readers and senders get an error that says what to do: the runtime could only report a
+        # crash.
         ended = Unavailable(
             f"the inbox of {self._handle!r} ended before it could answer; call again: nothing that "
             "it confirmed is lost"
@@ -195,7 +197,7 @@ class Inbox(Actor[InboxMessage]):
             self._deferred()
 
     def _deferred(self) -> None:
-        """Sync a deferred message if a reader waits for it, or if there are too many."""
+        """Request a sync of deferred messages if a reader waits, or if there are too many."""
         publish_change(self.context.system, resources.Inbox(self._handle))
         is_enough = (
             self._unsynced.deferred >= MAX_DEFERRED
@@ -219,7 +221,7 @@ class Inbox(Actor[InboxMessage]):
             )
 
     def _check_order(self, after: str | None) -> None:
-        """What its sender sent just before is there, or on its way to the disk."""
+        """Raise ``Unavailable`` unless the sender's previous message ``after`` was written."""
         if after is not None and after not in self._unsynced and not self._state.knows(after):
             raise Unavailable(
                 f"the previous message to {self._handle!r} could not be stored: send both again"
@@ -238,7 +240,7 @@ class Inbox(Actor[InboxMessage]):
     # Reading.
 
     async def _take_reader(self, request: Reader) -> None:
-        """Answer once what the request acknowledges, and what was deferred, is synced."""
+        """Answer when the acknowledgement of the request, and deferred messages, are synced."""
         up_to = self._newly_read(request)
         reader = cast("Request[Any]", request)
         if up_to is not None:
@@ -266,13 +268,13 @@ class Inbox(Actor[InboxMessage]):
         self._appender.request_sync()
 
     def _newly_read(self, request: Reader) -> str | None:
-        """The message up to which the request acknowledges; None if that changes nothing."""
+        """Return the message up to which the request acknowledges; None if that changes nothing."""
         if isinstance(request, FollowInbox) or request.after is None:
             return None
         return request.after if self._state.check_cursor(request.after) else None
 
     def _read_on(self, reading: Reading) -> None:
-        """What the reader waited for is synced."""
+        """Answer the reader, after the sync that it waited for."""
         if reading.timer is not None:
             reading.timer.cancel()
         if reading.up_to is not None:
@@ -298,7 +300,7 @@ class Inbox(Actor[InboxMessage]):
         self._sync_if_watched()
 
     def _sync_if_watched(self) -> None:
-        """A message may have been deferred before its reader began to wait."""
+        """Request a sync if a reader waits, for messages deferred before the wait began."""
         if self._unsynced.deferred and self._is_watched:
             self._appender.request_sync()
 
@@ -329,7 +331,7 @@ class Inbox(Actor[InboxMessage]):
             self._bodies.answer(waiter.reply, self._state.unread(WAIT_LIMIT), _list)
 
     def _end_wait(self) -> None:
-        """An older wait ends with an empty list."""
+        """End the current wait with an empty list."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.timer.cancel()
@@ -338,7 +340,7 @@ class Inbox(Actor[InboxMessage]):
     # The ledger.
 
     async def _open(self) -> None:
-        """Open the ledger and read what it holds. Raises ``StorageError``."""
+        """Open the ledger and read its messages. Raises ``StorageError``."""
         appender = await Appender.open(self._path, self._flusher)
         with contextlib.ExitStack() as undo:
             undo.callback(appender.close)
@@ -353,7 +355,7 @@ class Inbox(Actor[InboxMessage]):
         self._is_open = True
 
     def _report(self, loaded: Loaded) -> None:
-        """Log the lines that are damaged. They stay in the ledger."""
+        """Log the damaged lines. They stay in the ledger."""
         if loaded.damaged_count:
             where = [f"bytes {each.start} to {each.end}: {each.reason}" for each in loaded.damaged]
             log.warning(
@@ -364,18 +366,18 @@ class Inbox(Actor[InboxMessage]):
             )
 
     async def _read(self, read: Callable[[Disk, Path, int], T], end: int) -> T:
-        """What ``read`` finds in the first ``end`` bytes of the ledger."""
+        """Return the result of ``read`` for the first ``end`` bytes of the ledger."""
         return await self._flusher.look(partial(read, self._flusher.disk, self._path, end))
 
     async def _append(self, fields: dict[str, object]) -> tuple[Position, int]:
-        """Write a line; return where it ends, and its size."""
+        """Write a line; return its position and its size."""
         if self._appender.failed:
             await self._appender.recover()
         position = self._appender.append(encode_line(fields))
         return position, position.end - position.start
 
     def _settle(self) -> None:
-        """A sync has ended, or the disk has refused: everybody whose line it was is told."""
+        """Answer senders and readers, after a sync has ended or the disk has refused."""
         is_changed = False
         try:
             while (taken := self._unsynced.take(self._appender.is_synced)) is not None:
@@ -392,9 +394,9 @@ class Inbox(Actor[InboxMessage]):
             publish_change(self.context.system, resources.Inbox(self._handle))
 
     def _refuse(self, error: StorageError) -> None:
-        """Nothing that was not synced is in the ledger any more, or so nobody may believe.
+        """Fail the requests whose lines were not synced and so are not in the ledger.
 
-        A reader that acknowledged nothing gets what is durable.
+        A reader that acknowledged nothing gets the durable messages.
         """
         for each in self._unsynced.clear():
             if isinstance(each, Reading) and each.up_to is None:
@@ -404,7 +406,7 @@ class Inbox(Actor[InboxMessage]):
 
 
 def stopping() -> Unavailable:
-    """What somebody is told who would wait for ever: nothing comes any more."""
+    """Return the error for a waiter when the daemon stops: no more messages will come."""
     return Unavailable("aegis_inbox_wait: the daemon is stopping; messages are kept")
 
 
@@ -415,7 +417,7 @@ def _fail(write: Arrival | Reading, error: StorageError | Unavailable) -> None:
 
 
 def _again(error: StorageError | Unavailable) -> StorageError | Unavailable:
-    # Each caller gets an exception of its own: a shared one would gather all their tracebacks.
+    # Each caller gets its own exception: a shared one would collect the tracebacks of all.
     return type(error)(*error.args)
 
 

@@ -1,7 +1,7 @@
 """Reading the ledger of an inbox: the unread messages, and the newest messages.
 
-Unread messages may be far back in the file; the last line of kind "read" contains the offset to
-begin at. Blocking: call it in a thread.
+Unread messages may be far back in the file; the last line of kind "read" contains the offset at
+which they begin. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Loaded:
 
 
 def load_state(disk: Disk, path: Path, end: int) -> Loaded:
-    """What the first ``end`` bytes of the ledger say is unread, and the newest known ids.
+    """Return the unread messages and the newest known ids in the first ``end`` bytes of the ledger.
 
-    Reads what came since the first message that may be unread, and at least the newest
-    ``MAX_KNOWN_IDS`` messages; keeps no more of it than the state does. Raises ``StorageError``.
+    Reads from the first message that may be unread, and at least the newest ``MAX_KNOWN_IDS``
+    messages; keeps only what the state needs. Raises ``StorageError``.
     """
     state = InboxState()
     loaded = Loaded(state)
@@ -65,7 +65,7 @@ def load_state(disk: Disk, path: Path, end: int) -> Loaded:
 
 
 def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Message]:
-    """The newest ``limit`` messages of the first ``end`` bytes, read or not, oldest first.
+    """Return the newest ``limit`` messages of the first ``end`` bytes, read or not, oldest first.
 
     Fewer if they are longer than ``MAX_SHOWN_BYTES`` together. Raises ``StorageError``.
     """
@@ -87,7 +87,7 @@ def newest_messages(disk: Disk, path: Path, end: int, limit: int) -> list[Messag
 
 @contextmanager
 def opened(disk: Disk, path: Path) -> Iterator[int]:
-    """Open the ledger for reading; what the disk refuses is a ``StorageError``."""
+    """Open the ledger for reading; convert errors of the disk to ``StorageError``."""
     try:
         fd = disk.open(path, os.O_RDONLY)
         try:
@@ -99,7 +99,7 @@ def opened(disk: Disk, path: Path) -> Iterator[int]:
 
 
 def _beginnings(disk: Disk, fd: int, end: int, seal: Seal | None) -> tuple[int, int]:
-    """Where to begin to read, and where what may be unread begins: there or later."""
+    """Return the offset to read from, and that of the first message that may be unread."""
     unread: int | None = None
     messages = start = 0
     for piece in _backward(disk, fd, end):
@@ -114,7 +114,7 @@ def _beginnings(disk: Disk, fd: int, end: int, seal: Seal | None) -> tuple[int, 
 
 
 def _needed_from(disk: Disk, fd: int, piece: Piece, seal: Seal | None) -> int | None:
-    """What a line that says what was read tells; None if the piece is no such line."""
+    """Return the offset in a line of kind "read"; None if the piece is another kind of line."""
     line = judge(piece, seal) if _starts_with(piece, READ_START) else None
     if not isinstance(line, Line):
         return None
@@ -142,9 +142,9 @@ def _backward(disk: Disk, fd: int, end: int) -> Iterator[Piece]:
 def _lines(
     disk: Disk, fd: int, start: int, end: int, seal: Seal | None
 ) -> Iterator[Line | Damaged]:
-    """The lines from ``start``, where one begins, to ``end``, a block at a time.
+    """Yield the lines from ``start``, where a line begins, to ``end``, reading block by block.
 
-    The damaged ones of a block come after its good ones.
+    The damaged lines of a block come after its valid ones.
     """
     rest, base = b"", start
     for block in read_blocks(disk, fd, start, end):

@@ -3,8 +3,8 @@
 A handle exists once it called a command or a session was created for it. Its inbox file is created
 then, so the files in the directory are the list of handles.
 
-Each inbox has a supervisor of its own: one that crashes again and again uses up only its own
-restarts. It is stopped then, until the next request for it.
+Each inbox has a supervisor of its own, so repeated crashes use up only its own restarts. It is then
+stopped until the next request for it.
 """
 
 from __future__ import annotations
@@ -32,32 +32,35 @@ from aegis.protocol.naming import is_name, name_key
 log = structlog.get_logger()
 
 MAX_HANDLES = 4_096
-"""Handles that one daemon knows at most."""
+"""The largest number of handles that one daemon knows."""
 
 SUFFIX = ".jsonl"
 """The suffix of an inbox's ledger, after the handle."""
 
 MAX_WAITING = 768
-"""Requests that wait for the start of one inbox at most: as many as its mailbox takes."""
+"""The largest number of requests that wait for the start of one inbox: its mailbox's size."""
 
 
 @attrs.frozen(kw_only=True)
 class HandleSeen:
-    """This handle called something, or a session was made for it."""
+    """The message that ``handle`` called a command, or that a session was created for it."""
 
     handle: str
 
 
 @attrs.frozen(kw_only=True)
 class EndWaits:
-    """The daemon stops: nobody waits any more."""
+    """The request to end all waits, as the daemon stops."""
 
 
 RouterMessage = Deliver | Handoff | ReadInbox | WaitInbox | FollowInbox | HandleSeen | EndWaits
 
 
 class InboxRouter(Actor[RouterMessage]):
-    """Routes messages to inboxes below ``supervisor`` (a path); ``directory`` has their files."""
+    """The actor that routes messages to inboxes, which are below ``supervisor`` (a path).
+
+    ``directory`` contains their files.
+    """
 
     def __init__(self, *, directory: Path, supervisor: str, flusher: Flusher) -> None:
         self._directory = directory
@@ -68,7 +71,7 @@ class InboxRouter(Actor[RouterMessage]):
         self._ending = False
 
     async def setup(self) -> None:
-        """Be found; learn the handles there are."""
+        """Register the router; find the existing handles."""
         self.context.register("service", "inboxes")
         try:
             names = sorted(self._flusher.disk.list_directory(self._directory))
@@ -82,7 +85,7 @@ class InboxRouter(Actor[RouterMessage]):
                 self._handles[name_key(handle)] = handle
 
     async def receive(self, message: RouterMessage) -> None:
-        """Pass a message on to the inbox it is for."""
+        """Pass a message on to its inbox."""
         match message:
             case Deliver(handle=handle):
                 self._route(message, handle)
@@ -134,7 +137,7 @@ class InboxRouter(Actor[RouterMessage]):
         self._pass_to_inbox(request, request, self._see(handle))
 
     def _see(self, handle: str) -> str:
-        """The handle as it was first written; a new one gets its inbox."""
+        """Return the handle as it was first spelled; start the inbox of a new one."""
         key = name_key(handle)
         known = self._handles.get(key)
         if known is not None:
@@ -146,7 +149,7 @@ class InboxRouter(Actor[RouterMessage]):
         return handle
 
     def _pass_to_inbox(self, request: Request[Any], passed: Request[Any], handle: str) -> None:
-        """Let the inbox answer ``request``, which reads as ``passed`` there."""
+        """Let the inbox answer ``request``, passed on as ``passed``."""
         key = name_key(handle)
         inbox = self._inbox(key)
         if inbox is None:
@@ -156,7 +159,7 @@ class InboxRouter(Actor[RouterMessage]):
         try:
             self.pass_on(request, inbox, passed)
         except ActorError:
-            log.warning("message not passed on", handle=handle)  # a tell: there is no reply to fail
+            log.warning("message not passed on", handle=handle)  # no reply is expected
 
     def _wait_for_start(self, request: Request[Any], reply: Reply[Any], key: str) -> None:
         waiting = self._waiting[key]
@@ -167,7 +170,7 @@ class InboxRouter(Actor[RouterMessage]):
             waiting.append((request, reply))
 
     def _inbox(self, key: str) -> Ref[Any] | None:
-        """The running inbox; None while it starts, too."""
+        """Return the running inbox; None if it is not running, or still starting."""
         if key in self._waiting:
             return None
         return self.context.system.registry.find("inbox", key)

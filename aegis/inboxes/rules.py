@@ -2,7 +2,7 @@
 
 Two kinds of line: ``{"kind": "message", …}``, and ``{"kind": "read", "up_to": <id>, "from": <n>}``:
 all messages up to that id are acknowledged, and all before byte ``n`` of the ledger were read, so
-loading begins there.
+loading begins at ``n``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aegis.protocol.inboxes import Deliver, Message
 
 MESSAGE_START = b'{"kind":"message",'
 READ_START = b'{"kind":"read",'
-"""How the two kinds of line begin, so that a reader need not decode what it only counts."""
+"""The beginnings of both kinds of line, so that lines can be counted without decoding them."""
 
 
 def render_header(
@@ -26,7 +26,7 @@ def render_header(
     task_id: str | None = None,
     status: Literal["ok", "error"] | None = None,
 ) -> str:
-    """The first line of a message as a reader sees it."""
+    """Return the first line of a message as a reader sees it."""
     task = [f"task#{task_id}"] if task_id is not None else []
     outcome = [status] if status is not None else []
     return " · ".join([f"> from {sender}", *task, *outcome, to_seconds(timestamp)])
@@ -39,12 +39,12 @@ def render_text(
     task_id: str | None = None,
     status: Literal["ok", "error"] | None = None,
 ) -> str:
-    """The whole message as a reader sees it: header line and body."""
+    """Return the whole message as a reader sees it: header line and body."""
     return f"{render_header(sender, timestamp, task_id, status)}\n{body}"
 
 
 def message_of(delivery: Deliver | Message) -> Message:
-    """The message that a delivery puts into the inbox, with its ``text`` rendered."""
+    """Return the message that a delivery stores in the inbox, with its ``text`` rendered."""
     text = render_text(
         delivery.sender, delivery.timestamp, delivery.body, delivery.task_id, delivery.status
     )
@@ -60,7 +60,7 @@ def message_of(delivery: Deliver | Message) -> Message:
 
 
 def message_line(message: Deliver | Message) -> dict[str, object]:
-    """The ledger line of a message; its ``text`` is rendered again when it is read back."""
+    """Return the ledger line of a message; its ``text`` is rendered again when it is read."""
     return {
         "kind": "message",
         "id": message.id,
@@ -73,12 +73,12 @@ def message_line(message: Deliver | Message) -> dict[str, object]:
 
 
 def read_line(up_to: str, *, needed_from: int) -> dict[str, object]:
-    """The ledger line that says that everything up to a message was read."""
+    """Return the ledger line of kind "read": everything up to the message ``up_to`` was read."""
     return {"kind": "read", "up_to": up_to, "from": needed_from}
 
 
 def message_in(line: Mapping[str, Any]) -> Message | None:
-    """The message that a line holds; None for another kind, or some later version's message."""
+    """Return the message in a line; None for another kind, or a message of a later version."""
     match line:
         case {"kind": "message", **fields}:
             try:
@@ -89,7 +89,7 @@ def message_in(line: Mapping[str, Any]) -> Message | None:
 
 
 def read_up_to(line: Mapping[str, Any]) -> str | None:
-    """The id up to which a line says that all was read; None for another kind of line."""
+    """Return the id up to which a line of kind "read" acknowledges; None for another kind."""
     match line:
         case {"kind": "read", "up_to": str(up_to)}:
             return up_to
@@ -97,6 +97,6 @@ def read_up_to(line: Mapping[str, Any]) -> str | None:
 
 
 def needed_from(line: Mapping[str, Any]) -> int:
-    """Where what may be unread begins, as a line of kind ``read`` says; 0 if it does not."""
+    """Return where unread messages begin, as a line of kind "read" says; 0 if it does not."""
     start = line.get("from")
     return start if type(start) is int and start >= 0 else 0

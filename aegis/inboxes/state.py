@@ -1,15 +1,15 @@
 """The state of an inbox, computed from the lines of its ledger in their order. Pure.
 
-A message whose id is known is dropped, so a sender may deliver again when unsure. The place of a
+A message whose id is known is dropped, so a sender that is unsure may deliver again. The place of a
 message is the offset of its line. Unread messages are ordered by place; acknowledging a message
-acknowledges each place up to its own, even if it was a wake that has been folded since.
+acknowledges every place up to its own, even if the message was a wake that has been folded since.
 
-Wakes fold: an inbox that nobody reads must not fill with the wakes of a busy terminal, and none of
-them may be lost. So the oldest wakes of a terminal become one message that names the records to
-read in the terminal's ledger. It has the place and the id of its newest wake, so acknowledging that
-wake still means the same.
+Wakes are folded: an unread inbox must not fill with the wakes of a busy terminal, and no wake may
+be lost. So the oldest wakes of a terminal become one message that names the records to read in the
+terminal's ledger. It has the place and the id of its newest wake, so acknowledging that wake still
+has the same effect.
 
-Bodies stay in the ledger: an unread message takes some hundred bytes of memory, whatever its
+Bodies stay in the ledger: an unread message takes a few hundred bytes of memory, independent of its
 length. ``bodies.py`` reads the bodies.
 """
 
@@ -29,12 +29,12 @@ from aegis.protocol.inboxes import Deliver, Message
 from aegis.protocol.wakes import WakeId, parse_wake_id
 
 FoldKey = tuple[str, str]
-"""The name of a terminal and the life of its ledger: wakes with the same key fold together."""
+"""The name of a terminal and the incarnation of its ledger: wakes with equal keys are folded."""
 
 
 @attrs.frozen(kw_only=True)
 class Wake:
-    """An unread wake: the place ``at`` which it came in, and what its id says."""
+    """An unread wake: its place ``at``, and the parts of its id."""
 
     at: int
     message_id: str
@@ -50,9 +50,9 @@ class Wake:
 class Fold:
     """The folded wakes of one terminal, by the numbers of their records.
 
-    ``newest`` gives it its place and its id. All of its records are after ``since_seq`` and none
-    is after ``last_seq``. ``began`` is where the first of its wakes came in. ``late_seq`` is the
-    lowest record whose wake came after that of a later record: a wake that was sent again.
+    The place and the id are those of ``newest``. All records are after ``since_seq`` and none is
+    after ``last_seq``. ``began`` is the place of the first wake. ``late_seq`` is the lowest record
+    whose wake came after that of a later record: a wake that was sent again.
     """
 
     newest: Wake
@@ -63,12 +63,12 @@ class Fold:
 
     @classmethod
     def of(cls, wake: Wake) -> Fold:
-        """The fold of one wake."""
+        """Return the fold of one wake."""
         seq = wake.about.seq
         return cls(newest=wake, since_seq=seq - 1, last_seq=seq, began=wake.at)
 
     def grown(self, wake: Wake) -> Fold:
-        """The fold with one more wake, which came in after all that are in it."""
+        """Return the fold with one more wake, which is newer than the others."""
         seq = wake.about.seq
         late = self.late_seq
         if seq < self.last_seq:
@@ -82,7 +82,7 @@ class Fold:
         )
 
     def read_up_to(self, seq: int) -> Fold:
-        """The fold when its wake about ``seq`` and those that came in before it are read."""
+        """Return the fold without its wake about ``seq`` and the wakes before it."""
         known = seq if self.late_seq is None else min(seq, self.late_seq - 1)
         return attrs.evolve(self, since_seq=max(self.since_seq, known))
 
@@ -98,7 +98,7 @@ class Fold:
         )
 
     def body(self) -> str:
-        """Name the records that are folded, and the call that reads them."""
+        """Return the text that names the folded records, and the call that reads them."""
         name = self.newest.about.terminal
         return (
             f"older messages of this terminal are folded into this one, up to seq {self.last_seq}\n"
@@ -107,23 +107,23 @@ class Fold:
 
 
 MAX_UNREAD = 10_000
-"""Messages that may wait unacknowledged in one inbox."""
+"""The largest number of unacknowledged messages in one inbox."""
 
 MAX_UNREAD_CHARS = 32 * 1024 * 1024
-"""How much unacknowledged text, in characters, one inbox holds."""
+"""The largest size of the unacknowledged text in one inbox, in characters."""
 
 MAX_WAKES = 1_000
-"""Unacknowledged wakes of terminals that are kept one by one; older ones fold."""
+"""The number of unacknowledged wakes that are kept one by one; older ones are folded."""
 
 MAX_KNOWN_IDS = 100_000
-"""Ids that are remembered to recognise a second delivery; older ones are forgotten first."""
+"""The number of ids kept to recognise a second delivery; the oldest are dropped first."""
 
 
 class Unread(NamedTuple):
-    """An unread message: the place ``at`` of its line and the ``size`` of it, in bytes.
+    """An unread message: the place ``at`` of its line and the line's ``size`` in bytes.
 
     ``chars`` is the length of the body that a reader gets, ``number`` counts the messages that this
-    life of the inbox took in. ``fold`` replaces the body by that of the folded wakes.
+    incarnation of the inbox received. ``fold`` replaces the body by that of the folded wakes.
     """
 
     at: int
@@ -134,13 +134,13 @@ class Unread(NamedTuple):
     fold: Fold | None = None
 
     def shown(self, stored: Message) -> Message:
-        """Return what a reader gets; ``stored`` is the message that the line holds."""
+        """Return the message for the reader; ``stored`` is the message in the line."""
         return stored if self.fold is None else self.fold.message(stored)
 
 
 @attrs.define
 class Arriving:
-    """How many messages, characters of bodies, and wakes are written and not yet synced."""
+    """The numbers of messages, body characters and wakes that are written and not yet synced."""
 
     messages: int = 0
     chars: int = 0
@@ -157,33 +157,33 @@ class InboxState:
         self._folds: dict[FoldKey, Fold] = {}
         self._known: OrderedDict[str, int] = OrderedDict()
         self.newest_at = -1
-        """The place of the newest message; below every place if there never was one."""
+        """The place of the newest message; lower than every place if there was none."""
         self.count = 0
-        """How many messages were taken in."""
+        """The number of messages received."""
 
     def __len__(self) -> int:
-        """How many messages are not acknowledged."""
+        """Return the number of unacknowledged messages."""
         return len(self._unread)
 
     def apply(self, line: Mapping[str, Any], at: int, size: int) -> None:
-        """Take in the line of ``size`` bytes that begins ``at``. Other kinds are skipped."""
+        """Apply the line of ``size`` bytes that begins ``at``. Other kinds are skipped."""
         if (message := message_in(line)) is not None:
             self.add(message.id, len(message.body), at=at, size=size)
         elif (up_to := read_up_to(line)) is not None:
             self.acknowledge(up_to)
 
     def knows(self, message_id: str) -> bool:
-        """Whether a message of this id was delivered before."""
+        """Return whether a message of this id was delivered before."""
         return message_id in self._known or message_id in self._unread
 
     def remember(self, message_id: str, at: int) -> None:
-        """Know the id of a message that was read long ago."""
+        """Add the id of a message that was read long ago."""
         self._known[message_id] = at
         if len(self._known) > MAX_KNOWN_IDS:
             self._known.popitem(last=False)
 
     def add(self, message_id: str, chars: int, *, at: int, size: int) -> None:
-        """Take in a durable message with a body of ``chars``, at a place after all others."""
+        """Add a durable message with a body of ``chars``, at a place after all others."""
         self.remember(message_id, at)
         self.newest_at = at
         self.count += 1
@@ -196,16 +196,16 @@ class InboxState:
                 self._fold(_wake(self._wakes.popleft()))
 
     def unread(self, limit: int) -> list[Unread]:
-        """The oldest ``limit`` unacknowledged messages, oldest first."""
+        """Return the oldest ``limit`` unacknowledged messages, oldest first."""
         return list(islice(self._unread.values(), limit))
 
     def unread_behind(self, at: int, limit: int) -> list[Unread]:
-        """The oldest ``limit`` unacknowledged messages behind place ``at``, oldest first."""
+        """Return the oldest ``limit`` unacknowledged messages after place ``at``, oldest first."""
         newer = list(takewhile(lambda each: each.at > at, reversed(self._unread.values())))
         return newer[: -limit - 1 : -1]
 
     def place_of(self, message_id: str) -> int:
-        """Where a message is. Raises ``InvalidRequest`` if none of this id was ever here."""
+        """Return the place of a message. Raises ``InvalidRequest`` for an unknown id."""
         at = self._place(message_id)
         if at is None:
             raise InvalidRequest(f"no message {shorten(message_id)!r} was ever in this inbox")
@@ -214,9 +214,9 @@ class InboxState:
     # Room.
 
     def check_room(self, handle: str, delivery: Deliver, arriving: Arriving) -> None:
-        """Raise ``Unavailable`` if ``delivery`` cannot be taken beside those that are ``arriving``.
+        """Raise ``Unavailable`` if there is no room for ``delivery`` beside those ``arriving``.
 
-        A wake may take the room of those that fold because of it.
+        A wake may use the room of the wakes that are folded because of it.
         """
         messages = len(self._unread) + arriving.messages
         chars = self._unread_chars + arriving.chars
@@ -231,7 +231,7 @@ class InboxState:
             )
 
     def _freed_by(self, wakes: int) -> tuple[int, int]:
-        """How many messages and characters less there are once ``wakes`` more made others fold."""
+        """Return the number of messages and characters freed if ``wakes`` more make others fold."""
         folds = dict(self._folds)
         messages = chars = 0
         excess = len(self._wakes) + wakes - MAX_WAKES
@@ -248,9 +248,9 @@ class InboxState:
     # Acknowledging.
 
     def check_cursor(self, after: str) -> bool:
-        """Whether acknowledging up to ``after`` would change anything.
+        """Return whether acknowledging up to ``after`` would change anything.
 
-        Raises ``InvalidRequest`` if no such message was ever here.
+        Raises ``InvalidRequest`` if the inbox never had such a message.
         """
         at = self._place(after)
         if at is None:
@@ -263,16 +263,16 @@ class InboxState:
         return self._shrunk_by(after) is not None
 
     def needed_from(self, up_to: str) -> int:
-        """The first place whose line is needed when everything up to ``up_to`` is acknowledged.
+        """Return the first place whose line is needed after acknowledging up to ``up_to``.
 
-        A fold may have begun before it and go on after it.
+        A fold may begin before that message and end after it.
         """
         at = self._place(up_to)
         assert at is not None, "the cursor was checked"
         return min([at, *(fold.began for fold in self._folds.values() if fold.newest.at > at)])
 
     def acknowledge(self, up_to: str) -> None:
-        """The message ``up_to`` and all older ones are read."""
+        """Mark the message ``up_to`` and all older ones as read."""
         at = self._place(up_to)
         if at is not None:
             read = list(takewhile(lambda each: each.at <= at, self._unread.values()))
@@ -297,7 +297,7 @@ class InboxState:
     # Folding.
 
     def _fold(self, wake: Wake) -> None:
-        """The oldest wake becomes the newest of its terminal's fold, in its own place."""
+        """Add the oldest wake to its terminal's fold, which takes the wake's place."""
         fold = self._folds.get(wake.key)
         if fold is None:
             self._show(Fold.of(wake))

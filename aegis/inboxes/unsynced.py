@@ -23,7 +23,7 @@ Reader = ReadInbox | WaitInbox | FollowInbox
 class Arrival:
     """A message whose line of ``size`` bytes begins ``at``; its senders wait for the sync.
 
-    ``is_deferred``: the senders let the sync wait for the next one of the inbox.
+    ``is_deferred``: the senders leave the sync to the next one of the inbox.
     """
 
     position: Position
@@ -39,7 +39,7 @@ class Arrival:
     def of(
         cls, delivery: Deliver, position: Position, size: int, sender: Reply[Receipt]
     ) -> Arrival:
-        """The arrival of ``delivery``, whose line ends at ``position``."""
+        """Return the arrival of ``delivery``, whose line ends at ``position``."""
         return cls(
             position=position,
             at=position.end - size,
@@ -56,8 +56,8 @@ class Arrival:
 class Reading:
     """A reader that waits for the sync of everything up to ``position``.
 
-    ``up_to`` is the message that its line acknowledges; without it the reader wrote no line, and
-    ``timer`` limits its wait.
+    ``up_to`` is the message that the reader's line acknowledges; without it the reader wrote no
+    line, and ``timer`` limits its wait.
     """
 
     number: int
@@ -76,18 +76,18 @@ class Unsynced:
         self._arrivals: dict[str, Arrival] = {}
         self.arriving = Arriving()
         self.deferred = 0
-        """How many of the arrivals are deferred: nobody may have asked for their sync."""
+        """The number of deferred arrivals: their sync may not have been requested."""
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._arrivals
 
     def arrival(self, message_id: str) -> Arrival | None:
-        """Return the arrival of this message, if it is one."""
+        """Return the arrival of this message; None if there is none."""
         return self._arrivals.get(message_id)
 
     @property
     def newest(self) -> Position:
-        """The end of the last line. There must be one."""
+        """The end of the last line. Requires at least one line."""
         return self._queue[-1].position
 
     def add_arrival(self, arrival: Arrival) -> None:
@@ -97,13 +97,13 @@ class Unsynced:
         self._count(arrival, 1)
 
     def add_reading(self, reading: Reading) -> None:
-        """Add a reader that waits."""
+        """Add a waiting reader."""
         self._queue.append(reading)
 
     def take(self, is_synced: Callable[[Position], bool]) -> Arrival | Reading | None:
-        """Remove and return the oldest whose lines are synced; None if there is none.
+        """Remove and return the oldest entry whose lines are synced; None if there is none.
 
-        Raises what ``is_synced`` raises.
+        Raises the errors of ``is_synced``.
         """
         if not self._queue or not is_synced(self._queue[0].position):
             return None
@@ -122,7 +122,7 @@ class Unsynced:
         return None
 
     def clear(self) -> list[Arrival | Reading]:
-        """Remove and return all: their lines are not in the ledger any more."""
+        """Remove and return all entries, whose lines are not in the ledger any more."""
         cleared = list(self._queue)
         self._queue.clear()
         self._arrivals.clear()

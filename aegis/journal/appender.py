@@ -1,18 +1,18 @@
 """Appending to one ledger with group commit: many waiters share one sync.
 
-``append`` writes at once, from the loop, and syncs nothing. ``wait_synced`` asks for a sync and
-returns when one that began after the append has ended well: that is the acknowledgement. What is
-appended while a sync runs is covered by the next one.
+``append`` writes at once, on the event loop, without a sync. ``wait_synced`` requests a sync and
+returns when one that began after the append has succeeded: the line is then acknowledged. Lines
+appended during a sync are covered by the next one.
 
-When the disk refuses (a write or a sync), the appender has *failed*:
+When the disk refuses a write or a sync, the appender has *failed*:
 
-* all lines written and not acknowledged are truncated, and their waiters, now or later, get a
-  ``StorageError``. The appender keeps no copy: the owner may append them again;
-* ``append`` raises until ``recover`` has succeeded. That opens the file again, because after a
-  failed fsync the kernel may mark lost pages clean, and a second fsync would prove nothing. It
-  checks that the last acknowledged line is there, truncates the rest, and syncs;
-* a position from before a failure keeps its outcome: its offset may belong to another line after
-  a recovery, and must not be confused with that one.
+* All lines written and not acknowledged are truncated, and their waiters, now or later, get a
+  ``StorageError``. The appender keeps no copy: the owner may append them again.
+* ``append`` raises until ``recover`` has succeeded. ``recover`` opens the file again, because after
+  a failed fsync the kernel may mark lost pages clean, and a second fsync would prove nothing. It
+  checks that the last acknowledged line is there, truncates the rest, and syncs.
+* A position from before a failure keeps its outcome: after a recovery, its offset may belong to
+  another line, and the two must not be confused.
 
     appender = await Appender.open(path, flusher)
     appender.start(nursery.start_soon)
@@ -61,7 +61,7 @@ class _Epoch:
 
 @attrs.frozen(eq=False)
 class Position:
-    """Where a line that was appended begins and ends, in bytes from the ledger's start."""
+    """The byte offsets, from the start of the ledger, at which an appended line begins and ends."""
 
     start: int
     end: int
@@ -69,16 +69,16 @@ class Position:
 
 
 class Appender:
-    """The one writer of a ledger. Not for threads: all calls come from one Trio loop.
+    """The only writer of a ledger. Not thread-safe: all calls come from one Trio loop.
 
-    Its owner closes it. Idle it is small and has no task: there may be thousands.
+    The owner closes it. An idle appender is small and has no task: there may be thousands.
     """
 
     def __init__(self, path: Path, opened: OpenedLedger, flusher: Flusher) -> None:
         self.path = path
         self._name = path.name
         self.opened = opened
-        """What was found when the ledger was opened; its ``fd`` belongs to the appender."""
+        """The result of opening the ledger; its ``fd`` belongs to the appender."""
         self._flusher = flusher
         self._seal = flusher.disk.seal(path)
         self._epoch = _Epoch(opened.fd, opened.length, opened.length)
@@ -86,19 +86,19 @@ class Appender:
         self._is_wanted = False
         self._is_syncing = False
         self._recovering: trio.Lock | None = None  # made when needed
-        # Some file systems never count names: there a removed file cannot be noticed.
+        # On some file systems the link count is always 0: there a removed file cannot be detected.
         self._counts_names = not flusher.disk.is_removed(opened.fd)
         self.on_outcome: Callable[[], None] | None = None
-        """Called when a sync has ended or the disk has refused: ask ``is_synced`` again."""
+        """Called when a sync has ended or the disk has refused: call ``is_synced`` again."""
         self._is_cut = False
         self._closed = False
 
     @classmethod
     async def open(cls, path: Path, flusher: Flusher) -> Appender:
-        """Open or make the ledger; a torn tail is cut off, and the log says where it is kept.
+        """Open or create the ledger; move a torn tail to a file of its own, and log its name.
 
-        Raises ``StorageError``.
-        Not cancelled before it is done: the thread that repairs must not outlive its owner.
+        Raises ``StorageError``. A cancellation takes effect when the opening is done: the thread
+        that repairs the ledger must not outlive its owner.
         """
         opened = await flusher.call(partial(open_ledger, flusher.disk, path))
         if opened.torn is not None:
@@ -106,12 +106,12 @@ class Appender:
         return cls(path, opened, flusher)
 
     def start(self, start_soon: Callable[..., object]) -> None:
-        """Use ``start_soon`` to start the task that syncs, when there is a waiter and none runs."""
+        """Use ``start_soon`` to start the sync task when it is needed and not running."""
         self._start_soon = start_soon
 
     @property
     def synced(self) -> int:
-        """How many bytes are acknowledged; a reader that stops there sees nothing uncertain."""
+        """The number of acknowledged bytes; a reader that stops there sees nothing uncertain."""
         return self._epoch.synced
 
     @property
@@ -126,9 +126,9 @@ class Appender:
         return self._epoch.error is not None
 
     def append(self, line: bytes) -> Position:
-        """Write one encoded line at the end, with its code and without a sync; microseconds.
+        """Write one encoded line at the end, with its code and without a sync; takes microseconds.
 
-        Raises ``StorageError`` if the disk refuses: then nothing of the line is in the file, and
+        Raises ``StorageError`` if the disk refuses: then no part of the line is in the file, and
         the appender has failed.
         """
         assert line.find(b"\n") == len(line) - 1 >= 0, "a line has one newline, at its end"
@@ -150,7 +150,7 @@ class Appender:
         return Position(start, epoch.written, epoch)
 
     def request_sync(self) -> None:
-        """Ask for a sync without waiting: ``on_outcome`` is called after it."""
+        """Request a sync without waiting for it; ``on_outcome`` is called after it."""
         self._is_wanted = True
         if not self._is_syncing:
             assert self._start_soon is not None, "an appender syncs once it was started"
@@ -158,9 +158,9 @@ class Appender:
             self._start_soon(self._sync_while_wanted)
 
     def is_synced(self, position: Position) -> bool:
-        """Whether the line that ends at ``position`` would survive a power loss.
+        """Return whether the line that ends at ``position`` would survive a power loss.
 
-        Raises ``StorageError`` if it was not acknowledged and will not be.
+        Raises ``StorageError`` if the line was not acknowledged and will not be.
         """
         epoch = position._epoch
         if position.end <= epoch.synced:
@@ -172,8 +172,8 @@ class Appender:
     async def wait_synced(self, position: Position) -> None:
         """Return once the line that ends at ``position`` would survive a power loss.
 
-        Raises ``StorageError`` if it was not acknowledged and will not be: the disk refused, or
-        the appender was closed.
+        Raises ``StorageError`` if the line was not acknowledged and will not be: the disk refused,
+        or the appender was closed.
         """
         epoch = position._epoch
         if position.end <= epoch.synced:
@@ -186,10 +186,10 @@ class Appender:
             await epoch.waiters.park()
 
     async def recover(self) -> None:
-        """After a failure: open the file again at what was acknowledged. Else does nothing.
+        """After a failure, reopen the file at its last acknowledged byte; otherwise do nothing.
 
-        Raises ``StorageError`` and stays failed if the disk still refuses, or if the file lacks
-        what was acknowledged; opening the ledger anew then shows what is left.
+        Raises ``StorageError`` and stays failed if the disk still refuses, or if acknowledged bytes
+        are missing in the file; opening the ledger anew then shows what is left.
         """
         if self._recovering is None:
             self._recovering = trio.Lock()
@@ -209,7 +209,7 @@ class Appender:
             self._epoch = _Epoch(fresh, failed.synced, failed.synced)
 
     def close(self) -> None:
-        """Close the file without a sync; whoever still waits gets a ``StorageError``.
+        """Close the file without a sync; waiters get a ``StorageError``.
 
         An owner that wants its lines acknowledged waits for the last of them first.
         """
@@ -238,7 +238,7 @@ class Appender:
             await faults.SYNC_BEFORE.reach(self._name)
             await self._flusher.fdatasync(epoch.fd)
             await faults.SYNC_AFTER.reach(self._name)
-            if epoch.error is None:  # else its descriptor may be closed, or be another file's
+            if epoch.error is None:  # otherwise the descriptor may be closed or reused
                 self._check_is_there(epoch, target)
         except OSError as error:
             self._fail(epoch, storage_error("sync", self.path, error))
@@ -248,7 +248,7 @@ class Appender:
             self._acknowledge(epoch, target)
 
     def _check_is_there(self, epoch: _Epoch, target: int) -> None:
-        """Raise if another program has removed or shortened the file: nothing is acknowledged."""
+        """Raise if another program has removed or shortened the file: no line is acknowledged."""
         disk = self._flusher.disk
         if self._counts_names and disk.is_removed(epoch.fd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -256,11 +256,11 @@ class Appender:
             raise self._shortened(disk.size(epoch.fd), target)
 
     def _acknowledge(self, epoch: _Epoch, target: int) -> None:
-        if epoch.error is None:  # a write that failed meanwhile has cut off what was synced here
+        if epoch.error is None:  # a write that failed meanwhile has truncated the bytes synced here
             epoch.synced = target
-            self._tell(epoch)
+            self._notify(epoch)
 
-    def _tell(self, epoch: _Epoch) -> None:
+    def _notify(self, epoch: _Epoch) -> None:
         epoch.wake()
         if self.on_outcome is not None:
             self.on_outcome()
@@ -270,10 +270,10 @@ class Appender:
             return
         epoch.error = error
         disk = self._flusher.disk
-        with contextlib.suppress(OSError):  # recovery cuts it off in any case
+        with contextlib.suppress(OSError):  # recovery truncates it in any case
             if disk.size(epoch.fd) > epoch.synced:
                 disk.ftruncate(epoch.fd, epoch.synced)
-        self._tell(epoch)
+        self._notify(epoch)
 
     async def _reopened(self, acknowledged: int) -> int:
         disk = self._flusher.disk
@@ -291,7 +291,7 @@ class Appender:
         if disk.size(fd) < acknowledged:
             raise self._shortened(disk.size(fd), acknowledged)
         if acknowledged == self.opened.length:
-            return  # what stood there before was judged when the ledger was opened
+            return  # the bytes before it were checked when the ledger was opened
         pieces = pieces_backward(lambda start, n: read_exactly(disk, fd, n, start), acknowledged)
         last = next(pieces)
         if not (last.whole and isinstance(judge(last, self._seal), Line)):
@@ -320,5 +320,5 @@ class Appender:
 
 
 def _again(error: StorageError) -> StorageError:
-    # Each caller gets an exception of its own: a shared one would gather all their tracebacks.
+    # Each caller gets its own exception: a shared one would collect the tracebacks of all.
     return StorageError(*error.args)

@@ -1,8 +1,8 @@
-"""The file calls of the journal, and the few careful sequences made of them.
+"""The file operations of the journal, and safe sequences of them.
 
-``Disk`` is the interface to the file system: each call of the journal goes through it, so tests can
-replace it by a simulated disk. The functions here raise ``OSError``; code that answers a caller
-converts it to a ``StorageError`` with ``storage_error``.
+``Disk`` is the interface to the file system: each operation of the journal goes through it, so
+tests can replace it by a simulated disk. The functions here raise ``OSError``; code that answers a
+caller converts it to a ``StorageError`` with ``storage_error``.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from aegis.state.sealing import Seal, Seals
 from aegis.state.state_files import DIRECTORY_MODE, Guard, UnsafeFile, open_directory, open_safely
 
 APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
-"""Flags of a file that grows at its end only, made if it is missing."""
+"""Flags of a file that is only appended to, and created if it is missing."""
 
 
 class Disk(Protocol):
-    """The system calls of POSIX by their names; each may raise ``OSError``.
+    """The POSIX system calls, by their names; each may raise ``OSError``.
 
-    ``write`` and ``pwrite`` may write less than they were given, ``pread`` may read less.
+    ``write`` and ``pwrite`` may write fewer bytes than given, ``pread`` may read fewer.
     """
 
     def seal(self, path: Path) -> Seal | None:
         """Return the seal that signs and checks the file; None on a disk without a key."""
 
     def open(self, path: Path, flags: int) -> int:
-        """A new descriptor, closed on exec; a file that is made gets mode 0600.
+        """Return a new descriptor, closed on exec; a new file gets mode 0600.
 
-        Raises ``UnsafeFile`` for what is no regular file of this user, or is a link.
+        Raises ``UnsafeFile`` for a link, and for anything but a regular file of this user.
         """
 
     def close(self, fd: int) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
 
     def dup(self, fd: int) -> int:
-        """A second descriptor of the same open file, closed on exec."""
+        """Return a second descriptor of the same open file, closed on exec."""
 
     def size(self, fd: int) -> int:
-        """The length of the file in bytes."""
+        """Return the length of the file in bytes."""
 
     def is_removed(self, fd: int) -> bool:
-        """Whether no name leads to the file any more: what is written to it is lost."""
+        """Return whether the file has no name any more: data written to it is lost."""
 
     def pread(self, fd: int, size: int, offset: int) -> bytes:
-        """Up to ``size`` bytes from ``offset`` on; empty at the end of the file."""
+        """Return up to ``size`` bytes from ``offset`` on; empty at the end of the file."""
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
-        """Write at the end; how many bytes were written."""
+        """Write at the end; return the number of bytes written."""
 
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
-        """Write at ``offset``; how many bytes were written."""
+        """Write at ``offset``; return the number of bytes written."""
 
     def ftruncate(self, fd: int, length: int) -> None:
         """Set the length of the file."""
@@ -83,14 +83,14 @@ class Disk(Protocol):
         """Remove an empty directory."""
 
     def list_directory(self, path: Path) -> list[str]:
-        """The names in the directory, in no order."""
+        """Return the names in the directory, unordered."""
 
     def is_directory(self, path: Path) -> bool:
-        """Whether there is a directory; False where there is something else, or nothing."""
+        """Return whether ``path`` is a directory."""
 
 
 class OsDisk:
-    """The real disk. Files below the directory of ``guard`` are reached through no link."""
+    """The real disk. Files below the directory of ``guard`` are opened without following links."""
 
     _seals: Seals | None = None
     _guard: Guard | None = None
@@ -100,7 +100,6 @@ class OsDisk:
         self._guard = guard
 
     def seal(self, path: Path) -> Seal | None:
-        """See ``Disk``."""
         return None if self._seals is None else self._seals.of(str(path))
 
     def _check(self, path: Path) -> None:
@@ -108,80 +107,63 @@ class OsDisk:
             self._guard.check(str(path))
 
     def open(self, path: Path, flags: int) -> int:
-        """See ``Disk``."""
         self._check(path)
         if flags & os.O_DIRECTORY:
             return open_directory(str(path))
         return open_safely(str(path), flags)
 
     def close(self, fd: int) -> None:
-        """See ``Disk``."""
         os.close(fd)
 
     def dup(self, fd: int) -> int:
-        """See ``Disk``."""
         return os.dup(fd)
 
     def size(self, fd: int) -> int:
-        """See ``Disk``."""
         return os.fstat(fd).st_size
 
     def is_removed(self, fd: int) -> bool:
-        """See ``Disk``."""
         return os.fstat(fd).st_nlink == 0
 
     def pread(self, fd: int, size: int, offset: int) -> bytes:
-        """See ``Disk``."""
         return os.pread(fd, size, offset)
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
-        """See ``Disk``."""
         return os.write(fd, data)
 
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
-        """See ``Disk``."""
         return os.pwrite(fd, data, offset)
 
     def ftruncate(self, fd: int, length: int) -> None:
-        """See ``Disk``."""
         os.ftruncate(fd, length)
 
     def fdatasync(self, fd: int) -> None:
-        """See ``Disk``."""
         os.fdatasync(fd)
 
     def fsync(self, fd: int) -> None:
-        """See ``Disk``."""
         os.fsync(fd)
 
     def rename(self, old: Path, new: Path) -> None:
-        """See ``Disk``."""
         self._check(old)
         self._check(new)
         os.rename(old, new)  # noqa: PTH104 (the call by its name)
 
     def unlink(self, path: Path) -> None:
-        """See ``Disk``."""
         self._check(path)
         os.unlink(path)  # noqa: PTH108 (the call by its name)
 
     def mkdir(self, path: Path) -> None:
-        """See ``Disk``."""
         self._check(path)
         os.mkdir(path, DIRECTORY_MODE)  # noqa: PTH102 (the call by its name)
 
     def rmdir(self, path: Path) -> None:
-        """See ``Disk``."""
         self._check(path)
         os.rmdir(path)  # noqa: PTH106 (the call by its name)
 
     def list_directory(self, path: Path) -> list[str]:
-        """See ``Disk``."""
         self._check(path)
         return os.listdir(path)  # noqa: PTH208 (the call by its name)
 
     def is_directory(self, path: Path) -> bool:
-        """See ``Disk``."""
         try:
             found = os.stat(path)  # noqa: PTH116 (the call by its name)
         except (FileNotFoundError, NotADirectoryError):
@@ -190,14 +172,14 @@ class OsDisk:
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
-    """Append all of ``data``, in several writes if the disk takes less at once."""
+    """Append all of ``data``, in several writes if one write takes only a part."""
     left = memoryview(data)
     while left:
         left = left[write_some(disk, fd, left) :]
 
 
 def pwrite_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:
-    """Write all of ``data`` at ``offset``, in several writes if need be."""
+    """Write all of ``data`` at ``offset``, in several writes if one write takes only a part."""
     written = 0
     while written < len(data):
         taken = disk.pwrite(fd, memoryview(data)[written:], offset + written)
@@ -205,19 +187,19 @@ def pwrite_all(disk: Disk, fd: int, data: bytes, offset: int) -> None:
 
 
 def write_some(disk: Disk, fd: int, data: memoryview) -> int:
-    """Append at least one byte of ``data``; how many bytes were written."""
+    """Append at least one byte of ``data``; return the number of bytes written."""
     return _some(disk.write(fd, data))
 
 
 def _some(written: int) -> int:
-    # A file that takes no byte and reports no error would keep its writer busy for ever.
+    # A file that takes no byte and reports no error would keep its writer in an endless loop.
     if written == 0:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return written
 
 
 def read_exactly(disk: Disk, fd: int, size: int, offset: int) -> bytes:
-    """The ``size`` bytes from ``offset`` on; ``OSError`` (EIO) if the file ends before."""
+    """Return the ``size`` bytes from ``offset`` on; ``OSError`` (EIO) if the file ends before."""
     data = disk.pread(fd, size, offset)
     while len(data) < size:
         more = disk.pread(fd, size - len(data), offset + len(data))
@@ -228,13 +210,13 @@ def read_exactly(disk: Disk, fd: int, size: int, offset: int) -> bytes:
 
 
 def read_blocks(disk: Disk, fd: int, start: int, end: int) -> Iterator[bytes]:
-    """The bytes ``[start, end)`` of a file in blocks, so that no length fills the memory."""
+    """Yield the bytes ``[start, end)`` of a file in blocks, to limit the use of memory."""
     for offset in range(start, end, BLOCK_BYTES):
         yield read_exactly(disk, fd, min(BLOCK_BYTES, end - offset), offset)
 
 
 def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
-    """The first ``max_bytes`` of a small file; ``None`` if there is no such file."""
+    """Return the first ``max_bytes`` of a small file; ``None`` if there is no such file."""
     try:
         fd = disk.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -246,7 +228,7 @@ def read_file(disk: Disk, path: Path, *, max_bytes: int) -> bytes | None:
 
 
 def is_there(disk: Disk, path: Path) -> bool:
-    """Whether a file of this name can be opened. Raises ``OSError``."""
+    """Return whether a file of this name can be opened. Raises ``OSError``."""
     try:
         disk.close(disk.open(path, os.O_RDONLY))
     except (FileNotFoundError, NotADirectoryError):
@@ -255,21 +237,21 @@ def is_there(disk: Disk, path: Path) -> bool:
 
 
 def make_directory(disk: Disk, directory: Path, *, durable: bool = True) -> None:
-    """Make the directory and what is missing above it, mode 0700; durable: each entry synced."""
+    """Make the directory and its missing parents, mode 0700; ``durable``: sync each entry."""
     try:
         disk.mkdir(directory)
     except FileExistsError:
         return
     except FileNotFoundError:
         make_directory(disk, directory.parent, durable=durable)
-        with contextlib.suppress(FileExistsError):  # another thread may have been quicker
+        with contextlib.suppress(FileExistsError):  # another thread may have made it first
             disk.mkdir(directory)
     if durable:
         sync_directory(disk, directory.parent)
 
 
 def remove_tree(disk: Disk, directory: Path) -> None:
-    """Remove the directory and its content; links are removed, not followed. Not synced."""
+    """Remove the directory and its content without a sync; links are removed, not followed."""
     for name in disk.list_directory(directory):
         try:
             disk.unlink(directory / name)
@@ -288,7 +270,7 @@ def sync_directory(disk: Disk, directory: Path) -> None:
 
 
 def sync_file(disk: Disk, path: Path) -> None:
-    """Wait until the file's content is on the medium, whichever process wrote it."""
+    """Wait until the file's content is on the medium, including data written by other processes."""
     fd = disk.open(path, os.O_RDONLY)
     try:
         disk.fsync(fd)
@@ -297,17 +279,17 @@ def sync_file(disk: Disk, path: Path) -> None:
 
 
 def sync_found(disk: Disk, path: Path) -> None:
-    """Sync an existing file and its name: its writer may have been killed before it did."""
+    """Sync an existing file and its name: its writer may have been killed before its own sync."""
     sync_file(disk, path)
     sync_directory(disk, path.parent)
 
 
 def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-    """Replace the content of the file in one step: a reader sees the old content or the new.
+    """Replace the content of the file atomically: a reader sees the old content or the new.
 
-    ``durable``: synced when this returns, so it also survives a loss of power; otherwise it
-    survives a killed process only. The temporary file has the suffix ``.new``; one left by a crash
-    is overwritten.
+    ``durable``: synced when this returns, so it also survives a power loss; otherwise it survives
+    only a killed process. The temporary file has the suffix ``.new``; one left by a crash is
+    overwritten.
     """
     disk.close(install_file(disk, path, chunks, durable=durable))
     if durable:
@@ -315,9 +297,9 @@ def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
 
 
 def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> int:
-    """``replace_file``, but the new file stays open (not for append) and is the caller's to close.
+    """Replace the file as ``replace_file`` does, and return an open descriptor of the new file.
 
-    The directory is not synced.
+    The caller closes the descriptor; it is not in append mode. The directory is not synced.
     """
     fresh = path.with_name(path.name + ".new")
     with contextlib.ExitStack() as undo:
@@ -355,7 +337,7 @@ _REMEDIES = {
 
 
 def storage_error(action: str, path: Path, error: OSError) -> StorageError:
-    """Return the error for a caller: what failed, why, and what to do.
+    """Return the error for a caller: the failed action, the cause, and what to do.
 
     ``action`` is a verb that fits between "cannot" and the file's name.
     """
@@ -367,7 +349,7 @@ def storage_error(action: str, path: Path, error: OSError) -> StorageError:
 
 
 def shown(path: Path) -> str:
-    """The path as its user knows it: from ``.aegis`` on, or the last three parts of a long one."""
+    """Return the path from ``.aegis`` on, or the last three parts of a long one."""
     parts = path.parts
     if ".aegis" in parts:
         return text_of_path(Path(*parts[parts.index(".aegis") :]))

@@ -7,7 +7,7 @@ from actors.faults import FaultTable
 JOURNAL = FaultTable()
 
 APPEND_BEFORE = JOURNAL.point("ledger.append.before")
-"""A line is about to be written at the end of a ledger."""
+"""A line will now be written at the end of a ledger."""
 APPEND_AFTER = JOURNAL.point("ledger.append.after")
 """The line is written, not synced, and not acknowledged."""
 SYNC_BEFORE = JOURNAL.point("ledger.sync.before", may_wait=True)

@@ -1,11 +1,11 @@
 """``Flusher``: syncs in a bounded pool of threads for the whole process.
 
 A thread that hangs in fsync cannot be ended, so a waiter may be cancelled at any time. The thread
-syncs a duplicate of the descriptor: its number can never come to mean another file.
+syncs a duplicate of the descriptor, whose number cannot be reused for another file meanwhile.
 
-Each thread takes the next file as long as there is one (``SyncThreads``). So many files cost the
+Each thread takes files from the queue until it is empty (``SyncThreads``). So many files cost the
 event loop one start per thread, and one wake-up for all syncs that ended since the last; a task and
-a thread per file would cost it more than the syncs take.
+a thread per file would cost more than the syncs themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Outcome = outcome.Value[None] | outcome.Error
 
 @attrs.define(eq=False)
 class _Sync:
-    """One sync and the task that waits for it; None once the task was cancelled."""
+    """One sync and its waiting task; None once the task was cancelled."""
 
     sync: Callable[[int], None]
     fd: int
@@ -37,7 +37,7 @@ class _Sync:
 
 
 class SyncThreads:
-    """At most ``limit`` threads, which start and end with the work. For one event loop."""
+    """At most ``limit`` threads, which run only while there is work. For one event loop."""
 
     def __init__(self, disk: Disk, limit: int) -> None:
         self._disk = disk
@@ -49,7 +49,7 @@ class SyncThreads:
     async def run(self, sync: Callable[[int], None], fd: int) -> None:
         """Call ``sync`` with a duplicate of ``fd`` in a thread; may be cancelled at once.
 
-        Raises ``OSError``, that of ``sync`` or EAGAIN if there can be no thread.
+        Raises the ``OSError`` of ``sync``, or EAGAIN if no thread can be started.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waiting = _Sync(sync, self._disk.dup(fd), trio.lowlevel.current_task())
@@ -64,12 +64,12 @@ class SyncThreads:
 
     def _forget(self, waiting: _Sync) -> None:
         waiting.task = None
-        with contextlib.suppress(ValueError):  # a thread has it already, and closes its descriptor
+        with contextlib.suppress(ValueError):  # a thread has taken it, and closes its descriptor
             self._queue.remove(waiting)
             self._disk.close(waiting.fd)
 
     def _start_one(self) -> None:
-        """Start a thread, unless ``limit`` run; a thread ends when the queue is empty."""
+        """Start a thread, unless ``limit`` are running; a thread ends when the queue is empty."""
         if self._running == self._limit:
             return
         self._running += 1
@@ -118,7 +118,7 @@ class SyncThreads:
                 self._running -= 1
             elif (task := ended[0].task) is not None:
                 trio.lowlevel.reschedule(task, ended[1])
-        for _ in range(len(self._queue)):  # what came while a thread was about to end
+        for _ in range(len(self._queue)):  # entries that arrived while a thread was about to end
             self._start_one()
 
 
@@ -130,14 +130,14 @@ def _unless_over(wake: Callable[[], None]) -> None:
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""The limit of threads that sync, and of those for other work. A stalled file blocks one of them;
-more threads make no disk faster."""
+"""The limit of threads that sync, and of those for other work. A stalled file blocks one
+thread; more threads make no disk faster."""
 
 
 class Flusher:
     """The pool of threads that all ledgers and notes of a process share.
 
-    Make one for the process and hand it to each. ``disk`` is the disk that all of them use.
+    Create one for the process and pass it to each. ``disk`` is the disk that all of them use.
     """
 
     def __init__(self, disk: Disk | None = None, *, threads: int = MAX_THREADS) -> None:

@@ -1,17 +1,18 @@
-"""The form of a ledger: one JSON object per line, each line with a checksum. Pure.
+"""The format of a ledger: one JSON object per line, each line with a checksum. Pure.
 
     {"seq":0,"cmd":"make","exit":0,"crc":"5a3f09c2"}
 
-A line is the object's own fields, compact and in UTF-8, then ``crc``: the CRC-32 (zlib's) of all
-bytes of the line before it, as eight lowercase hexadecimal digits. So ``jq`` reads a ledger as it
-is, and no changed, missing or added byte goes unseen. A line is whole only with its newline.
+A line contains the object's own fields, compact and in UTF-8, then ``crc``: the CRC-32 (as in zlib)
+of all bytes of the line before it, as eight lowercase hexadecimal digits. So ``jq`` can read a
+ledger, and every changed, missing or added byte is detected. A line is whole only with its newline.
 
-On the disk of a daemon a field ``mac`` stands before ``crc``: the code (``sealing``) of all bytes
-before it. A line without it, or with another one, was not written by this state's daemon.
+On the disk of a daemon a field ``mac`` precedes ``crc``: the code (``sealing``) of all bytes before
+it. A line without a valid code was not written by this state's daemon.
 
-What follows the last newline is the torn tail: an append that a crash cut short. A line that ends
-with a newline and does not check is damaged. Both are data here; nothing in this file knows what
-the fields mean, and nothing raises because of what a disk holds except ``decode_line``.
+The bytes after the last newline are the torn tail: an append that a crash interrupted. A line that
+ends with a newline and whose checksum does not match is damaged. Torn tails and damaged lines are
+returned as data; only ``decode_line`` raises because of the content of a disk. This module does not
+interpret the fields.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line, newline included: a command of a million characters, each escaped, fits."""
 
 BLOCK_BYTES = 64 * 1024
-"""How much is read at once on the way back through a ledger."""
+"""The size of a block when a ledger is read backwards."""
 
 _CRC_KEY = "crc"
 _SUFFIX = re.compile(rb'"crc":"([0-9a-f]{8})"\}\n')
@@ -41,16 +42,16 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 class DamagedLine(ValueError):
-    """A line is not what was once encoded; the text says in a few words how that shows."""
+    """The error for a line that ``encode_line`` did not make; the text says why in a few words."""
 
 
 class ForgedLine(DamagedLine):
-    """A line is whole, and was not written by a daemon of this state."""
+    """The error for a whole line that was not written by a daemon of this state."""
 
 
 @attrs.frozen
 class Line:
-    """A good line: its bytes are ``[start, end)`` of the ledger, newline included."""
+    """A valid line; its bytes are ``[start, end)`` of the ledger, newline included."""
 
     start: int
     end: int
@@ -59,7 +60,7 @@ class Line:
 
 @attrs.frozen
 class Damaged:
-    """A line that does not check: its bytes are ``[start, end)`` of the ledger."""
+    """A line with a wrong checksum or code; its bytes are ``[start, end)`` of the ledger."""
 
     start: int
     end: int
@@ -68,10 +69,10 @@ class Damaged:
 
 @attrs.frozen
 class Piece:
-    """The bytes ``[start, end)`` between two newlines, not yet judged.
+    """The bytes ``[start, end)`` between two newlines, not checked yet.
 
-    ``data`` is ``None`` where the piece is longer than any line may be. ``whole`` says that it
-    ends with its newline; only the last piece of a ledger may not.
+    ``data`` is ``None`` if the piece is longer than any line may be. ``whole``: the piece ends with
+    its newline; only the last piece of a ledger may lack it.
     """
 
     start: int
@@ -82,9 +83,9 @@ class Piece:
 
 @attrs.frozen
 class Scan:
-    """What a stretch of a ledger holds: ``whole`` is the offset just after its last newline.
+    """The content of a part of a ledger; ``whole`` is the offset just after its last newline.
 
-    The ``torn`` bytes from there on are the torn tail; 0 of them is the usual case.
+    The ``torn`` bytes after that offset are the torn tail; usually there are none.
     """
 
     lines: tuple[Line, ...]
@@ -94,12 +95,12 @@ class Scan:
 
 
 def encode_line(fields: Mapping[str, object]) -> bytes:
-    """The line of an object of plain JSON values, newline included.
+    """Return the line of an object of plain JSON values, newline included.
 
-    A lone surrogate is written as its JSON escape and comes back as it was (a high one followed
-    by a low one comes back as the one character that they mean). Raises ``ValueError`` for a field
+    A lone surrogate is written as its JSON escape and decoded unchanged (a high one followed by a
+    low one is decoded as the one character that they encode). Raises ``ValueError`` for a field
     named ``crc`` or ``mac``, for NaN and infinities, and for a line over ``MAX_LINE_BYTES``;
-    ``TypeError`` for a value that JSON does not know.
+    ``TypeError`` for a value that JSON does not support.
     """
     for name, what in ((_CRC_KEY, "checksum"), (MAC_KEY, "code")):
         if name in fields:
@@ -112,9 +113,9 @@ def encode_line(fields: Mapping[str, object]) -> bytes:
 
 
 def seal_line(line: bytes, seal: Seal | None) -> bytes:
-    """Put a code into an encoded line, in the place of one that it has; None: leave it as it is.
+    """Add a code to an encoded line, or replace its code; without a ``seal``, return it unchanged.
 
-    A damaged line is returned as it is too. Raises ``ValueError`` for a line that gets too long.
+    A damaged line is returned unchanged too. Raises ``ValueError`` if the line becomes too long.
     """
     if seal is None:
         return line
@@ -126,10 +127,10 @@ def seal_line(line: bytes, seal: Seal | None) -> bytes:
 
 
 def decode_line(line: bytes, seal: Seal | None = None) -> dict[str, Any]:
-    """The fields of a line (with its newline), in the order written, without ``mac`` and ``crc``.
+    """Return the fields of a line (with its newline) in their order, without ``mac`` and ``crc``.
 
     Raises ``DamagedLine`` for anything that ``encode_line`` did not make; with a ``seal``,
-    ``ForgedLine`` for a line that does not have its code.
+    ``ForgedLine`` for a line without a valid code.
     """
     body, mac = _parts(line)
     if seal is not None and not (mac is not None and seal.fits(body, mac)):
@@ -149,7 +150,7 @@ def _checked(body: bytes) -> bytes:
 
 
 def _parts(line: bytes) -> tuple[memoryview, str | None]:
-    """What a line's code covers, and the code if it has one. Raises ``DamagedLine``."""
+    """Return the bytes that a line's code covers, and its code, if any. Raises ``DamagedLine``."""
     cut = len(line) - _SUFFIX_BYTES
     suffix = _SUFFIX.fullmatch(line, max(cut, 0))
     if suffix is None:
@@ -172,7 +173,7 @@ def _parse(line: bytes) -> dict[str, Any]:
 
 
 def judge(piece: Piece, seal: Seal | None = None) -> Line | Damaged:
-    """A whole piece, decoded if it checks; with a ``seal``, if it has its code too."""
+    """Decode a whole piece: a ``Line`` if its checksum, and its code with a ``seal``, are valid."""
     assert piece.whole
     if piece.data is None:
         return Damaged(piece.start, piece.end, "it is longer than any line may be")
@@ -183,7 +184,7 @@ def judge(piece: Piece, seal: Seal | None = None) -> Line | Damaged:
 
 
 def scan(data: bytes, *, base: int = 0, seal: Seal | None = None) -> Scan:
-    """Fold a stretch of a ledger that begins at a line's start, ``base`` bytes into the file."""
+    """Decode the lines in ``data``, which begins with a line, ``base`` bytes into the file."""
     judged: list[Line | Damaged] = []
     start = 0
     while (newline := data.find(b"\n", start)) >= 0:
@@ -199,16 +200,16 @@ def scan(data: bytes, *, base: int = 0, seal: Seal | None = None) -> Scan:
 
 
 ReadAt = Callable[[int, int], bytes]
-"""``read_at(offset, size)`` gives exactly ``size`` bytes of the ledger, or raises."""
+"""``read_at(offset, size)`` returns exactly ``size`` bytes of the ledger, or raises."""
 
 
 def pieces_backward(
     read_at: ReadAt, end: int, *, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[Piece]:
-    """The pieces of the first ``end`` bytes of a ledger, last one first, read block by block.
+    """Yield the pieces of the first ``end`` bytes of a ledger, last one first, read block by block.
 
-    Never holds more than one longest line and one block, whatever the ledger holds. Stopping
-    early costs nothing: only what was yielded, and the rest of its block, was read.
+    Holds at most one longest line and one block in memory. Stopping early costs nothing: only the
+    yielded pieces, and the rest of their block, were read.
     """
     unfinished = _Unfinished()
     whole = end > 0 and read_at(end - 1, 1) == b"\n"
@@ -229,7 +230,7 @@ def pieces_backward(
 
 
 class _Unfinished:
-    """A piece whose beginning is not found yet, kept as blocks; one too long is let go."""
+    """The blocks of a piece whose beginning is not found yet; dropped if the piece is too long."""
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []

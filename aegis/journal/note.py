@@ -1,16 +1,18 @@
-"""A note: one small object on disk that is written anew often, such as what is in flight.
+"""A note: one small object on disk that is rewritten often, such as the current command.
 
-Written from the loop and not synced, it survives a killed process; ``sync`` makes it survive a
-power loss too, and ``confirm`` does so for what an earlier life has left. A note fills one of two
-slots in turn, so that a write which is cut short, by a kill or by a power loss, leaves the note
-before it readable. Each carries a number that rises; the highest one that checks is the note. A
-slot is one memory page, written whole: no rest of an older and longer note stays behind in it.
+A note is written from the loop and not synced, so it survives a killed process; ``sync`` makes it
+survive a power loss too, and ``confirm`` does so for a note that an earlier process wrote. The two
+slots of the file are written in turn, so that a write that a kill or a power loss interrupts leaves
+the previous note readable. Each note has an increasing number; the valid slot with the highest
+number is the note. A slot is one memory page and is written whole, so no end of an older and longer
+note remains in it.
 
-A note too long for a slot (a command of a megabyte) goes into a new file, and so does the next one
-after it: a file holds either two slots or one long note, never a mix. So does the first note of a
-life, and what is written after the disk has refused something. While that file is not synced it
-stands beside the one before it, as ``<name>.next``, for a loss of power may leave nothing of it;
-``sync`` gives it the name. Of two files the highest number that checks is the note as well.
+A note that is too long for a slot (a command of a megabyte) is written to a new file, and so is the
+note after it: a file contains either two slots or one long note, never both. The first note of a
+process, and the first note after the disk has refused an operation, go to a new file too. Until
+that file is synced it is named ``<name>.next`` and the previous file is kept, because a power loss
+may leave nothing of the new one; ``sync`` renames it. If both files exist, the valid note with the
+highest number is used.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ _EMPTY = b"\n".rjust(SLOT_BYTES)
 
 @attrs.frozen
 class _Slot:
-    """A note that checks: ``fields`` is ``None`` where it was cleared."""
+    """A valid note; ``fields`` is ``None`` if it was cleared."""
 
     number: int
     fields: dict[str, Any] | None
@@ -59,10 +61,11 @@ class _Slot:
 def next_seq(
     ledger_last: int | None, note: Mapping[str, Any] | None, *, damaged_count: int = 0
 ) -> int:
-    """The number of the next record: one above all that were ever given, 0 if none was.
+    """Return the number of the next record: one more than the highest used number, 0 if none was.
 
-    ``ledger_last`` is the ``seq`` of the ledger's last good line. Each of the ``damaged_count``
-    lines behind it may have held one more, and the note holds that of the command in flight.
+    ``ledger_last`` is the ``seq`` of the ledger's last valid line. Each of the ``damaged_count``
+    lines after it may have contained one more number, and the note contains that of the current
+    command.
     """
     in_ledger = (-1 if ledger_last is None else ledger_last) + damaged_count
     in_note = note.get("seq") if note is not None else None
@@ -70,13 +73,13 @@ def next_seq(
 
 
 class Note:
-    """The note of one terminal (or of whatever has one thing in flight at a time)."""
+    """The note of one terminal, or of another owner with one operation in progress at a time."""
 
     def __init__(self, path: Path, flusher: Flusher) -> None:
-        # Not the path itself: there are thousands of notes, and it takes as much as all the rest.
+        # Not a Path: there are thousands of notes, and a Path takes as much memory as all the rest.
         self._path, self._name = str(path), path.name
         self.damaged = False
-        """Whether a slot did not check when the note was opened: its write was cut short."""
+        """Whether a slot was not valid when the note was opened: its write was interrupted."""
         self._flusher = flusher
         self._disk: Disk = flusher.disk
         self._current = _Slot(0, None)
@@ -85,7 +88,7 @@ class Note:
         self._fd: int | None = None
         self._slots = False
         self._keeps = False
-        """Whether a file has the name of which a loss of power may leave more than of a new one."""
+        """Whether the named file is kept until a new one is synced, in case of a power loss."""
         self._is_aside = False
         self._renames = 0
         self._renames_synced = 0
@@ -95,7 +98,7 @@ class Note:
 
     @classmethod
     def open(cls, path: Path, flusher: Flusher) -> Note:
-        """Open the note, or make an empty one. Raises ``StorageError``."""
+        """Open the note, or create an empty one. Raises ``StorageError``."""
         note = cls(path, flusher)
         try:
             make_directory(note._disk, path.parent, durable=False)
@@ -106,36 +109,36 @@ class Note:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no note was found, nor written since; a cleared note is one."""
+        """Whether no note was found, and none was written since; a cleared note is not blank."""
         return self._current.number == 0
 
     @property
     def path(self) -> Path:
-        """The file."""
         return Path(self._path)
 
     @property
     def _next(self) -> Path:
-        """Where a new file stands until it is synced."""
+        """The path of a new file until it is synced."""
         return Path(f"{self._path}.next")
 
     def load(self) -> dict[str, Any] | None:
-        """The fields of the note as last written; ``None`` if nothing is in flight."""
+        """Return the fields as last written; ``None`` if there is no current command."""
         return self._current.fields
 
     def write(self, fields: Mapping[str, object]) -> None:
-        """Put a new note in the place of the one before; microseconds, not synced.
+        """Replace the note without a sync; takes microseconds.
 
-        Raises ``StorageError`` if the disk refuses (the note before it still stands),
+        Raises ``StorageError`` if the disk refuses (the previous note is then unchanged),
         ``ValueError`` or ``TypeError`` for fields that are not plain JSON.
         """
         self._put(dict(fields))
 
     async def write_synced(self, fields: Mapping[str, object]) -> None:
-        """Put a new note in the place of the one before, for good: synced when this returns.
+        """Replace the note durably: it is synced when this returns.
 
-        A loss of power at any moment leaves one of the two. Nothing else may be written meanwhile.
-        Raises ``StorageError``: it is then not certain which of the two is on the disk.
+        A power loss at any moment leaves either the previous or the new note. No other write may
+        run meanwhile. Raises ``StorageError``: then it is uncertain which of the two is on the
+        disk.
         """
         if self.fits_in_place(fields):
             self._put(dict(fields))
@@ -144,12 +147,12 @@ class Note:
             await self._replace_synced(dict(fields))
 
     def fits_in_place(self, fields: Mapping[str, object]) -> bool:
-        """Whether a ``write`` of these would change a slot only, and not take a new file."""
+        """Return whether a ``write`` of ``fields`` would need no new file."""
         line = self._line(self._number + 1, dict(fields))
         return self._slots and not self._suspect and len(line) <= SLOT_BYTES
 
     def clear(self) -> None:
-        """Say that nothing is in flight. Raises ``StorageError``."""
+        """Record that there is no current command. Raises ``StorageError``."""
         if self._current.fields is not None:
             self._put(None)
 
@@ -168,13 +171,13 @@ class Note:
             raise storage_error("sync", self.path, error) from error
 
     async def confirm(self) -> None:
-        """Return once what was there when the note was opened survives a loss of power.
+        """Return once the note that was found at the opening survives a power loss.
 
-        For who shows it: an earlier life may have been killed between its write and its sync. Costs
-        a sync of the file and one of its directory, and nothing where there was no file, or after
-        the first time. Where the disk refuses one of them the note goes into a new file, for a
-        second sync of the same pages would prove nothing. Nothing may be written meanwhile.
-        Raises ``StorageError``: what is shown may be lost; it may be tried again.
+        Required before that note is shown to a client: an earlier process may have been killed
+        between its write and its sync. Costs a sync of the file and one of its directory; nothing
+        if there was no file, or after the first call. If the disk refuses a sync, the note is
+        written to a new file, because a second sync of the same pages would prove nothing. No write
+        may run meanwhile. Raises ``StorageError``: the note may be lost; the call may be repeated.
         """
         if self._confirmed:
             return
@@ -188,18 +191,18 @@ class Note:
         self._confirmed = True
 
     def close(self) -> None:
-        """Close the file; what it says stays."""
+        """Close the file; its content remains."""
         self._closed = True
         self._close_file()
 
     async def _sync_file(self) -> int:
-        """Sync what is written; gives the count of files that there have been."""
+        """Sync the written data; return the number of files made so far."""
         renames = -1
-        while renames != self._renames:  # else another file has taken the place of this one
+        while renames != self._renames:  # otherwise another file has replaced this one
             assert self._fd is not None
             renames = self._renames
             await self._flusher.fdatasync(self._fd)
-            if self._closed:  # what has the name of the new file now may be a successor's
+            if self._closed:  # the file of this name may now be a later one
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return renames
 
@@ -239,7 +242,7 @@ class Note:
         self._current = slot
 
     async def _replace_synced(self, fields: dict[str, Any] | None) -> None:
-        """In a thread: what takes the place of a file by its name must be synced before that."""
+        """Write a new file in a thread: it must be synced before it replaces the named file."""
         assert not self._closed
         slot = self._new_slot(fields)
         line = self._line(slot.number, fields)
@@ -260,8 +263,8 @@ class Note:
         self._current = slot
 
     def _new_slot(self, fields: dict[str, Any] | None) -> _Slot:
-        # A write that fails may have reached the disk all the same. A later one with its number
-        # could not be told from it, and the older of the two might be read.
+        # A failed write may have reached the disk nevertheless. A later one with the same
+        # number could not be distinguished from it, and the older of the two might be read.
         self._number += 1
         return _Slot(self._number, fields)
 
@@ -281,7 +284,7 @@ class Note:
         self._is_aside = self._keeps
 
     def _adopt(self, fd: int, line: bytes) -> None:
-        """A new file is in place. It may come when the note was closed: nobody needs it then."""
+        """Use the new file, or close it if the note was closed while it was written."""
         self._close_file()
         self._fd, self._slots = fd, len(line) <= SLOT_BYTES
         self._renames += 1
@@ -299,7 +302,7 @@ class Note:
         self._keeps = bool(good)
         if beside is not None:
             good += [slot for slot in _slots_in(beside, seal) if slot is not None]
-            # It may be the note. The next file of this kind takes its place.
+            # It may be the newest note. The next file of this kind replaces it.
             self._is_aside = self._suspect = True
         self._confirmed = data is None and beside is None
         self._current = max(good, key=lambda slot: slot.number, default=self._current)
@@ -312,7 +315,7 @@ class Note:
 
 
 def resealed_note(data: bytes, seal: Seal) -> bytes | None:
-    """The content of a file with the same note and the code of ``seal``; None if it holds none."""
+    """Return the file content with the same note and the code of ``seal``; None without a note."""
     good = [slot for slot in _slots_in(data, None) if slot is not None]
     if not good:
         return None
@@ -322,7 +325,7 @@ def resealed_note(data: bytes, seal: Seal) -> bytes | None:
 
 
 def _slots_in(data: bytes, seal: Seal | None) -> list[_Slot | None]:
-    """What the slots of a file hold; None for one that does not check."""
+    """Return the slots of a file; None for one that is not valid."""
     first = data[: data.find(b"\n") + 1]
     pieces = [first] if len(first) > SLOT_BYTES else [data[:SLOT_BYTES], data[SLOT_BYTES:]]
     return [_parse(piece, seal) for piece in pieces if piece.strip(b" \n")]
@@ -340,7 +343,7 @@ def _parse(piece: bytes, seal: Seal | None) -> _Slot | None:
 
 
 def _content(number: int, line: bytes) -> list[bytes]:
-    """A whole file with this note: two slots, the other one empty, or the one long line."""
+    """Return a file content with this note: two slots, one of them empty, or one long line."""
     if len(line) > SLOT_BYTES:
         return [line]
     return [_padded(line), _EMPTY] if number % 2 == 0 else [_EMPTY, _padded(line)]

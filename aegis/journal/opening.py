@@ -1,8 +1,8 @@
 """Opening a ledger: a torn tail is moved to a file of its own, so no byte is lost.
 
-A torn tail is copied to ``<ledger>.torn-<offset>-<crc>`` and synced before it is cut off. The name
-says where the tail began and what it held, so an opening that is killed at any point and run again
-makes the same file, and another tail never takes its place. Damaged lines stay where they are.
+A torn tail is copied to ``<ledger>.torn-<offset>-<crc>`` and synced before it is truncated. The
+name contains the offset and the checksum of the tail, so an opening that is killed at any point and
+repeated makes the same file, and another tail never replaces it. Damaged lines are not moved.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.ledger import Damaged, Line, judge, pieces_backward
 
 MAY_BE_NEW = 3
-"""How many directories may hold new names: those of the ledger, of its terminal, of terminals."""
+"""The number of directories that may have new names: of the ledger, its terminal, terminals."""
 
 MAX_REPORTED = 100
-"""How many damaged lines a report names one by one."""
+"""The number of damaged lines that a report lists one by one."""
 
 
 @attrs.frozen(kw_only=True)
 class OpenedLedger:
-    """A ledger ready for appends at ``length``; everything before is synced.
+    """A ledger ready for appends at ``length``; everything before that is synced.
 
-    ``fd`` is the receiver's to close. ``last`` holds the fields of the last good line.
-    ``damaged`` names the damaged lines behind it, oldest first, at most ``MAX_REPORTED`` of
-    ``damaged_count``: each may have held one record, so their numbers are not free. ``torn`` is
-    the file that keeps the torn tail, if there was one.
+    The caller closes ``fd``. ``last`` has the fields of the last valid line. ``damaged`` lists the
+    damaged lines after it, oldest first, at most ``MAX_REPORTED`` of ``damaged_count``: each may
+    have contained one record, so their numbers are not free. ``torn`` is the file with the torn
+    tail, if there was one.
     """
 
     fd: int
@@ -54,9 +54,9 @@ class OpenedLedger:
 
 
 def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
-    """Open the ledger, making it and its directories if they are missing.
+    """Open the ledger; create it and its directories if they are missing.
 
-    Blocks for some syncs, so it belongs in a thread. Raises ``StorageError``.
+    Blocks for some syncs, so call it in a thread. Raises ``StorageError``.
     """
     try:
         make_directory(disk, path.parent)
@@ -71,10 +71,10 @@ def open_ledger(disk: Disk, path: Path) -> OpenedLedger:
 
 
 async def sync_ledger(flusher: Flusher, path: Path) -> None:
-    """Return once all that the ledger holds survives a loss of power; a missing one holds nothing.
+    """Return once the whole ledger survives a power loss; a missing ledger counts as empty.
 
-    For who shows a ledger that nobody has open: its last lines may never have been acknowledged.
-    Raises ``StorageError``.
+    Required before a ledger that no appender has open is shown: its last lines may never have been
+    acknowledged. Raises ``StorageError``.
     """
     try:
         fd = flusher.disk.open(path, os.O_RDONLY)
@@ -93,15 +93,16 @@ async def sync_ledger(flusher: Flusher, path: Path) -> None:
 def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:
     size = disk.size(fd)
     if size == 0:
-        # Not only when this call made them: an earlier one may have died, or been refused, between
-        # making a directory and syncing the one above. Nobody can see that afterwards.
+        # Not only when this call made them: an earlier one may have been killed, or refused,
+        # between
+        # making a directory and syncing its parent. That cannot be detected afterwards.
         for directory in list(path.parents)[:MAY_BE_NEW]:
             sync_directory(disk, directory)
     length = end_of_last_line(disk, fd, size)
     torn = _keep_aside(disk, path, fd, length, size) if length < size else None
     if torn is not None:
         disk.ftruncate(fd, length)
-    # Whole lines that nobody acknowledged are shown from now on, so they are synced now.
+    # Whole lines that were never acknowledged are shown from now on, so they are synced now.
     disk.fsync(fd)
     last, damaged, count = _last_good(disk, path, fd, length)
     return OpenedLedger(
@@ -110,7 +111,7 @@ def _made_whole(disk: Disk, path: Path, fd: int) -> OpenedLedger:
 
 
 def end_of_last_line(disk: Disk, fd: int, size: int) -> int:
-    """The offset just after the last newline within the first ``size`` bytes."""
+    """Return the offset just after the last newline within the first ``size`` bytes."""
     pieces = pieces_backward(lambda offset, n: read_exactly(disk, fd, n, offset), size)
     last = next(pieces, None)
     if last is None:

@@ -1,18 +1,18 @@
-"""The raw bytes of a terminal, by their offset since its first spawn; two files, the newest kept.
+"""The raw bytes of a terminal, by their offset since its first spawn, in two files.
 
-``raw.log`` grows to ``limit_bytes``, then becomes ``raw.log.1`` and a new one begins. Both hold the
-PTY's bytes and nothing else, so ``cat`` shows them. Where each begins stands in ``raw.base``, one
-ledger line: ``{"current":B,"previous":P,"next":N,"crc":…}``.
+``raw.log`` grows to ``limit_bytes``, is then renamed to ``raw.log.1``, and a new one begins. Both
+contain the PTY's bytes and nothing else, so ``cat`` shows them. The offset at which each begins is
+in ``raw.base``, one ledger line: ``{"current":B,"previous":P,"next":N,"crc":…}``.
 
-A rotation states its intent (``next``, the base of the file to come), renames, makes the new file,
-then states the result (``next`` null). No byte is written between. So after a kill at any point
-the intent tells what was meant, and it is carried on: a ``raw.log`` that is not empty still has
-to be renamed, one that is empty or missing was. Carrying on twice is harmless.
+A rotation records its intent (``next``, the base of the file to come), renames, makes the new file,
+then records the result (``next`` null). No byte is written between. So after a kill at any point
+the rotation can be completed from the intent: a ``raw.log`` that is not empty must still be
+renamed, one that is empty or missing was renamed before. Completing it twice is harmless.
 
-Everything happens on the loop, in microseconds; nothing is synced. What a file lost shows as a gap:
-``read`` counts the bytes that are no longer there. After a kill an offset never means other bytes.
-After a loss of power it may: zeros may stand in the place of bytes that were not written back, and
-where ``raw.base`` is empty, where the files begin is guessed by what others say.
+Everything runs on the loop, in microseconds; nothing is synced. Lost bytes are reported as a gap:
+``read`` counts the bytes that are no longer in the files. After a kill an offset never means other
+bytes. After a power loss it may: zeros may replace bytes that were not written back, and if
+``raw.base`` is empty, the bases are estimated from the file sizes and the ledger.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ LIMIT_BYTES = 10_000_000
 """The largest size of each of the two files."""
 
 BUFFER_BYTES = 64 * 1024
-"""How many bytes wait for a flush at most."""
+"""The largest number of bytes that wait for a flush."""
 
 
 @attrs.frozen
 class _Bases:
-    """What ``raw.base`` says: where the current and the previous file begin, and the next one."""
+    """The content of ``raw.base``: the offsets of the current, the previous and the next file."""
 
     current: int
     previous: int | None = None
@@ -79,8 +79,8 @@ class RawLog:
     ) -> RawLog:
         """Open or begin the log of a terminal. Raises ``StorageError``.
 
-        ``at_least`` is an offset already given to somebody (a record's ``raw_end``): should a power
-        loss have shortened the file, the log goes on there, and never behind.
+        ``at_least`` is an offset that a client may already have (a record's ``raw_end``): if a
+        power loss has shortened the file, the log continues there, and never before it.
         """
         log = cls(directory, OsDisk() if disk is None else disk, limit_bytes)
         try:
@@ -91,16 +91,16 @@ class RawLog:
         log._buffer_start = max(log._file_end, at_least)
         return log
 
-    # Made when needed: there are a thousand of these, and a path takes as much as all the rest.
+    # Created when needed: there are a thousand of these, and paths take as much memory as all else.
 
     @property
     def path(self) -> Path:
-        """The file that grows."""
+        """The path of the file that grows."""
         return self._directory / "raw.log"
 
     @property
     def previous_path(self) -> Path:
-        """The file that it was before the last rotation."""
+        """The path of the file before the last rotation."""
         return self._directory / "raw.log.1"
 
     @property
@@ -109,7 +109,7 @@ class RawLog:
 
     @property
     def position(self) -> int:
-        """The offset of the next byte: how many were written since the terminal's first spawn."""
+        """The offset of the next byte: the number written since the terminal's first spawn."""
         return self._buffer_start + len(self._buffer)
 
     @property
@@ -118,10 +118,11 @@ class RawLog:
         return self._bases.current if self._bases.previous is None else self._bases.previous
 
     def write(self, data: bytes) -> None:
-        """Take bytes of the PTY; they are in the file once ``flush`` returned.
+        """Add bytes of the PTY; they are in the file once ``flush`` has returned.
 
-        Writes through when ``BUFFER_BYTES`` are waiting. Raises nothing while the disk refuses: the
-        terminal goes on, and bytes over the buffer are given up, a gap. ``flush`` tells.
+        Writes through when ``BUFFER_BYTES`` are waiting. Does not raise while the disk refuses: the
+        terminal continues, and bytes beyond the buffer are dropped, which leaves a gap. ``flush``
+        raises the error.
         """
         assert not self._closed
         self._buffer += data
@@ -133,9 +134,9 @@ class RawLog:
                 self._buffer.clear()
 
     def flush(self) -> None:
-        """Hand everything to the kernel: it then survives a killed process.
+        """Write the buffer to the file: its bytes then survive a killed process.
 
-        Raises ``StorageError`` if the disk refuses; what did not fit stays for the next flush.
+        Raises ``StorageError`` if the disk refuses; unwritten bytes stay for the next flush.
         """
         try:
             while self._buffer:
@@ -144,14 +145,14 @@ class RawLog:
             raise storage_error("write", self.path, error) from error
 
     def rest(self) -> None:
-        """Let go of the file until it is needed again: who is idle keeps no descriptor."""
+        """Close the file until it is needed again: an idle terminal keeps no descriptor."""
         if not self._buffer:
             self._close_current()
 
     def read(self, start: int, end: int) -> tuple[bytes, int]:
-        """The bytes of ``[start, end)`` that are still kept, and how many of them are not.
+        """Return the bytes of ``[start, end)`` that are still kept, and the number of missing ones.
 
-        Bounds outside of what was ever written are brought inside. Raises ``StorageError``.
+        Bounds outside the written range are moved into it. Raises ``StorageError``.
         """
         assert not self._closed
         start, end = max(start, 0), min(end, self.position)
@@ -162,10 +163,10 @@ class RawLog:
         return kept, max(end - start, 0) - len(kept)
 
     def stretch(self, start: int, max_bytes: int) -> tuple[int, bytes]:
-        """The first kept bytes at ``start`` or behind it, and the offset at which they begin.
+        """Return the first kept bytes at or after ``start``, and the offset at which they begin.
 
-        At most ``max_bytes``, and none beyond a gap; nothing is kept there: ``position`` and no
-        byte. Raises ``StorageError``.
+        At most ``max_bytes``, and none beyond a gap; if no bytes are kept there, ``position`` and
+        no bytes. Raises ``StorageError``.
         """
         assert not self._closed
         begin, kept = max(start, 0), b""
@@ -182,7 +183,7 @@ class RawLog:
         return (begin, kept) if kept else (self.position, b"")
 
     def close(self) -> None:
-        """Flush and close. Raises ``StorageError`` if the flush fails; closed it is anyway."""
+        """Flush and close. Raises ``StorageError`` if the flush fails; the log is closed anyway."""
         if self._closed:
             return
         self._closed = True
@@ -202,7 +203,7 @@ class RawLog:
         )
 
     def _extents(self) -> list[tuple[int, int]]:
-        """Where the bytes of both files and of the buffer begin and end, in their order."""
+        """Return the first and last offsets of both files and of the buffer, in order."""
         extents = [(self._bases.current, self._file_end), (self._buffer_start, self.position)]
         previous = self._bases.previous
         if previous is not None:
@@ -234,14 +235,14 @@ class RawLog:
             assert self._fd is not None
             return self._fd
         self._store(attrs.evolve(self._bases, next=base))
-        # From here on any failure is like a kill: the next write opens what it finds.
+        # After this, a failure has the effect of a kill: the next write opens the existing files.
         self._close_current()
         return self._open_current(base)
 
     def _open_current(self, at_least: int) -> int:
         self._load(at_least)
         if self._bases.next is not None and self._size_of(self.path):
-            # Removed first: a file system may write all of a file out that takes another's place.
+            # Removed first: a file system may write back a whole file that replaces another one.
             with contextlib.suppress(FileNotFoundError):
                 self._disk.unlink(self.previous_path)
             self._disk.rename(self.path, self.previous_path)
@@ -256,7 +257,7 @@ class RawLog:
         return fd
 
     def _guess(self, at_least: int) -> _Bases:
-        """Without ``raw.base``: nothing was ever written, or the files end where others say."""
+        """Return the bases if ``raw.base`` is lost: the files end at ``at_least`` or later."""
         size, previous = self._size_of(self.path), self._size_of(self.previous_path)
         base = max(at_least - size, previous)
         return _Bases(base, previous=base - previous if previous else None)
@@ -316,7 +317,7 @@ def _decoded(line: bytes) -> _Bases | None:
 
 
 def _within(start: int, end: int, base: int) -> slice:
-    """The offsets ``[start, end)`` as a slice of what begins at ``base``."""
+    """Return the offsets ``[start, end)`` as a slice of data that begins at ``base``."""
     return slice(max(start - base, 0), max(end - base, 0))
 
 

@@ -1,9 +1,9 @@
-"""Reading a ledger from its end, beside the appender that has it open.
+"""Reading a ledger from its end, while an appender may have it open.
 
-A reader shows whole lines only: what follows the last newline is an append under way. Given an
-``end`` (``Appender.synced``) it shows what is acknowledged only. Damaged lines are passed over and
-reported. Time and memory go by what is returned, not by the ledger's length: a read keeps at most
-``max_bytes`` of lines.
+A reader returns whole lines only: bytes after the last newline are an append in progress. Given an
+``end`` (``Appender.synced``) it returns only acknowledged lines. Damaged lines are skipped and
+reported. Time and memory depend on the size of the result, not on the ledger's length: a read keeps
+at most ``max_bytes`` of lines.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 """The default limit, in bytes of lines, of one read."""
 
 ON_LOOP_BYTES = 3 * BLOCK_BYTES
-"""Bytes that async reads read on the event loop (at most three milliseconds) before they use a
-thread."""
+"""The budget, in bytes, of a read on the event loop (at most three milliseconds)."""
 
 _Judged = Generator[Line | Damaged, None, None]
 
 
 @attrs.frozen(kw_only=True)
 class Reading:
-    """The result of a read: the fields of good lines, oldest first.
+    """The result of a read: the fields of valid lines, oldest first.
 
-    ``more`` says that lines which belong here were left out because of ``max_bytes``. ``damaged``
-    names lines met on the way that do not check, oldest first, at most ``MAX_REPORTED`` of
-    ``damaged_count``. ``end`` is the offset just after the last line that was looked at on the way
-    forward, or that was kept on the way back (0 if none was).
+    ``more``: matching lines were left out because of ``max_bytes``. ``damaged`` lists damaged lines
+    that the read met, oldest first, at most ``MAX_REPORTED`` of ``damaged_count``. ``end`` is the
+    offset just after the last line that a forward read scanned, or that a backward read kept (0 if
+    none was).
     """
 
     records: list[dict[str, Any]]
@@ -61,14 +60,14 @@ class Reading:
 
 
 class LedgerReader:
-    """Reads one ledger; opens the file for each read and keeps nothing. Safe in any thread."""
+    """A reader of one ledger. It opens the file for each read and caches nothing. Thread-safe."""
 
     def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
         self.path = path
         self._disk: Disk = OsDisk() if disk is None else disk
 
     def last_n(self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES) -> Reading:
-        """The newest ``n`` lines (1 or more); of too many bytes, the newest that fit.
+        """Return the newest ``n`` lines (1 or more); if they are too long, the newest that fit.
 
         A ledger that does not exist yet is empty. Raises ``StorageError``.
         """
@@ -77,34 +76,34 @@ class LedgerReader:
     def since(
         self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
-        """All lines whose ``field`` is greater than ``value``; of too many bytes, the oldest.
+        """Return lines whose ``field`` exceeds ``value``; if too long, the oldest that fit.
 
-        ``field`` holds an integer that rises from line to line; a line without it is passed over.
-        The oldest are kept so that a reader catches up by asking again with the last it got.
-        Raises ``StorageError``.
+        ``field`` is an integer that increases from line to line; a line without it is skipped. The
+        oldest lines are kept so that a caller can continue from the last line that it got. Raises
+        ``StorageError``.
         """
         return self._since(field, value, end, max_bytes, None)
 
     def onward(
         self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
-        """The lines from offset ``start`` (where a line begins) on; of too many bytes, the oldest.
+        """Return the lines from offset ``start`` on, where a line begins; if too long, the oldest.
 
-        For who catches up with a long ledger: ``start`` is the ``end`` of the reading before, so
-        nothing is read twice. Raises ``StorageError``.
+        To read a long ledger in parts without reading a byte twice, pass the ``end`` of the
+        previous reading as ``start``. Raises ``StorageError``.
         """
         return self._onward(start, end, max_bytes, None)
 
     async def last_n_async(
         self, n: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
-        """``last_n``, on the loop if it is quick and in a thread if it is not."""
+        """Call ``last_n``, on the loop if it is quick, otherwise in a thread."""
         return await _quick_or_in_thread(lambda budget: self._last_n(n, end, max_bytes, budget))
 
     async def since_async(
         self, field: str, value: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
-        """``since``, on the loop if it is quick and in a thread if it is not."""
+        """Call ``since``, on the loop if it is quick, otherwise in a thread."""
         return await _quick_or_in_thread(
             lambda budget: self._since(field, value, end, max_bytes, budget)
         )
@@ -112,7 +111,7 @@ class LedgerReader:
     async def onward_async(
         self, start: int, *, end: int | None = None, max_bytes: int = MAX_READ_BYTES
     ) -> Reading:
-        """``onward``, on the loop if it is quick and in a thread if it is not."""
+        """Call ``onward``, on the loop if it is quick, otherwise in a thread."""
         return await _quick_or_in_thread(lambda budget: self._onward(start, end, max_bytes, budget))
 
     def _last_n(self, n: int, end: int | None, max_bytes: int, budget: int | None) -> Reading:
@@ -163,7 +162,7 @@ class LedgerReader:
 
     @contextmanager
     def _opened(self, end: int | None, budget: int | None) -> Iterator[tuple[ReadAt, int]]:
-        """The file and where to stop; a ledger that does not exist yet is empty."""
+        """Open the file; yield it and where to stop. A ledger that does not exist yet is empty."""
         try:
             fd = self._disk.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -185,20 +184,20 @@ def _nothing_at(offset: int, size: int) -> bytes:
 
 
 def _scan_onward(read_at: ReadAt, start: int, stop: int, max_bytes: int, seal: Seal | None) -> Scan:
-    """The whole lines of at most ``max_bytes`` from ``start`` on, but at least one."""
+    """Return the whole lines of at most ``max_bytes`` from ``start`` on, but at least one."""
     limit = max_bytes
     while True:
         size = max(0, min(limit, stop - start))
         found = scan(read_at(start, size) if size else b"", base=start, seal=seal)
         if found.whole > start or start + size >= stop:
             return found
-        if size >= MAX_LINE_BYTES:  # no line is as long as this: go on behind it
+        if size >= MAX_LINE_BYTES:  # no line is as long as this: continue after it
             return attrs.evolve(found, whole=start + size, torn=0)
         limit = min(4 * limit, MAX_LINE_BYTES)
 
 
 class _Kept:
-    """Lines gathered from the newest back, never more than ``max_bytes`` (but always one)."""
+    """Lines collected from the newest backwards, at most ``max_bytes`` (but always one line)."""
 
     def __init__(self, max_bytes: int) -> None:
         self.lines: deque[Line] = deque()
@@ -241,7 +240,7 @@ class _Kept:
 
 
 class _OverBudget(Exception):
-    """A read on the loop met more than it may read there."""
+    """The error for a read on the loop that would exceed its budget."""
 
 
 def _budgeted(disk: Disk, fd: int, budget: int | None) -> Callable[[int, int], bytes]:
@@ -262,8 +261,8 @@ async def _quick_or_in_thread(read: Callable[[int | None], Reading]) -> Reading:
     try:
         reading = read(ON_LOOP_BYTES)
     except _OverBudget:
-        # Read again from the start: the descriptor then belongs to the thread alone, which may
-        # be left behind by a cancellation without harm.
+        # Read again from the start: the descriptor then belongs to the thread alone, so a
+        # cancellation may leave the thread behind without harm.
         return await trio.to_thread.run_sync(read, None, abandon_on_cancel=True)
     await trio.lowlevel.checkpoint()
     return reading

@@ -1,6 +1,6 @@
 """The endpoint file of a root: the address and the token of its running daemon.
 
-Little of the standard library only: one-shot commands load this file.
+Imports little of the standard library: one-shot commands load this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENDPOINT_VERSION = 1
 
 
 class BadEndpoint(Exception):
-    """The endpoint file is there but cannot be used; the sentence says why and what to do."""
+    """The error for an endpoint file that cannot be used; the sentence says why and what to do."""
 
 
 class Endpoint(
@@ -38,13 +38,13 @@ class Endpoint(
         defaults=(ENDPOINT_VERSION,),
     )
 ):
-    """Where a daemon is reached, and the operator's token for it: texts, ``pid`` is an int."""
+    """The address of a daemon and the operator's token for it: texts, ``pid`` is an int."""
 
     __slots__ = ()
 
     @property
     def socket_path(self) -> bytes:
-        """The path of the Unix socket, as the kernel knows it, whatever the locale here."""
+        """The path of the Unix socket, as the kernel knows it, independent of the locale."""
         path: bytes = self.socket.encode("utf-8", "surrogateescape")
         return path
 
@@ -53,9 +53,9 @@ class Endpoint(
 
 
 def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None) -> None:
-    """Write the endpoint file: mode 0600, and whole or not at all for whoever reads meanwhile.
+    """Write the endpoint file atomically, mode 0600: a reader sees the old file or the new.
 
-    Without ``seals`` an empty or missing state becomes this user's own. Raises ``OSError``,
+    Without ``seals`` an empty or missing state is registered for this user. Raises ``OSError``,
     ``UntrustedState``, ``RegistryError``.
     """
     if seals is None:
@@ -69,21 +69,21 @@ def write_endpoint(state: State, endpoint: Endpoint, seals: Seals | None = None)
 
 
 def remove_endpoint(state: State) -> None:
-    """Remove the endpoint file if it is there."""
+    """Remove the endpoint file if it exists."""
     state.endpoint.unlink(missing_ok=True)
 
 
 def read_endpoint(state: State) -> Endpoint | None:
-    """As ``endpoint_of``, for the root's state."""
+    """Read the endpoint file of the root's state, as ``endpoint_of`` does."""
     return endpoint_of(str(state.root))
 
 
 def endpoint_of(root: str) -> Endpoint | None:
-    """What the endpoint file of ``root`` says; None if there is none.
+    """Read the endpoint file of ``root``; None if there is none.
 
-    Raises ``BadEndpoint`` if it cannot be read, does not hold an endpoint, is of a newer version,
-    or was not written by a daemon of this user in this root: its author would be sent all that is
-    typed.
+    Raises ``BadEndpoint`` if it cannot be read, does not contain an endpoint, is of a newer
+    version, or was not written by a daemon of this user in this root: its author would get
+    everything that is typed.
     """
     path = f"{root.rstrip('/')}/{ENDPOINT}"
     try:

@@ -1,4 +1,4 @@
-"""Entering a state into the registry of its user: only daemons and ``node key`` do that."""
+"""Adding a state to the registry of its user: only daemons and ``node key`` do that."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ENTRY_VERSION = 1
 HARMLESS = frozenset({"lock", ".gitignore"})
 """Files in a state that counts as empty, beside those that end in ``.new``.
 
-A start that was killed leaves these. Nothing is ever read from a file that ends in ``.new``.
+A start that was killed leaves these files. Files that end in ``.new`` are never read.
 """
 
 
 class WritableRegistry(Registry):
-    """The registry, for who changes it."""
+    """The registry, for programs that change it."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -38,7 +38,6 @@ class WritableRegistry(Registry):
 
     @classmethod
     def of_user(cls) -> WritableRegistry:
-        """See ``Registry``."""
         return cls(Registry.of_user().directory)
 
     def make_key(self) -> bytes:
@@ -52,7 +51,7 @@ class WritableRegistry(Registry):
             return fresh
 
     def enter(self, state_id: str, entry: Entry) -> None:
-        """Put an entry in the place of the one before, synced. Raises ``RegistryError``."""
+        """Add or replace an entry, synced. Raises ``RegistryError``."""
         root = text_of_path(entry.root)
         document = {"version": ENTRY_VERSION, **entry._replace(root=root)._asdict()}
         content = json.dumps(document, indent=1).encode() + b"\n"
@@ -60,7 +59,7 @@ class WritableRegistry(Registry):
             write_safely(f"{self.states}/{state_id}.json", content, durable=True)
 
     def forget_others(self, state_id: str, root: str) -> None:
-        """Remove the entries of states that ``root`` had before this one. Raises nothing."""
+        """Remove the entries of earlier states of ``root``. Raises nothing."""
         with contextlib.suppress(OSError, RegistryError), self.locked():
             for name in os.listdir(self.states):  # noqa: PTH208
                 other = name.removesuffix(".json")
@@ -72,7 +71,7 @@ class WritableRegistry(Registry):
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes and threads from writing; the directories are made if need be.
+        """Lock the registry against other processes and threads; create its directories if missing.
 
         Raises ``RegistryError``.
         """
@@ -101,7 +100,7 @@ class WritableRegistry(Registry):
 
 
 def claim_state(state: State) -> Seals:
-    """Return the seals of the state; one that is empty or missing becomes this user's own.
+    """Return the seals of the state; register an empty or missing one for this user.
 
     Raises ``UntrustedState``, ``RegistryError``, ``OSError``.
     """
@@ -118,10 +117,10 @@ def claim_state(state: State) -> Seals:
 def register_state(
     state: State, registry: WritableRegistry, configuration: str | None = None
 ) -> Seals:
-    """Make the state this user's own, by a new id.
+    """Register the state for this user, with a new id.
 
-    The registry has the id, synced, before it is written into the state: a kill leaves a state that
-    is still empty, or one that is known. Raises ``RegistryError``, ``OSError``.
+    The id is in the registry, synced, before it is written into the state: after a kill the state
+    is either still empty or registered. Raises ``RegistryError``, ``OSError``.
     """
     directory, state_id = str(state.directory), new_state_id()
     key = registry.make_key()
@@ -133,7 +132,7 @@ def register_state(
 
 
 def is_empty(directory: str) -> bool:
-    """Return whether there is no state in the directory, or no directory. Raises ``OSError``."""
+    """Return whether the directory contains no state, or is missing. Raises ``OSError``."""
     return all(
         entry.is_dir(follow_symlinks=False) or entry.name in HARMLESS or entry.name.endswith(".new")
         for entry in every_entry(directory)
@@ -141,12 +140,12 @@ def is_empty(directory: str) -> bool:
 
 
 def new_state_id() -> str:
-    """Return an id that no state has."""
+    """Return a new, unique id."""
     return os.urandom(16).hex()
 
 
 def _make_directory(path: str) -> None:
-    """Make the directory and those above it, mode 0700, their names synced. Raises ``OSError``."""
+    """Make the directory and its parents, mode 0700, with synced names. Raises ``OSError``."""
     try:
         os.mkdir(path, 0o700)  # noqa: PTH102
     except FileExistsError:
@@ -159,9 +158,9 @@ def _make_directory(path: str) -> None:
 
 
 def _check_parent(path: str) -> None:
-    """Raise ``UnsafeFile`` where root would make a directory in the home of another user.
+    """Raise ``UnsafeFile`` if root would make a directory in the home of another user.
 
-    That user could not use it any more: ``sudo`` may leave HOME as it was.
+    That user could not use the directory later: ``sudo`` may leave HOME unchanged.
     """
     while not os.path.lexists(path):
         path = os.path.dirname(path)  # noqa: PTH120

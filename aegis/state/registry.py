@@ -4,11 +4,11 @@
       key                 # 64 hexadecimal digits, mode 0600
       states/<id>.json    # {"version": 1, "root": …, "inode": …, "configuration": …}
 
-A state directory names its id in ``state.id``. It is used only where the registry has that id for
-this root; its files carry codes made with the key (``sealing``). Nothing in a checkout, and nothing
-that another user writes, can be made to pass both.
+A state directory names its id in ``state.id``. It is used only if the registry has that id for this
+root; its files carry codes made with the key (``sealing``). Nothing in a checkout, and nothing that
+another user writes, can pass both checks.
 
-Standard library only, and little of it: one-shot commands load this file.
+Imports little, and only the standard library: one-shot commands load this module.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _KEY = re.compile(rb"[0-9a-f]{64}\n?\Z")
 
 
 class RegistryError(Exception):
-    """The registry cannot be used; the sentence says why and what to do."""
+    """The error for a registry that cannot be used; the sentence says why and what to do."""
 
 
 class ForeignState(Exception):
-    """The state is not one that this user's daemons made here; the sentence says how that shows."""
+    """The error for a state that this user's daemons did not make here; the sentence says why."""
 
 
 class Entry(namedtuple("Entry", ("root", "inode", "configuration"), defaults=(None,))):
-    """What the registry knows of a state.
+    """The registry's entry about a state.
 
-    ``root`` (text) is the directory that it belongs to, as Python gives it to the system; the file
-    has it as ``text_of_path`` writes it, so that it is the same in every locale. ``inode`` is the
-    number of its own directory, which stays when the root is moved. ``configuration`` is the digest
-    of a trusted ``.aegis.yaml``, or None.
+    ``root`` (text) is the directory that the state belongs to, as Python passes it to the system;
+    the file has it as ``text_of_path`` writes it, so that it is the same in every locale. ``inode``
+    is the number of the state's own directory, which does not change when the root is moved.
+    ``configuration`` is the digest of a trusted ``.aegis.yaml``, or None.
     """
 
     __slots__ = ()
@@ -65,9 +65,9 @@ class Registry:
 
     @classmethod
     def of_user(cls) -> Registry:
-        """Return the registry that the environment says; it is not created here.
+        """Return the registry at the path that the environment gives; it is not created here.
 
-        Raises ``RegistryError`` where there is no home directory.
+        Raises ``RegistryError`` if there is no home directory.
         """
         base = os.environ.get("XDG_STATE_HOME", "")
         if not os.path.isabs(base):  # noqa: PTH117 -- so the XDG specification: else it is ignored
@@ -92,12 +92,12 @@ class Registry:
         return bytes.fromhex(text.decode())
 
     def entry(self, state_id: str) -> Entry | None:
-        """Return what is known of a state; None if nothing is. Raises ``RegistryError``."""
+        """Return the entry of a state; None if there is none. Raises ``RegistryError``."""
         text = self._read(f"{self.states}/{state_id}.json")
         return None if text is None else _entry_in(text)
 
     def refusal(self, action: str, error: OSError) -> RegistryError:
-        """Return the sentence for an error of the system; ``action`` fits behind "cannot"."""
+        """Return the error for an error of the system; ``action`` fits after "cannot"."""
         if isinstance(error, UnsafeFile):
             return RegistryError(
                 f"{error.filename} is not used: {error.strerror}; it keeps the key of this user's "
@@ -146,18 +146,19 @@ def find_entry(registry: Registry, root: str, directory: str) -> tuple[str, Entr
     entry = registry.entry(state_id)
     if entry is None:
         raise ForeignState(
-            f"the registry of this user ({registry.directory}) does not know it: it came from "
-            "elsewhere, or the registry is not the one that its daemon had (HOME, XDG_STATE_HOME)"
+            f"the registry of this user ({registry.directory}) does not know it: it was "
+            "copied from another machine or user, or its daemon had another registry (HOME, "
+            "XDG_STATE_HOME)"
         )
     if entry.root == root or is_same(entry.root, directory):
         return state_id, entry
     if os.stat(directory).st_ino == entry.inode and not _has_state(entry.root):  # noqa: PTH116
-        return state_id, entry  # the root was moved: what is a link to it, or a copy, is not
+        return state_id, entry  # the root was moved; a link to it or a copy of it is refused
     raise ForeignState(f"it is a copy of the state of {text_of_path(entry.root)}")
 
 
 def is_same(root: str, directory: str) -> bool:
-    """Return whether the state directory of ``root`` is this one, by whatever path."""
+    """Return whether ``directory`` is the state directory of ``root``, also by another path."""
     try:
         return os.path.samestat(os.stat(state_of(root)), os.stat(directory))  # noqa: PTH116
     except (OSError, ValueError):
@@ -165,7 +166,7 @@ def is_same(root: str, directory: str) -> bool:
 
 
 def seals_of(registry: Registry, state_id: str, directory: str) -> Seals:
-    """Return the seals of a state that is known. Raises ``RegistryError``."""
+    """Return the seals of a registered state. Raises ``RegistryError``."""
     key = registry.key()
     if key is None:
         raise RegistryError(

@@ -1,6 +1,6 @@
-"""A root: the directory that one daemon serves, its state, and where its daemon is reached.
+"""A root: the directory that one daemon serves, its state, and its daemon's address.
 
-Little of the standard library only: one-shot commands start with this file. The names of the
+Imports little of the standard library: one-shot commands start with this module. The names of the
 state's files are part of the contract; see ``docs/operations.md``.
 """
 
@@ -14,8 +14,8 @@ from aegis.state.registry import ForeignState, Registry, find_entry, seals_of
 from aegis.state.sealing import Seals
 from aegis.state.state_files import check_directory, write_safely
 
-# A type checker takes this for true. To import typing and pathlib would cost an everyday command
-# more than all else here.
+# Type checkers take this for true. Importing typing and pathlib would cost an everyday command
+# more than everything else here.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ CONFIG_NAME = ".aegis.yaml"
 
 ENDPOINT = ".aegis/state/endpoint.json"
 _MARKS = (CONFIG_NAME, ENDPOINT)
-"""Either of these makes a directory a root."""
+"""The files that make a directory a root; one of them is enough."""
 
 
 class UntrustedState(Exception):
-    """The state of a root is not this user's own; the sentence says how that shows and what to do.
+    """The error for a state that is not this user's own; the sentence says why and what to do.
 
     ``why`` is the first half of the sentence.
     """
@@ -45,19 +45,19 @@ class UntrustedState(Exception):
 
 # Named tuples without typing: the fields have no types, so the annotations are at the uses.
 class State(namedtuple("State", ("root",))):
-    """The paths below a root where its daemon keeps what must outlive it."""
+    """The paths below a root of the files that outlive its daemon."""
 
     __slots__ = ()
 
     @property
     def directory(self) -> Path:
-        """All of the state; mode 0700."""
+        """The directory of the state; mode 0700."""
         directory: Path = self.root / ".aegis" / "state"
         return directory
 
     @property
     def endpoint(self) -> Path:
-        """Where the running daemon is reached (``Endpoint``); there only while it runs."""
+        """The endpoint file (``Endpoint``), which exists only while the daemon runs."""
         return self.directory / "endpoint.json"
 
     @property
@@ -67,7 +67,7 @@ class State(namedtuple("State", ("root",))):
 
     @property
     def lock(self) -> Path:
-        """What the one daemon of this root holds locked."""
+        """The file that the running daemon of this root keeps locked."""
         return self.directory / "lock"
 
     @property
@@ -82,7 +82,7 @@ class State(namedtuple("State", ("root",))):
 
     @property
     def nodes(self) -> Path:
-        """Which terminals hosts that joined have."""
+        """The terminals of the hosts that joined."""
         return self.directory / "nodes.json"
 
     @property
@@ -102,18 +102,18 @@ class State(namedtuple("State", ("root",))):
 
 
 def find_root(start: Path) -> Path:
-    """The nearest directory, ``start`` or above, that is a root; ``start`` itself if none is.
+    """Return the nearest root: ``start`` or a directory above it; ``start`` if none is a root.
 
-    A root holds a configuration (``.aegis.yaml``) or the endpoint of a daemon.
+    A root contains a configuration (``.aegis.yaml``) or the endpoint of a daemon.
     """
     return type(start)(nearest_root(os.fspath(start)))
 
 
 def nearest_root(start: str) -> str:
-    """As ``find_root``, for paths that are text."""
+    """Return the nearest root, as ``find_root`` does, for paths that are text."""
     start = directory = os.path.realpath(start)
     while True:
-        # Not Path.exists: it raises where a directory may not be searched.
+        # Not Path.exists: it raises for a directory that may not be searched.
         if any(os.path.exists(f"{directory}/{mark}") for mark in _MARKS):  # noqa: PTH110
             return directory
         directory, below = os.path.dirname(directory), directory  # noqa: PTH120
@@ -122,7 +122,7 @@ def nearest_root(start: str) -> str:
 
 
 def how_to_start(root: Path | str) -> str:
-    """What to do where ``root`` has no daemon: the words that start one, as typed here."""
+    """Return what to do if ``root`` has no daemon: the command that starts one, as typed here."""
     try:
         is_here = nearest_root(os.getcwd()) == str(root)  # noqa: PTH109
     except OSError:
@@ -133,10 +133,10 @@ def how_to_start(root: Path | str) -> str:
 
 
 def make_directory(state: State) -> None:
-    """Make the state's directory with mode 0700 where it is missing; raises ``OSError``.
+    """Make the state's directory with mode 0700 if it is missing; raises ``OSError``.
 
-    The one above it is nobody else's to write to either, whatever the umask: who could, would put
-    a state of their own in the place of this one.
+    Its parent is made without write permission for others, independent of the umask: another user
+    could otherwise replace the state by one of their own.
     """
     for directory, mode in ((state.directory.parent, 0o755), (state.directory, 0o700)):
         try:
@@ -147,10 +147,10 @@ def make_directory(state: State) -> None:
 
 
 def check_directories(root: str) -> None:
-    """Raise ``UnsafeFile`` unless the state's directory, if there is one, is safe to use.
+    """Raise ``UnsafeFile`` unless the state's directory, if it exists, is safe to use.
 
-    It and the one above it must be directories of this user, no links, that nobody else may write
-    to. The root itself may be anything that leads there: its path was resolved before.
+    It and its parent must be directories of this user, not links, with write permission for no one
+    else. The root itself may be any path to the parent: it was resolved before.
     """
     above = f"{root.rstrip('/')}/.aegis"
     for directory in (above, f"{above}/state"):
@@ -175,9 +175,9 @@ def open_seals(root: str) -> Seals:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` in the file's place in one step, mode 0600; raises ``OSError``.
+    """Replace the file's content by ``text`` atomically, mode 0600; raises ``OSError``.
 
-    A process that is killed meanwhile leaves the old content, and beside it a file of the suffix
-    ``.new``, which the next one replaces. Nothing is synced.
+    A process that is killed meanwhile leaves the old content, and beside it a file with the suffix
+    ``.new``, which the next call replaces. Nothing is synced.
     """
     write_safely(str(path), text.encode("utf-8", "surrogateescape"), durable=False)

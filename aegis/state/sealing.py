@@ -1,11 +1,11 @@
 """Message authentication codes for the files of a state directory.
 
-A code covers the content of a file, the id of the state and the file's path inside the state, under
+A code covers the content of a file, the id of the state and the file's path inside the state, with
 the key of one user (``aegis.state.registry``). So a file that another user wrote, that came with a
-checkout, or that belongs to another state or another place of this one does not verify.
+checkout, or that belongs to another state or another path of this one does not verify.
 
-The code is keyed BLAKE2b (RFC 7693) of 128 bits. Standard library only, and little of it: one-shot
-commands load this file.
+The code is keyed BLAKE2b (RFC 7693) of 128 bits. Imports little, and only the standard library:
+one-shot commands load this module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TEXT_LINE_BYTES = len(b"mac ") + MAC_CHARS + len(b"\n")
 
 
 class Seal:
-    """Makes and checks the codes of one file."""
+    """The codes of one file: makes and checks them."""
 
     __slots__ = ("_keyed",)
 
@@ -77,7 +77,7 @@ class Seals(namedtuple("Seals", ("key", "state_id", "directory"))):
 
 
 def sealed_document(document: dict[str, Any], seal: Seal | None) -> dict[str, Any]:
-    """Return ``document`` with its code as the last member; as it is where ``seal`` is None."""
+    """Return ``document`` with its code as the last member; unchanged if ``seal`` is None."""
     if seal is None:
         return document
     content = {name: value for name, value in document.items() if name != MAC_KEY}
@@ -85,9 +85,9 @@ def sealed_document(document: dict[str, Any], seal: Seal | None) -> dict[str, An
 
 
 def document_fits(document: object, seal: Seal | None) -> bool:
-    """Return whether a parsed JSON document holds its code; where ``seal`` is None every one does.
+    """Return whether a parsed JSON document has a valid code; always true if ``seal`` is None.
 
-    The code covers the values, not how they were written.
+    The code covers the values, independent of their formatting.
     """
     if seal is None:
         return True
@@ -104,7 +104,7 @@ def sealed_text(text: bytes, seal: Seal | None) -> bytes:
 
 
 def opened_text(data: bytes, seal: Seal | None) -> bytes | None:
-    """Return the text that ``sealed_text`` made ``data`` of; None where the code does not fit."""
+    """Return the text from which ``sealed_text`` made ``data``; None if the code is not valid."""
     if seal is None:
         return data
     text, line = data[:-_TEXT_LINE_BYTES], data[-_TEXT_LINE_BYTES:]

@@ -1,9 +1,9 @@
 """Opening the files of a state directory: never through a link, and only files of this user.
 
-What somebody else put into the directory (another user, a checkout) may be a link to a file outside
-it, a second name of one, a FIFO that blocks whoever opens it, or a device. So every file is opened
-without following a link and without waiting, and is looked at before a byte of it is read, written
-or cut off. Standard library only: one-shot commands load this file.
+A file that another user or a checkout put into the directory may be a link to a file outside it, a
+second name of one, a FIFO that blocks the process that opens it, or a device. So every file is
+opened without following a link and without waiting, and is checked before a byte of it is read,
+written or truncated. Imports only the standard library: one-shot commands load this module.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ DIRECTORY_MODE = 0o700
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 MAX_DEPTH = 16
-"""How deep directories may be nested; those of a state are three deep."""
+"""The limit of nested directories; a state needs three levels."""
 
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class UnsafeFile(OSError):
-    """A file or directory of the state is not used; ``strerror`` says why, without its path."""
+    """The error for a file or directory of the state that is not safe; ``strerror`` says why.
+
+    It does not contain the path.
+    """
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(errno.EPERM, why, path)
 
 
 def open_safely(path: str, flags: int) -> int:
-    """Open a regular file of this user with one name; one that is made gets mode 0600.
+    """Open a regular file of this user with one name; a new file gets mode 0600.
 
     Raises ``UnsafeFile`` for anything else, with nothing changed; ``OSError``.
     """
@@ -55,7 +58,7 @@ def open_safely(path: str, flags: int) -> int:
 
 
 def open_directory(path: str) -> int:
-    """Open a directory that is no link. Raises ``UnsafeFile``, ``OSError``."""
+    """Open a directory that is not a link. Raises ``UnsafeFile``, ``OSError``."""
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -76,10 +79,10 @@ def read_safely(path: str, max_bytes: int) -> bytes | None:
 
 
 def write_safely(path: str, content: bytes, *, durable: bool) -> None:
-    """Replace the file in one step: a reader finds the old content or the new.
+    """Replace the file atomically: a reader sees the old content or the new.
 
     ``durable``: synced when this returns. A killed process leaves a file with the suffix ``.new``,
-    which the next one replaces. Raises ``OSError``.
+    which the next call replaces. Raises ``OSError``.
     """
     fresh = f"{path}.new"
     _remove(fresh)
@@ -99,7 +102,7 @@ def write_safely(path: str, content: bytes, *, durable: bool) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove the file if it can be; of a link the link, not what it leads to."""
+    """Remove the file if possible; of a link only the link, not its target."""
     try:  # noqa: SIM105 -- contextlib is not loaded by one-shot commands
         os.unlink(path)  # noqa: PTH108
     except OSError:
@@ -130,7 +133,7 @@ def check_file(path: str, found: os.stat_result) -> None:
 
 
 def check_directory(path: str, found: os.stat_result) -> None:
-    """Raise ``UnsafeFile`` unless it is a directory of this user that nobody else may write to.
+    """Raise ``UnsafeFile`` unless it is a directory that only this user, its owner, may write to.
 
     Raises ``NotADirectoryError`` for a regular file.
     """
@@ -144,15 +147,16 @@ def check_directory(path: str, found: os.stat_result) -> None:
 
 
 class Guard(namedtuple("Guard", ("directory", "device", "inode"))):
-    """The state directory that a daemon holds, by its path (text) and as the kernel knows it."""
+    """The state directory that a daemon holds: its path (text), and its device and inode."""
 
     __slots__ = ()
 
     def check(self, path: str) -> None:
         """Raise ``UnsafeFile`` unless all directories between this one and ``path`` are safe.
 
-        And unless this one is still in its place: in another daemon's nothing is touched. A path
-        that is not below it passes. Raises ``FileNotFoundError`` where a directory is missing.
+        Raised too if this directory was replaced: files of another daemon must not be changed. A
+        path that is not below this directory passes. Raises ``FileNotFoundError`` if a directory is
+        missing.
         """
         if not path.startswith(f"{self.directory}/"):
             return
@@ -168,7 +172,7 @@ class Guard(namedtuple("Guard", ("directory", "device", "inode"))):
 def every_entry(directory: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     """Yield each entry below the directory, a directory before its own entries; follow no link.
 
-    An entry that vanishes meanwhile is passed over. Raises ``UnsafeFile``, ``OSError``.
+    An entry that disappears meanwhile is skipped. Raises ``UnsafeFile``, ``OSError``.
     """
     if depth > MAX_DEPTH:
         raise UnsafeFile(directory, "it is nested too deep for a directory of a state")
@@ -191,7 +195,7 @@ def _check_owner(path: str, found: os.stat_result) -> None:
 
 
 def _better(path: str, error: OSError) -> OSError:
-    """Say what is wrong where the kernel's word for it would not."""
+    """Return a clearer error where the kernel's own message would mislead."""
     if error.errno == errno.ELOOP:
         return UnsafeFile(path, "it is a symbolic link")
     if error.errno == errno.ENXIO:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.conftest import NewTerminal, on_both_shells
 from tests.e2e.harness import GUARD_S
+from tests.e2e.screens import Shown, wait_screen
 
 pytestmark = pytest.mark.real
 
@@ -34,6 +35,12 @@ UNMARKED = {
 }
 
 
+def has_read_half(screen: Shown) -> bool:
+    """Whether the cursor is in the line below that of the half command."""
+    row = screen["cursor"]["row"]
+    return row > 0 and "half" in screen["lines"][row - 1]
+
+
 @pytest.mark.parametrize("how", ["keys", "signal"])
 @on_both_shells
 def test_trap_4_where_the_secondary_prompt_has_no_mark_incomplete_text_is_still_refused(
@@ -43,6 +50,7 @@ def test_trap_4_where_the_secondary_prompt_has_no_mark_incomplete_text_is_still_
     assert terminal.refusal("echo 'open", timeout=GUARD_S).code == "incomplete_input"
     assert terminal.run("echo next")["stdout"] == "next\n"
     terminal.keys("echo 'half\r", from_handle="ann")
+    wait_screen(terminal, has_read_half)  # a signal that comes earlier interrupts an empty line
     if how == "keys":
         terminal.keys("\x03", from_handle="bob")
     else:

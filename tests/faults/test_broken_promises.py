@@ -87,7 +87,7 @@ def go_on_after_a_failed_sync(patch: Patch) -> None:
 def _fail_and_keep(self: Any, epoch: Any, error: Exception) -> None:
     if epoch.error is None:
         epoch.error = error
-        self._tell(epoch)
+        self._notify(epoch)
 
 
 def take_a_short_write_for_a_whole_one(patch: Patch) -> None:
