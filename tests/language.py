@@ -117,9 +117,12 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def read_files() -> Iterator[Path]:
-    """Yield the sources of both packages and the hand-written pages."""
+    """Yield the sources of both packages and of the fault harness, and the hand-written pages."""
     for package in ("actors", "aegis"):
         yield from sorted((ROOT / package).rglob("*.py"))
+    for path in sorted((ROOT / "tests" / "chaos").rglob("*.py")):
+        if not path.name.startswith("test_"):  # they quote the names of rules
+            yield path
     yield ROOT / "README.md"
     for page in sorted((ROOT / "docs").rglob("*.md")):
         if not str(page.relative_to(ROOT)).startswith(HISTORY):

@@ -1,4 +1,4 @@
-"""How many kills, with which seed, and the table that tells what they showed."""
+"""The number of kills, their seed, and the table of their results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes a ``part`` of the kills runs once for each part."""
+    """Parametrize tests that take a ``part`` of the kills."""
     if "part" in metafunc.fixturenames:
         count = max(2, numbers(metafunc.config, at_calls=True).total // KILLS_PER_TEST)
         metafunc.parametrize("part", [Part(index, count) for index in range(count)], ids=str)
 
 
 def numbers(config: pytest.Config, *, at_calls: bool) -> Numbers:
-    """How many kills of each kind were asked for."""
+    """Return the requested number of kills of each kind."""
     kills = config.getoption("--kills", None)
     kills = KILLS if kills is None else int(kills)
     at_random = config.getoption("--random-kills", None)
@@ -53,7 +53,7 @@ def numbers(config: pytest.Config, *, at_calls: bool) -> Numbers:
 
 @pytest.fixture
 def my_deaths(pytestconfig: pytest.Config, chance: random.Random, part: Part) -> list[Death]:
-    """The kills of this part, in a random order."""
+    """Return the kills of this part, in a random order."""
     reason = reason_not_to_trace()
     mine = part.of(deaths(numbers(pytestconfig, at_calls=reason is None), chance))
     chance.shuffle(mine)
@@ -62,7 +62,7 @@ def my_deaths(pytestconfig: pytest.Config, chance: random.Random, part: Part) ->
 
 @pytest.fixture
 def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Decides when and what; a failure prints its seed. In the ordinary suite always the same."""
+    """Return the random source of kills; a failure prints its seed. By default it is fixed."""
     given = request.config.getoption("--crash-seed", None)
     is_asked_for = request.config.getoption("--kills", None) is not None
     drawn = random.SystemRandom() if is_asked_for else random.Random(request.node.name)
@@ -73,14 +73,14 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture
 def campaign(tmp_path: Path, chance: random.Random) -> Iterator[Campaign]:
-    """A daemon that will be killed."""
+    """A daemon to be killed."""
     campaign = Campaign(tmp_path, chance, port=free_port(chance))
     yield campaign
     campaign.clean_up()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Add up what the tests have shown."""
+    """Add up the figures of the tests."""
     figures = [
         value
         for reports in terminalreporter.stats.values()

@@ -1,4 +1,4 @@
-"""A whole daemon on a disk that fails: its callers are told, and what was acknowledged stays."""
+"""A whole daemon on a failing disk: its callers get errors, and acknowledged data stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def daemon_on(tmp_path: Path) -> Iterator[DaemonProcess]:
-    """A daemon with a terminal and a record, which has ended."""
+    """Return a daemon with a terminal and a record, which has ended."""
     reason = reason_not_to_trace()
     if reason is not None:
         pytest.skip(reason)

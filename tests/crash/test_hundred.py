@@ -18,10 +18,10 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 TERMINALS = 100
 STOP_S = 2.0
-"""What is promised, from the signal to the end of the process."""
+"""The promised time from the signal to the end of the process."""
 
 BUSY_S = 0.5
-"""A machine that lets the daemon wait longer for a processor is not one to measure on."""
+"""On a machine that delays the daemon more than this, the time is not measured."""
 
 COMMANDS = [
     "{reach}; sleep 1000",
@@ -37,7 +37,7 @@ STOPPED = "sleep 1000 & kill -STOP $!; {reach}; sleep 1000"
 
 
 def commands(gate: Gate) -> list[str]:
-    """A hundred; one floods, one has a stopped child."""
+    """Return a hundred commands; one floods, one has a stopped child."""
     plain = [COMMANDS[number % len(COMMANDS)] for number in range(TERMINALS - 2)]
     return [cmd.format(reach=gate.reach) for cmd in [*plain, FLOODING, STOPPED]]
 
@@ -92,7 +92,7 @@ def test_a_hundred_terminals_end_within_two_seconds_and_leave_nothing(
 
 
 def timed_stop(daemon: DaemonProcess) -> tuple[float, float]:
-    """Stop it; gives the seconds it took, and those in which it waited for a processor."""
+    """Stop it; return the seconds that it took, and those that it waited for a processor."""
     pid = daemon.process.pid
     began, waited = time.monotonic(), waited_for_processor_s(pid)
     daemon.process.send_signal(signal.SIGTERM)
@@ -101,7 +101,7 @@ def timed_stop(daemon: DaemonProcess) -> tuple[float, float]:
 
 
 def waited_for_processor_s(pid: int) -> float:
-    """How long the process could have run, and others did."""
+    """Return how long the process was runnable without running."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
@@ -114,9 +114,9 @@ def test_a_hundred_terminals_come_back_after_a_kill(busy_daemon: DaemonProcess) 
 
 
 def check_records(running: list[Pending]) -> None:
-    """Everybody who waited got the record of the command that was ended.
+    """Check that every waiter got the record of the command that was ended.
 
-    Who runs what waits for input has had the record so far, and waits no longer.
+    The caller of a command that reads input has its unfinished record, and does not wait.
     """
     records = [each.result() for each in running]
     records = [each for each in records if each["needs_input"] is None]
@@ -127,7 +127,7 @@ def check_records(running: list[Pending]) -> None:
 
 
 def check_up_again(daemon: DaemonProcess) -> None:
-    """The next daemon brings all of them back, each over its history."""
+    """Check that the next daemon restores all of them, each with its history."""
     daemon.start()
     with daemon.connect() as client:
         there = {info["name"] for info in client.call("term_list", {})["result"]}
@@ -138,12 +138,12 @@ def check_up_again(daemon: DaemonProcess) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes whose parent this is, zombies among them."""
+    """Return the children of this process, also zombies."""
     return [child for child, parent in parents() if parent == pid]
 
 
 def parents() -> Iterator[tuple[int, int]]:
-    """Every process and its parent."""
+    """Return every process with its parent."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
@@ -153,7 +153,7 @@ def parents() -> Iterator[tuple[int, int]]:
 
 
 def is_free(lock: Path) -> bool:
-    """Whether nobody holds this file locked."""
+    """Return whether no process has this file locked."""
     descriptor = os.open(lock, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""The daemon is killed with -9, over and over: what was promised is there, once, and nothing else.
+"""The daemon is killed with SIGKILL many times: all promised data is there, once, and no other.
 
-Each test takes one root through many lives, so that what one kill leaves is what the next one
-meets. ``just crash`` runs it with the full numbers.
+Each test takes one root through many incarnations, so that each starts from the remains of the last
+kill. ``just crash`` runs it with the full numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_nothing_is_lost_doubled_or_mixed_up_however_the_daemon_is_killed(
 
 
 def summary(found: list[Violation]) -> str:
-    """How often each rule was broken, and the first few times of each."""
+    """Return the number of violations of each rule, and the first few of each."""
     lines = []
     for rule, times in Counter(each.rule for each in found).items():
         examples = [each.what for each in found if each.rule == rule][:EXAMPLES]

@@ -1,4 +1,4 @@
-"""One kill, looked at closely: a command that runs, what it left behind, and what comes after."""
+"""One kill in detail: a running command, its processes, and the recovery."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_daemon_is_killed_at_what_no_simulated_one_passes(
 def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_after_a_kill(
     own_daemon: DaemonProcess, gate: Gate, tmp_path: Path, lines: int
 ) -> None:
-    """The kill comes when the shell has begun the run, and before the front has read that."""
+    """The kill comes when the shell has started the run, and before the front has read the mark."""
     own_daemon.start(faults=f"mark.start.after@{lines + 2}=kill")
     terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
     terminal.start(gate.hold)
@@ -132,7 +132,7 @@ def test_trap_37_a_run_behind_lines_typed_ahead_is_recorded_after_a_kill(
 def test_a_record_whose_line_was_damaged_wakes_its_subscribers_when_it_is_recorded_again(
     own_daemon: DaemonProcess,
 ) -> None:
-    """As a loss of power may damage the last line of a ledger, while the note has its command."""
+    """The note has the command of the last line of a ledger, which a loss of power may damage."""
     own_daemon.start(faults="ledger.append.after[ledger.jsonl]@2=kill")
     terminal = LiveTerminal(own_daemon, "build", own_daemon.call("term_spawn", name="build"))
     terminal.subscribe("alice")

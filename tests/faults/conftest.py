@@ -1,4 +1,4 @@
-"""How much of ring 1 is tried, and the table that tells what was."""
+"""The extent of ring 1, and the table of its figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.exhaustive import Effort
 
 PROPERTY = "ring 1"
-"""The name under which a test hands its figures on."""
+"""The property name with which a test reports its figures."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,13 +26,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def effort(pytestconfig: pytest.Config) -> Effort | None:
-    """None where everything is to be tried."""
+    """Return the effort; None for all strikes and images."""
     every = bool(pytestconfig.getoption("--every-fault", None))
     return None if every else Effort(strike_step=4, image_step=2, second_step=3)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each scenario, and what was tried in all."""
+    """Print one line for each scenario, and the sums."""
     rows = [
         value
         for reports in terminalreporter.stats.values()
@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def table(rows: list[Mapping[str, int | str]]) -> str:
-    """The figures of all runs of a scenario added up, and a line with the sums."""
+    """Return the figures of all runs of a scenario added up, and a line with the sums."""
     names = [name for name in rows[0] if name != "scenario"]
     sums: dict[str, dict[str, int]] = {}
     for row in rows:

@@ -1,6 +1,6 @@
-"""A daemon's terminals and inboxes on a simulated machine and disk, and what a later one finds.
+"""A daemon's terminals and inboxes on a simulated machine and disk, and the state after a restart.
 
-A machine outlives its daemons: what a killed one left running is there when the next one starts,
+A machine outlives its daemons: processes that a killed one left run when the next one starts,
 unless the power failed.
 """
 
@@ -40,19 +40,19 @@ from tests.chaos.reproducible import reproducible
 T = TypeVar("T")
 
 STATE = State(Path("/"))
-"""It is there on the real machine, too: that is asked of a shell's directory."""
+"""The root directory exists on the real machine as well, as a shell's directory must."""
 
 TERMINALS = STATE.terminals
 EMPTY: Image = {"/": None, "/.aegis": None, "/.aegis/state": None}
 READER = "reviewer"
 
 SETTLES_S = 3.0
-"""Seconds after which a daemon that was started has written and told what it owed."""
+"""The time, in seconds, in which a started daemon has written and sent everything pending."""
 
 
 @attrs.frozen(kw_only=True)
 class Shelf:
-    """What a daemon tells of one terminal. ``columns`` is None if it is not open."""
+    """The data of a daemon about one terminal. ``columns`` is None if it is not open."""
 
     life: str
     columns: int | None
@@ -62,16 +62,16 @@ class Shelf:
 
 
 OF_BEFORE = ".old@"
-"""How the token of a command ends that ran before the scenario began."""
+"""The end of the tokens of commands that ran before the scenario began."""
 
 
 @attrs.frozen(kw_only=True)
 class Found:
-    """What a daemon finds: terminals by name, the reader's messages, processes of before.
+    """The state of a daemon: its terminals, the reader's messages, earlier processes.
 
-    ``failed`` are terminals that it could not start, ``doomed`` what a purge has left. ``tokens``
-    are those of the commands of before of which any file of a terminal holds a word: a slot of a
-    note that counts no more may hold one of a later command, and shows it to nobody.
+    ``failed`` are terminals that it could not start, ``doomed`` the remains of a purge. ``tokens``
+    are the tokens of earlier commands of which any file of a terminal holds a word: an invalid slot
+    of a note may hold one of a later command, and is shown to no client.
     """
 
     shelves: Mapping[str, Shelf]
@@ -92,7 +92,7 @@ class Place:
 
     @asynccontextmanager
     async def daemon(self, disk: SimulatedDisk) -> AsyncIterator[System]:
-        """A daemon on this disk; it dies with the process that the disk has."""
+        """Return a daemon on this disk; it dies with the process of the disk."""
         host = SimulatedHost(self.machine, self.scratch)
         disk.on_death = host.kill
         tree = daemon_tree(
@@ -102,7 +102,7 @@ class Place:
             yield system
 
     async def killed_when(self, disk: SimulatedDisk, work: Callable[[System], Awaitable[T]]) -> T:
-        """What ``work`` gives on a daemon that is killed right after it."""
+        """Return the result of ``work`` on a daemon that is killed right after it."""
         found = []
         try:
             async with self.daemon(disk) as system:
@@ -114,7 +114,7 @@ class Place:
         return found[0]
 
     async def examine(self, disk: SimulatedDisk) -> Found:
-        """What the next daemon finds on this disk; it is killed then."""
+        """Return the state of the next daemon on this disk; it is then killed."""
         before = {each.pid for each in self.machine.alive}
 
         async def look(system: System) -> Found:
@@ -127,7 +127,7 @@ class Place:
 
 @asynccontextmanager
 async def place(simulation: Simulation, chance: Random) -> AsyncIterator[Place]:
-    """A machine, for as long as the block lasts."""
+    """Run a machine inside the block."""
     with reproducible(chance), TemporaryDirectory() as scratch:
         async with trio.open_nursery() as nursery:
             yield Place(simulation, Machine(nursery, chance), Path(scratch))
@@ -135,7 +135,7 @@ async def place(simulation: Simulation, chance: Random) -> AsyncIterator[Place]:
 
 
 def recovered(disk: SimulatedDisk) -> Found:
-    """What a daemon finds after a loss of power: no process is left of before."""
+    """Return the state of a daemon after a loss of power: no earlier process is left."""
 
     async def play(simulation: Simulation) -> Found:
         async with place(simulation, simulation.chance) as here:
@@ -145,18 +145,18 @@ def recovered(disk: SimulatedDisk) -> Found:
 
 
 async def ask(system: System, request: Any) -> Any:
-    """Ask whoever such a request goes to. Raises ``AegisError``."""
+    """Send a request to the actor for this kind of request. Raises ``AegisError``."""
     to = "inbox-router" if isinstance(request, ReadInbox | WaitInbox) else "terminal-directory"
     return await system.ref(f"root/{to}").ask(request, timeout=120)
 
 
 def _seed_of(image: Image) -> int:
-    """Another one for each image: no name that a daemon draws is drawn again by its next life."""
+    """Return a seed for an image: two incarnations on different images draw different names."""
     return zlib.crc32(repr(sorted(image.items())).encode())
 
 
 async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> Found:
-    """What this daemon tells its clients, and what lies beside its terminals."""
+    """Return the replies of this daemon to its clients, and the files beside its terminals."""
     listed = (await ask(system, api.ListTerminals())).result
     names = disk.list_directory(TERMINALS) if disk.is_directory(TERMINALS) else []
     open_now = {each.name: each for each in listed if each.state != "failed"}
@@ -177,7 +177,7 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
 
 
 def tokens_below(directory: Path, image: Image) -> tuple[str, ...]:
-    """The tokens of the commands of before in all files below a directory, sorted."""
+    """Return the tokens of earlier commands in all files below a directory, sorted."""
     files = [data for path, data in image.items() if data and Path(path).is_relative_to(directory)]
     found = {each for data in files for each in tokens_in(data.decode(errors="ignore"))}
     return tuple(sorted(each for each in found if each.endswith(OF_BEFORE)))
@@ -203,10 +203,10 @@ async def _shelf(
 
 
 def _undated(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Likewise: a wake is of the time of its record."""
+    """Return a wake without its time, which is that of its record."""
     return {key: each for key, each in message.items() if key not in ("timestamp", "text")}
 
 
 def without_the_moment(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without when it was found that a command was killed: each recovery has its own time."""
+    """Return a record without the time at which its kill was found: it differs per recovery."""
     return {**record, "finished_at": None} if record["killed_by_restart"] else record

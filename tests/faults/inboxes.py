@@ -1,6 +1,6 @@
-"""The scenarios of an inbox: two senders, and a reader who acknowledges.
+"""The scenarios of an inbox: two senders, and a reader that acknowledges.
 
-In one of them a sender lets the sync of its messages wait, as a terminal does with its wakes.
+In one of them a sender defers the sync of its messages, as a terminal does with its wakes.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ def delivery(sender: str, number: int, *, defer_sync: bool = False) -> Deliver:
 
 @attrs.frozen
 class Sent:
-    """The message of this id."""
+    """An accepted message with this id."""
 
     id: str
 
 
 @attrs.frozen
 class Read:
-    """Everything up to this id was acknowledged."""
+    """An acknowledgement of everything up to this id."""
 
     up_to: str
 
 
 @attrs.frozen
 class Shown:
-    """The message of this id was shown to the reader."""
+    """A message with this id that was shown to the reader."""
 
     id: str
 
 
 @attrs.frozen
 class HeldInbox:
-    """What recovery finds: all messages in their order, and which are unread."""
+    """The inbox after recovery: all messages in their order, and the unread ones."""
 
     messages: tuple[Message, ...]
     unread: tuple[str, ...]
@@ -134,7 +134,7 @@ class HandOver:
         raise AssertionError(f"after {MAX_READS} acknowledgements there is still something to read")
 
     async def _read_all_while_they_come(self, world: World, router: Ref[ReadInbox]) -> None:
-        """Nobody acknowledges: what is shown is what was synced for this reader."""
+        """Read without acknowledgements: only messages synced for this reader are shown."""
         shown: set[str] = set()
         for _ in range(MAX_READS):
             got = await ask_until_answered(router, ReadInbox(from_handle="pm"))

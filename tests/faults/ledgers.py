@@ -32,7 +32,7 @@ from tests.faults.retrying import until_done
 FILES = TerminalFiles(Path("/state/terminals/build"))
 
 GAP_S = 0.4 * SYNC_S
-"""Seconds between two records of a burst: several come while a sync is under way."""
+"""The time in seconds between two records of a burst: several come during one sync."""
 
 
 def record(seq: int) -> CommandRecord:
@@ -40,7 +40,7 @@ def record(seq: int) -> CommandRecord:
 
 
 class SmallFront(Front):
-    """What the front of a terminal does with records: the real recorder, and a script."""
+    """The part of a terminal's front that writes records: the real recorder, and a script."""
 
     def __init__(self, *, world: World, bursts: Sequence[int], done: trio.Event) -> None:
         self._world = world
@@ -86,9 +86,9 @@ class SmallFront(Front):
 
 @attrs.frozen
 class HeldLedger:
-    """What recovery finds: the good lines, and how many behind them are damaged.
+    """The ledger after recovery: the good lines, and the number of damaged lines behind them.
 
-    ``kept_aside``: whether all that it cut off is in a file beside the ledger.
+    ``kept_aside``: whether all that recovery removed is in a file beside the ledger.
     """
 
     records: tuple[dict[str, Any], ...]
@@ -98,7 +98,7 @@ class HeldLedger:
 
 @attrs.frozen
 class Append:
-    """Bursts of records through the real writer; the next burst when the one before is told."""
+    """Bursts of records through the real writer; each burst waits for the one before."""
 
     name: str
     bursts: tuple[int, ...]
@@ -136,7 +136,7 @@ class Append:
     def check(self, evidence: Evidence, found: HeldLedger, *, killed: bool) -> Iterator[str]:
         seqs = [fields["seq"] for fields in found.records]
         if lost := [seq for seq in evidence.confirmed if seq not in seqs]:
-            yield f"records {lost} were told and are lost"
+            yield f"records {lost} were confirmed and are lost"
         if doubled := [seq for seq, times in Counter(seqs).items() if times > 1]:
             yield f"records {doubled} are there twice"
         if not found.damaged and seqs != list(range(len(seqs))):

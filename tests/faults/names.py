@@ -1,4 +1,4 @@
-"""Scenarios of what is written as a whole: subscriptions, open terminals, workspaces, a note."""
+"""Scenarios of files that are replaced whole: subscriptions, open terminals, workspaces, a note."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ SETTINGS = TerminalSettings(
 )
 STATE: Image = {"/": None, "/state": None}
 SPAWNED: Image = {**STATE, "/state/terminals": None, "/state/terminals/build": None}
-"""What a spawn has made durable."""
+"""The durable files after a spawn."""
 
 LONG = "x" * 700
 """A pattern of which six make a note that does not fit into a page."""
 
 
 def at_once(work: Callable[[], Awaitable[T]]) -> T:
-    """What ``work`` gives, on a clock that jumps."""
+    """Return the result of ``work``, on a clock that jumps."""
     return trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 def in_doubt(evidence: Evidence) -> tuple[int, int]:
-    """How many changes one client was told of, and how many it began."""
+    """Return the numbers of confirmed and of begun changes of one client."""
     return len(evidence.confirmed), len(evidence.tried)
 
 
 class SubscribedFront(Actor[Subscribe | Unsubscribe]):
-    """What the front of a terminal does with its subscribers."""
+    """The part of a terminal's front that keeps subscribers."""
 
     def __init__(self, *, world: World) -> None:
         self._world = world
@@ -89,7 +89,7 @@ class SubscribedFront(Actor[Subscribe | Unsubscribe]):
 
 
 async def _open_wakes(flusher: SimulatedFlusher) -> None:
-    """What a front does with its subscribers when it starts; none of them is told anything yet."""
+    """Open the wakes as a front does when it starts; no subscriber gets one yet."""
     inboxes: Any = None
     wakes = Wakes(SETTINGS, FILES, History(FILES.ledger, disk=flusher.disk), flusher, inboxes)
     await wakes.open(-1)
@@ -104,11 +104,11 @@ REQUESTS: tuple[Request[Any], ...] = (
     *(Subscribe(name="build", from_handle=f"p{number}", pattern=LONG) for number in range(6)),
     *(Unsubscribe(name="build", from_handle=f"p{number}") for number in range(5)),
 )
-"""They go from slot to slot, grow into a file of one long line, and shrink back into slots."""
+"""They fill slot after slot, grow into a file of one long line, and shrink back into slots."""
 
 
 def subscribed_after(count: int) -> dict[str, tuple[str | None, bool]]:
-    """Who subscribes to what after so many requests."""
+    """Return the subscriptions after so many requests."""
     found: dict[str, tuple[str | None, bool]] = {}
     for request in REQUESTS[:count]:
         match request:
@@ -174,7 +174,7 @@ class Subscriptions:
     ) -> Iterator[str]:
         confirmed, tried = in_doubt(evidence)
         if found not in [subscribed_after(count) for count in range(confirmed, tried + 1)]:
-            yield f"{sorted(found)} subscribe after change {confirmed} was told and {tried} begun"
+            yield f"{sorted(found)} subscribe after {confirmed} confirmed and {tried} begun changes"
 
 
 CHANGES: tuple[tuple[str, str], ...] = (
@@ -187,7 +187,7 @@ CHANGES: tuple[tuple[str, str], ...] = (
 
 
 def open_after(count: int) -> list[str]:
-    """Which terminals are open after so many changes."""
+    """Return the open terminals after so many changes."""
     found: set[str] = set()
     for what, name in CHANGES[:count]:
         found = found | {name} if what == "add" else found - {name}
@@ -226,7 +226,7 @@ class OpenTerminals:
     def check(self, evidence: Evidence, found: list[str], *, killed: bool) -> Iterator[str]:
         confirmed, tried = in_doubt(evidence)
         if found not in [open_after(count) for count in range(confirmed, tried + 1)]:
-            yield f"{found} are open after change {confirmed} was told and {tried} begun"
+            yield f"{found} are open after {confirmed} confirmed and {tried} begun changes"
 
 
 @attrs.frozen
@@ -275,4 +275,4 @@ class NamedWorkspaces:
         confirmed, tried = in_doubt(evidence)
         every = [(f"w{number}", each) for number, each in enumerate(self.directories)]
         if found not in [every[:count] for count in range(confirmed, tried + 1)]:
-            yield f"{len(found)} workspaces are there of {confirmed} told and {tried} begun"
+            yield f"{len(found)} workspaces exist of {confirmed} confirmed and {tried} begun"

@@ -1,4 +1,4 @@
-"""The scenario of the raw log: it rotates again and again, beside a ledger that names its bytes."""
+"""The scenario of the raw log: many rotations, beside a ledger that names its bytes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PIECES = (30, 25, 30)
 
 
 def printed(start: int, end: int) -> bytes:
-    """What a program printed there: every byte tells where it belongs, and none is zero."""
+    """Return the output between two offsets: every byte shows its place, and none is zero."""
     return bytes(33 + offset % 89 for offset in range(start, end))
 
 
 @attrs.frozen
 class KeptBytes:
-    """What recovery finds: the offset of the next byte, and every stretch that is kept."""
+    """The log after recovery: the offset of the next byte, and every kept stretch."""
 
     position: int
     stretches: tuple[tuple[int, bytes], ...]
@@ -72,7 +72,7 @@ class Rotation:
         return KeptBytes(position, tuple(found))
 
     def check(self, evidence: Evidence, found: KeptBytes, *, killed: bool) -> Iterator[str]:
-        """Nothing of it is synced: of a loss of power only that it goes on is promised."""
+        """Check the log. It is not synced: after a loss of power it must only be usable."""
         kept = sum(len(data) for _, data in found.stretches)
         if kept > 2 * LIMIT_BYTES or found.position < kept:
             yield f"{kept} bytes are kept before {found.position}"
@@ -82,7 +82,7 @@ class Rotation:
     def _check_killed(self, evidence: Evidence, found: KeptBytes) -> Iterator[str]:
         flushed, begun = max(evidence.confirmed, default=0), max(evidence.tried, default=0)
         if not flushed <= found.position <= begun:
-            yield f"it goes on at {found.position}; {flushed} bytes were flushed of {begun}"
+            yield f"the next offset is {found.position}; {flushed} bytes were flushed of {begun}"
         at = max(0, found.position - sum(len(data) for _, data in found.stretches))
         for start, data in found.stretches:
             if start != at or data != printed(start, start + len(data)):
@@ -90,4 +90,4 @@ class Rotation:
             at = start + len(data)
         kept = sum(len(data) for _, data in found.stretches)
         if at != found.position or kept < min(flushed, LIMIT_BYTES - max(PIECES)):
-            yield f"{kept} bytes are kept up to {at}, and it goes on at {found.position}"
+            yield f"{kept} bytes are kept up to {at}, and the next offset is {found.position}"

@@ -1,4 +1,4 @@
-"""What clients of a scenario do when they are refused: try again, but not for ever."""
+"""Bounded retries of a scenario's clients after refusals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REFUSALS = (AegisError, AskError, OSError, StartFailed)
 
 
 async def until_done(act: Callable[[], Awaitable[T]]) -> T:
-    """What ``act`` gives once it is not refused."""
+    """Return the result of ``act`` once it is not refused."""
     return await _again_after(REFUSALS, act)
 
 
 async def over_lives(live: Callable[[], Awaitable[T]]) -> T:
-    """Likewise for a whole life, begun anew after a crash or where it could not begin."""
+    """Return the result of a whole incarnation, started again after a crash or a failed start."""
     return await _again_after((*REFUSALS, InjectedCrash, StartupError), live)
 
 
@@ -39,5 +39,5 @@ async def _again_after(errors: tuple[type[Exception], ...], act: Callable[[], Aw
 
 
 async def ask_until_answered(ref: Ref[Any], request: Request[T]) -> T:
-    """The answer of an actor that may crash or refuse meanwhile."""
+    """Return the answer of an actor that may crash or refuse meanwhile."""
     return await until_done(lambda: ref.ask(request))

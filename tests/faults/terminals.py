@@ -1,7 +1,7 @@
 """Scenarios of whole terminals: the real directory, fronts, shells, writers and inboxes.
 
 Processes and PTYs are simulated. When the daemon dies, its shells live on as real ones would: the
-next daemon on the same machine is asked what it finds, beside those after a loss of power.
+state of the next daemon on the same machine is checked, besides those after a loss of power.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ from tests.faults.retrying import over_lives, until_done
 WRITER = "builder"
 
 BEFORE = 2_000_003
-"""The seed of what happened before a scenario: none of its names is drawn again."""
+"""The seed of the events before a scenario: none of its names is drawn again."""
 QUICK, FAILING = SIMULATED.kinds["quick"], SIMULATED.kinds["failing"]
 LATE = SIMULATED.kinds["too long for its caller"]
 HOLDING = Kind(text="echo %; sleep 0.1; echo % late", stdout="%\n% late\n")
-"""Long enough to type ahead of what waits behind it."""
+"""A command that runs long enough for type-ahead."""
 
 ENDLESS = Kind(text="echo %; sleep 1000", stdout="%\n", timeout_s=0.1)
 DEAF = SIMULATED.kinds["leaving a deaf child"]
 
 WHERE_ONE_DIES = {"killed too early"}
-"""Not a rule where a single actor may crash: that ends a command, too."""
+"""The rule that does not hold if a single actor may crash: that ends a command, too."""
 
 AFTER_POWER_LOSS = {"unrecorded"}
-"""Nor this one after a loss of power: it takes the shells, and notes that were not synced."""
+"""The rule that does not hold after a loss of power: shells and unsynced notes are lost."""
 
 
 @attrs.frozen
 class Opened:
-    """A terminal is open, and so many columns wide."""
+    """An open terminal of so many columns."""
 
     name: str
     columns: int
@@ -79,7 +79,7 @@ class Opened:
 
 @attrs.frozen
 class Shut:
-    """A terminal is closed; ``purge``: with all its history."""
+    """A closed terminal; ``purge``: with all its history."""
 
     name: str
     purge: bool = False
@@ -87,7 +87,7 @@ class Shut:
 
 @attrs.frozen(kw_only=True)
 class Proof:
-    """What commands did by themselves, and what the next daemon on the same machine found."""
+    """The evidence of the commands themselves, and the state of the next daemon on the machine."""
 
     commands: Sequence[Command]
     refused: Sequence[str]
@@ -99,17 +99,17 @@ class Proof:
 
 @attrs.define
 class Client:
-    """Uses the terminals of one run, over the lives of its daemons, and notes what it was told."""
+    """A client of the terminals of one run, over all incarnations, with a log of its replies."""
 
     world: World
     commands: list[Command] = attrs.field(factory=list)
     refused: list[str] = attrs.field(factory=list)
     earlier: list[str] = attrs.field(factory=list)
-    """Tokens of commands that ran on another machine."""
+    """The tokens of commands that ran on another machine."""
     disturbances: list[Disturbance] = attrs.field(factory=list)
 
     def command(self, name: str, kind: Kind, *, typed: bool) -> Command:
-        """A new command, which is about to be sent."""
+        """Return a new command, which is about to be sent."""
         token = f"@{name}.{len(self.commands)}@"
         command = SIMULATED.command(
             kind, token=token, terminal=name, writer=WRITER, life=1, typed=typed
@@ -118,7 +118,7 @@ class Client:
         return command
 
     async def type_ahead(self, system: System, name: str, kinds: Sequence[Kind]) -> None:
-        """Send lines as keys, whatever runs: their echo may be in any output of this terminal."""
+        """Send lines as keys at any time: their echo may be in any output of this terminal."""
         commands = [self.command(name, kind, typed=True) for kind in kinds]
         keys = "".join(f"{command.text}\r" for command in commands)
         self.disturbances.append(Disturbance(kind="keys", terminal=name, span=UNKNOWN, text=keys))
@@ -134,7 +134,7 @@ class Client:
         typed: bool = False,
         until: api.Until = "ended",
     ) -> None:
-        """Send a command, once: whether it ran is not always told."""
+        """Send a command, once; it may have run even without an answer."""
         command = self.command(name, kind, typed=typed)
         token = command.token
         request: Any = api.RunCommand(
@@ -157,26 +157,23 @@ class Client:
             self.confirm_record(name, reply)
 
     async def read(self, system: System, name: str) -> None:
-        """Read all records."""
         reading = await until_done(partial(ask, system, api.ReadRecords(name=name, since_seq=-1)))
         for record in reading.result:
             self.confirm_record(name, record)
 
     def confirm_record(self, name: str, reply: object) -> None:
-        """A client has this record."""
+        """Record that a client got this record."""
         if isinstance(reply, api.CommandRecord):
             record: Any = to_plain(reply)
             self.world.confirm(SeenRecord(name, record))
 
     async def spawn(self, system: System, name: str, columns: int) -> None:
-        """Open a terminal."""
         self.world.tries(Opened(name, columns))
         request = api.SpawnTerminal(name=name, shell="bash", cols=columns)
         await until_done(partial(_unless_there, system, request))
         self.world.confirm(Opened(name, columns))
 
     async def resize(self, system: System, name: str, columns: int) -> None:
-        """Give a terminal another width."""
         self.world.tries(Opened(name, columns))
         await until_done(partial(ask, system, ResizeTerminal(name=name, rows=24, cols=columns)))
         self.world.confirm(Opened(name, columns))
@@ -206,7 +203,7 @@ async def _unless_gone(system: System, request: api.CloseTerminal) -> None:
 
 @attrs.frozen(kw_only=True)
 class OnTerminals:
-    """What the scenarios of terminals have in common: who plays, who dies, and the rules."""
+    """The common part of the scenarios of terminals: the run, its deaths, and the rules."""
 
     name: str = "terminals"
     image: Image = EMPTY
@@ -216,11 +213,11 @@ class OnTerminals:
     shows_only_durable: bool = True
 
     async def work(self, client: Client, system: System) -> None:
-        """What the clients of one daemon do; from its beginning, where one could not begin."""
+        """Do the work of the clients of one daemon; again from the start after a failed start."""
         raise NotImplementedError
 
     async def before(self, client: Client, here: Place) -> None:
-        """What happened on this machine before: nothing, if the scenario does not say so."""
+        """Prepare the machine; by default there were no earlier events."""
 
     async def play(self, world: World) -> None:
         async with place(world.simulation, world.simulation.chance) as here:
@@ -253,11 +250,11 @@ class OnTerminals:
                 yield f"{what} (with the processes that were left)"
 
     def judge(self, evidence: Evidence, found: Found, *, killed: bool) -> Iterator[str]:
-        """Which promises are broken by what one daemon found."""
+        """Yield a sentence for each promise that the state of one daemon breaks."""
         if found.left:
-            yield f"processes of before are left: {found.left}"
+            yield f"earlier processes are left: {found.left}"
         if found.doomed:
-            yield f"of what was purged is left: {found.doomed}"
+            yield f"remains of a purge: {found.doomed}"
         if found.failed:
             yield f"terminals {found.failed} could not be started"
         yield from self.judge_terminals(evidence, found)
@@ -271,11 +268,11 @@ class OnTerminals:
 
     @property
     def reader(self) -> str | None:
-        """Who subscribes to all terminals, if somebody does."""
+        """The subscriber to all terminals, or None."""
         return None
 
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
-        """Whether those are open that should be, with their settings."""
+        """Check that the terminals are open or closed as they should be, with their settings."""
         for name in {each.name for each in evidence.tried if isinstance(each, Opened | Shut)}:
             allowed = columns_allowed(name, evidence)
             shelf = found.shelves.get(name)
@@ -285,7 +282,7 @@ class OnTerminals:
 
 
 def columns_allowed(name: str, evidence: Evidence) -> list[int | None]:
-    """How wide a terminal may be: as was told last, or as was tried after that. None: closed."""
+    """Return the allowed widths: the last confirmed one, or one tried after it. None: closed."""
 
     def states(changes: Sequence[object]) -> list[int | None]:
         own = [each for each in changes if isinstance(each, Opened | Shut) and each.name == name]
@@ -296,10 +293,10 @@ def columns_allowed(name: str, evidence: Evidence) -> list[int | None]:
 
 
 def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | None) -> Load:
-    """The evidence as the rules for loads take it.
+    """Return the evidence as the rules for loads take it.
 
-    Raw bytes are not synced, so after a loss of power only output is judged that was told with a
-    final record.
+    Raw bytes are not synced, so after a loss of power output is only checked if a client got it
+    with a final record.
     """
     proof: Proof = evidence.proof
     seen = [
@@ -341,13 +338,13 @@ def load_of(evidence: Evidence, found: Found, *, killed: bool, reader: str | Non
 
 
 def _with_output(record: Record, whole: Mapping[str, str]) -> Record:
-    """As if the raw log had all that the command should print."""
+    """Return the record with the full output of its command, as an undamaged raw log has it."""
     token = next(iter(tokens_in(record["cmd"])), "")
     return {**record, "stdout": whole.get(token, "")}
 
 
 def _is_unknown(rule: str, what: str, load: Load) -> bool:
-    """A shell's actor that crashes may take with it that a typed command began: nobody knew."""
+    """Return whether a typed command may be unrecorded: a crash of the shell loses it."""
     typed = [command.token for command in load.commands if command.typed]
     return rule == "unrecorded" and any(token in what for token in typed)
 
@@ -361,7 +358,7 @@ def _witnessed(here: Place, what: str) -> tuple[str, ...]:
 
 
 def left_by(work: Callable[[System], Awaitable[None]]) -> Image:
-    """What is on a disk after this work, all of it on the medium."""
+    """Return the disk after this work, all of it on the medium."""
     disk = SimulatedDisk(EMPTY)
 
     async def play(simulation: Simulation) -> None:
@@ -374,7 +371,7 @@ def left_by(work: Callable[[System], Awaitable[None]]) -> Image:
 
 @cache
 def subscribed() -> Image:
-    """A terminal to which somebody subscribes."""
+    """Return the disk with one terminal that has a subscriber."""
 
     async def work(system: System) -> None:
         await ask(system, api.SpawnTerminal(name="build", shell="bash"))
@@ -386,7 +383,7 @@ def subscribed() -> Image:
 
 @attrs.frozen(kw_only=True)
 class StartRunFinish(OnTerminals):
-    """A daemon starts, brings its terminal back, runs commands of several kinds, and stops."""
+    """A daemon that starts, restores its terminal, runs commands of several kinds, and stops."""
 
     name: str = "start, run, finish"
     image: Image = attrs.field(factory=subscribed)
@@ -406,12 +403,12 @@ class StartRunFinish(OnTerminals):
 
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
         if list(found.shelves) != ["build"] or found.shelves["build"].columns is None:
-            yield f"build was not there again, but {list(found.shelves)}"
+            yield f"build was not restored, but {list(found.shelves)}"
 
 
 @attrs.frozen(kw_only=True)
 class TypeAhead(OnTerminals):
-    """Somebody types lines while a command runs, and another command waits behind them."""
+    """Lines that are typed while a command runs, and another command that waits behind them."""
 
     name: str = "type-ahead"
     image: Image = attrs.field(factory=subscribed)
@@ -425,7 +422,7 @@ class TypeAhead(OnTerminals):
 
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
         if list(found.shelves) != ["build"]:
-            yield f"build was not there again, but {list(found.shelves)}"
+            yield f"build was not restored, but {list(found.shelves)}"
 
 
 class DiesAtARecord(SimulatedDisk):
@@ -441,7 +438,7 @@ class DiesAtARecord(SimulatedDisk):
 
 @attrs.frozen(kw_only=True)
 class Recovery(OnTerminals):
-    """A daemon was killed: one command runs, one has ended and has no record; another starts."""
+    """A killed daemon: one command runs, one has ended without a record; another starts."""
 
     name: str = "in-flight recovery"
     image: Image = attrs.field(factory=subscribed)
@@ -483,7 +480,7 @@ class Recovery(OnTerminals):
 
 @attrs.frozen(kw_only=True)
 class Spawn(OnTerminals):
-    """Two terminals are spawned on a new root, and one gets another size."""
+    """Two terminals that are spawned on a new root; one is resized."""
 
     name: str = "spawn"
 
@@ -495,7 +492,7 @@ class Spawn(OnTerminals):
 
 @cache
 def two_with_history() -> Image:
-    """Two open terminals, each with the record of a command."""
+    """Return the disk with two open terminals, each with the record of a command."""
 
     async def work(system: System) -> None:
         for name in ("build", "test"):
@@ -508,7 +505,7 @@ def two_with_history() -> Image:
 
 
 def old_command(name: str) -> Command:
-    """What ran on a terminal before."""
+    """Return the earlier command of a terminal."""
     return SIMULATED.command(
         QUICK, token=f"@{name}{OF_BEFORE}", terminal=name, writer=WRITER, life=1
     )
@@ -516,13 +513,13 @@ def old_command(name: str) -> Command:
 
 @cache
 def old_found() -> Found:
-    """What a daemon finds before anything is closed."""
+    """Return the state before anything is closed."""
     return recovered(SimulatedDisk(two_with_history()))
 
 
 @attrs.frozen(kw_only=True)
 class Purge(OnTerminals):
-    """A terminal is closed with its history and spawned anew; another one is closed and kept."""
+    """A terminal that is closed with its history and spawned anew, and another that is kept."""
 
     name: str = "close with purge"
     image: Image = attrs.field(factory=two_with_history)
@@ -547,14 +544,14 @@ class Purge(OnTerminals):
             yield f"the history of test is not what it was: {shelf.get('test')}"
         purge, held = Shut("build", purge=True), old_command("build").token in found.tokens
         if purge in evidence.confirmed and held:
-            yield "what was purged is there in part"
+            yield "the purged data is left in part"
         is_whole = "build" in shelf and shelf["build"].records == old["build"].records
         if not is_whole and (held or purge not in evidence.tried):
-            yield f"the history of build is there in part: {shelf.get('build')}"
+            yield f"the history of build is left in part: {shelf.get('build')}"
 
 
 def undisturbed_records(found: Found) -> Mapping[str, list[tuple[str, int | None]]]:
-    """How the commands of each terminal ended."""
+    """Return the ends of the commands of each terminal."""
     return {
         name: [(record["end"], record["exit"]) for record in shelf.records]
         for name, shelf in found.shelves.items()

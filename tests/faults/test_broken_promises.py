@@ -1,4 +1,4 @@
-"""Ring 1 sees what it is for: each of these breaks one promise on purpose, and is found out."""
+"""Tests of ring 1 itself: each case breaks one promise on purpose, and ring 1 finds it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def show_what_an_earlier_life_did_not_sync(patch: Patch) -> None:
 
 
 def go_on_after_a_failed_sync(patch: Patch) -> None:
-    """As if the next sync had what this one had not."""
+    """Treat a failed sync as if the next sync covered it."""
 
     async def recover(self: Appender) -> None:
         self._epoch.error = None
@@ -148,7 +148,7 @@ def rotate_without_saying_so_first(patch: Patch) -> None:
 
 @attrs.frozen
 class Broken:
-    """A promise, how it is broken, and the scenario that must see it."""
+    """A broken promise, its break, and the scenario that must find it."""
 
     by: Callable[[Patch], None]
     scenario: Scenario

@@ -1,4 +1,4 @@
-"""Ring 1: whatever goes wrong in these scenarios, wherever, nothing acknowledged is lost.
+"""Ring 1: no fault at any place in these scenarios loses acknowledged data.
 
 Here a slice of it is tried; ``just ring1`` tries all.
 """
@@ -36,13 +36,13 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 RAW_LOG_STEP = 20
-"""Of the raw log nothing is synced: its images are very many, and little is promised of them."""
+"""The raw log is not synced: it has very many images, and few promises."""
 
 EVERY_STRIKE = Effort(image_step=1999, second_step=199, left_step=9973, max_product=16)
 A_SLICE = Effort(
     strike_step=181, image_step=2999, second_step=8, call_step=9, left_step=9973, max_product=16
 )
-"""Of whole terminals: an image takes the life of a daemon, and there are millions."""
+"""The effort for whole terminals: each image needs a daemon, and there are millions."""
 
 ALWAYS = {Kind.DIE, Kind.EIO, Kind.ENOSPC}
 

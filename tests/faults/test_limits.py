@@ -1,4 +1,4 @@
-"""What is not promised, shown to be so: a limit that is gone should leave the documents too."""
+"""Tests that show the documented limits: a limit that is gone should leave the documents too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scenarios of whole terminals: what they do, and that they see what they are for."""
+"""Tests of the scenarios of whole terminals: their work, and the broken promises that they find."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_a_failed_terminal_shows_is_synced() -> None:
 
 
 FAILS_TO_START = Strike("actor.setup.after[Shell]", 2, Kind.CRASH)
-"""Its front has written the record of what was in flight, and goes before the sync of that."""
+"""The front has written the record of the running command, and ends before its sync."""
 
 
 async def sync_nothing(flusher: Flusher, path: object) -> None:
@@ -123,7 +123,7 @@ def forget_to_save_a_size(patch: Patch) -> None:
 
 @attrs.frozen
 class Broken:
-    """A promise, how it is broken, the scenario that must see it, and under which strike."""
+    """A broken promise, its break, the scenario that must find it, and the strike."""
 
     by: Callable[[Patch], None]
     scenario: type[OnTerminals]

@@ -1,4 +1,4 @@
-"""The effect of each kind of strike on a call of a simulated disk."""
+"""The effects of strikes on calls of a simulated disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.strikes import STALL_S, Kind
 
 
 def disk_fault(kind: Kind) -> DiskFault:
-    """What ``kind`` does to a call of the disk."""
+    """Return the fault of a disk call for ``kind``."""
     match kind:
         case Kind.DIE | Kind.CRASH:
             return Die()

@@ -1,9 +1,9 @@
 """Every image that a loss of power may leave of a simulated disk. Pure.
 
-Of the names, every set of changes that a file system may have carried out; of each file that can
-be reached then, every content of ``file_content.after_power_loss``; and each of them with each.
-Where that is too much, one is varied at a time, with all others as they were last synced and then
-with all others as they were in the cache. The images come in a fixed order, each once.
+Of the names, every set of changes that a file system may have carried out; of each reachable file,
+every content of ``file_content.after_power_loss``; and each combination of these. Where there are
+too many, one is varied at a time, with all others as they were last synced and then with all others
+as they were in the cache. The images have a fixed order, each once.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from tests.chaos.machine.disk_model import DiskModel, Entries, EntryChange, Image, image_of
 
 MAX_SUBSET_CHANGES = 6
-"""Of so many changes of names every legal set is tried; of more, see ``change_sets``."""
+"""The most changes of names of which every legal set is tried; of more, see ``change_sets``."""
 
 MAX_PRODUCT = 512
-"""Images of one tree of names, if every content of every file is tried with every other."""
+"""The most images of one tree of names with every combination of file contents."""
 
 
 def legal_images(model: DiskModel, *, max_product: int = MAX_PRODUCT) -> Iterator[Image]:
-    """What may be there after the power failed now. The first is what is synced, and no more."""
+    """Yield the possible images after a loss of power now. The first has only the synced data."""
     seen: set[int] = set()
     for changes in change_sets(model.changes):
         for image in _images(model, _tree(model, changes), max_product):
@@ -34,7 +34,7 @@ def legal_images(model: DiskModel, *, max_product: int = MAX_PRODUCT) -> Iterato
 def sampled_images(
     model: DiskModel, numbers: Iterator[int], step: int, *, max_product: int = MAX_PRODUCT
 ) -> Iterator[Image]:
-    """Those whose number can be divided by ``step``; ``numbers`` gives each its own.
+    """Yield the images whose number is divisible by ``step``; ``numbers`` numbers them.
 
     The others are not made, which would take long where there are very many; so some may be alike,
     and both of them count.
@@ -47,9 +47,10 @@ def sampled_images(
 
 
 def drawn_image(model: DiskModel, choose: Callable[[int], int]) -> Image:
-    """One legal image; ``choose(n)`` picks each of its parts, a number below ``n``.
+    """Return one legal image; ``choose(n)`` picks each of its parts, a number below ``n``.
 
-    Of many changes of names, as of few: those up to some moment, or all without one of them.
+    The changes of names are those up to some moment, or all without one of them, however many there
+    are.
     """
     changes = model.changes
     picked = choose(2 * len(changes) + 1)
@@ -62,10 +63,10 @@ def drawn_image(model: DiskModel, choose: Callable[[int], int]) -> Image:
 
 
 def change_sets(changes: Sequence[EntryChange]) -> list[tuple[EntryChange, ...]]:
-    """Which changes of names may have been carried out, from none to all.
+    """Yield the sets of changes of names that may have been carried out, from none to all.
 
-    A change that has come to the medium has brought every earlier change of its names with it.
-    Of more than ``MAX_SUBSET_CHANGES``: those up to some moment, and all without one of them.
+    A change on the medium implies every earlier change of its names. Of more than
+    ``MAX_SUBSET_CHANGES``: those up to some moment, and all without one of them.
     """
     if len(changes) > MAX_SUBSET_CHANGES:
         first = [tuple(changes[:count]) for count in range(len(changes) + 1)]

@@ -1,8 +1,8 @@
 """A simulated disk: directories, files, descriptors, and the images after a power loss. Pure.
 
 Every operation does to the cache what Linux does, errors included, and is remembered until it is
-synced. ``docs/explanation/disk-model.md`` tells the rules and where each comes from; the images
-that a crash may leave are made in ``disk_images.py``.
+synced. ``docs/explanation/disk-model.md`` has the rules and their sources; the images that a crash
+may leave are made in ``disk_images.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = 0
 """The number of the root directory."""
 
 Entries = dict[str, int]
-"""The names in a directory, and the number of what each leads to."""
+"""The names in a directory, with the numbers of their files or directories."""
 
 Image = Mapping[str, bytes | None]
 """A disk at rest: absolute paths, with the content of a file or None for a directory."""
@@ -27,7 +27,7 @@ Image = Mapping[str, bytes | None]
 
 @attrs.frozen(kw_only=True)
 class OpenMode:
-    """How a file is opened: the flags of POSIX by their meaning."""
+    """The flags of ``open``, by their meaning."""
 
     read: bool = True
     write: bool = False
@@ -40,7 +40,7 @@ class OpenMode:
 
 @attrs.define(eq=False)
 class OpenFile:
-    """What descriptors refer to: those made by ``dup`` share it, and its position."""
+    """An open file description: descriptors made by ``dup`` share it, and its position."""
 
     number: int
     mode: OpenMode
@@ -49,7 +49,7 @@ class OpenFile:
 
 @attrs.frozen
 class EntryChange:
-    """Names that were set to what they lead to, or removed (None): all of them or none.
+    """Names that were set to a file or directory, or removed (None): all of them or none.
 
     Durable as soon as one of the directories is synced.
     """
@@ -57,16 +57,15 @@ class EntryChange:
     sets: tuple[tuple[int, str, int | None], ...]
 
     def touches(self, directory: int) -> bool:
-        """Whether it changes names of this directory."""
+        """Return whether it changes names of this directory."""
         return any(each == directory for each, _, _ in self.sets)
 
     def follows(self, other: EntryChange) -> bool:
-        """Whether a name is changed by both."""
+        """Return whether both change the same name."""
         mine = {(directory, name) for directory, name, _ in self.sets}
         return any((directory, name) in mine for directory, name, _ in other.sets)
 
     def apply(self, directories: Mapping[int, Entries]) -> None:
-        """Carry it out."""
         for directory, name, number in self.sets:
             if number is None:
                 directories[directory].pop(name, None)
@@ -76,21 +75,21 @@ class EntryChange:
 
 @attrs.frozen
 class SyncTicket:
-    """A sync of a file under way: what was changed up to ``mark`` is what it promises."""
+    """A sync of a file in progress: it covers the changes up to ``mark``."""
 
     number: int
     mark: int
 
 
 class DiskModel:
-    """Paths are absolute, with ``/`` between names. Each operation may raise ``OSError``."""
+    """A disk with absolute paths, ``/`` between names. Operations may raise ``OSError``."""
 
     def __init__(self) -> None:
         self.files: dict[int, FileContent] = {}
         self.directories: dict[int, Entries] = {ROOT: {}}
-        """The names that everybody sees, by the number of the directory."""
+        """The names in the cache, by the number of the directory."""
         self.medium: dict[int, Entries] = {ROOT: {}}
-        """The names that are on the medium for certain."""
+        """The names that are surely on the medium."""
         self.changes: list[EntryChange] = []
         """Changes of names that may be on the medium or not, in their order."""
         self._open: dict[int, OpenFile] = {}
@@ -99,7 +98,7 @@ class DiskModel:
 
     @classmethod
     def of(cls, image: Image) -> DiskModel:
-        """A disk that holds ``image``, all of it on the medium."""
+        """Return a disk with ``image``, all of it on the medium."""
         model = cls()
         for path in sorted(image):
             content = image[path]
@@ -117,16 +116,16 @@ class DiskModel:
 
     @property
     def open_count(self) -> int:
-        """How many descriptors are open."""
+        """The number of open descriptors."""
         return len(self._open)
 
     def open_paths(self) -> list[str]:
-        """A path of whatever each descriptor refers to; empty where no name leads to it."""
+        """Return a path for each descriptor; empty where no name leads to the file."""
         paths = {number: path for path, number in _paths(self.directories)}
         return [paths.get(file.number, "") for file in self._open.values()]
 
     def open(self, path: str, mode: OpenMode) -> int:
-        """A new descriptor; see ``OpenMode``."""
+        """Open a descriptor; see ``OpenMode``."""
         directory, name = self._parent(path)
         number = directory if name == "" else self.directories[directory].get(name)
         if number is None:
@@ -143,25 +142,24 @@ class DiskModel:
         return self._descriptor(OpenFile(number, mode))
 
     def close(self, fd: int) -> None:
-        """Give the descriptor back."""
         self._file(fd)
         del self._open[fd]
 
     def close_all(self) -> None:
-        """The process has ended."""
+        """Close the descriptors of a process that ended."""
         self._open.clear()
 
     def dup(self, fd: int) -> int:
-        """A second descriptor of the same open file."""
+        """Return a second descriptor of the same open file."""
         return self._descriptor(self._file(fd))
 
     def size(self, fd: int) -> int:
-        """The length of the file; 0 for a directory."""
+        """Return the length of the file; 0 for a directory."""
         content = self.files.get(self._file(fd).number)
         return 0 if content is None else len(content.cached)
 
     def is_removed(self, fd: int) -> bool:
-        """Whether no name leads to what is open."""
+        """Return whether no name leads to the open file."""
         number = self._file(fd).number
         return number != ROOT and not any(
             number in entries.values() for entries in self.directories.values()
@@ -170,7 +168,7 @@ class DiskModel:
     # Data.
 
     def pread(self, fd: int, size: int, offset: int) -> bytes:
-        """Up to ``size`` bytes from ``offset`` on."""
+        """Return up to ``size`` bytes from ``offset`` on."""
         file = self._file(fd)
         if not file.mode.read:
             _fail(errno.EBADF)
@@ -193,7 +191,6 @@ class DiskModel:
         return len(data)
 
     def ftruncate(self, fd: int, length: int) -> None:
-        """Set the length."""
         file = self._file(fd)
         if not file.mode.write:
             _fail(errno.EINVAL)
@@ -202,7 +199,6 @@ class DiskModel:
     # Names.
 
     def mkdir(self, path: str) -> None:
-        """Make a directory."""
         directory, name = self._parent(path)
         if name == "" or name in self.directories[directory]:
             _fail(errno.EEXIST)
@@ -239,7 +235,7 @@ class DiskModel:
         self._enter(to_directory, to_name, number)
 
     def rename(self, old: str, new: str) -> None:
-        """Give what is at ``old`` the name ``new``, in place of whatever had it."""
+        """Rename ``old`` to ``new``, and replace a file of that name."""
         directory, name = self._parent(old)
         to_directory, to_name = self._parent(new)
         number = self._entry(directory, name)
@@ -254,7 +250,7 @@ class DiskModel:
         self._change(EntryChange(((directory, name, None), (to_directory, to_name, number))))
 
     def list_directory(self, path: str) -> list[str]:
-        """The names in a directory, in no order."""
+        """Return the names in a directory, in no order."""
         directory, name = self._parent(path)
         number = directory if name == "" else self._entry(directory, name)
         if number not in self.directories:
@@ -262,7 +258,7 @@ class DiskModel:
         return list(self.directories[number])
 
     def is_directory(self, path: str) -> bool:
-        """Whether the path leads to a directory."""
+        """Return whether the path leads to a directory."""
         try:
             directory, name = self._parent(path)
         except OSError:
@@ -272,25 +268,25 @@ class DiskModel:
     # Syncs.
 
     def begin_sync(self, fd: int) -> SyncTicket:
-        """A sync begins: what is changed after this it may leave out."""
+        """Begin a sync: later changes may not be covered."""
         number = self._file(fd).number
         content = self.files.get(number)
         return SyncTicket(number, 0 if content is None else content.mark)
 
     def end_sync(self, ticket: SyncTicket) -> None:
-        """The sync has ended well. Of a directory it settles all its names."""
+        """End a sync with success. The sync of a directory makes all its names durable."""
         if ticket.number in self.directories:
             self._sync_entries(ticket.number)
         else:
             self.files[ticket.number].settle(ticket.mark)
 
     def fail_sync(self, ticket: SyncTicket, fate: FailedSync) -> None:
-        """The sync has failed; ``fate`` is what became of the pages of a file."""
+        """End a sync with an error; ``fate`` is the effect on the pages of a file."""
         if ticket.number in self.files:
             self.files[ticket.number].fail(fate)
 
     def sync_all(self) -> None:
-        """Everything is on the medium."""
+        """Put everything on the medium."""
         for content in self.files.values():
             content.settle(content.mark)
         for change in self.changes:
@@ -306,7 +302,7 @@ class DiskModel:
     # Inside.
 
     def _parent(self, path: str) -> tuple[int, str]:
-        """The directory that has the last name of the path, and that name; "" for the root."""
+        """Return the directory of the last name of the path, and that name; "" for the root."""
         *above, name = path.strip("/").split("/")
         number = ROOT
         for each in above:
@@ -322,7 +318,7 @@ class DiskModel:
         return number
 
     def _line_of(self, directory: int) -> set[int]:
-        """The directory and all that it lies in."""
+        """Return the directory and its ancestors."""
         found = {directory}
         while directory != ROOT:
             directory = next(
@@ -391,7 +387,7 @@ class DiskModel:
 
 
 def _paths(directories: Mapping[int, Entries]) -> Iterator[tuple[str, int]]:
-    """Every path with what it leads to, the root first."""
+    """Yield every path with its number, the root first."""
     waiting = [("", ROOT)]
     while waiting:
         path, number = waiting.pop()
@@ -403,7 +399,7 @@ def _paths(directories: Mapping[int, Entries]) -> Iterator[tuple[str, int]]:
 def image_of(
     directories: Mapping[int, Entries], content: Callable[[int], bytes]
 ) -> dict[str, bytes | None]:
-    """The image of a tree of names; ``content`` gives that of a file by its number."""
+    """Return the image of a tree of names; ``content`` returns that of a file by its number."""
     return {
         path: None if number in directories else content(number)
         for path, number in _paths(directories)
@@ -411,7 +407,7 @@ def image_of(
 
 
 def cached_image(model: DiskModel) -> dict[str, bytes | None]:
-    """What everybody sees: it survives the end of a process, not that of the system."""
+    """Return the content of the cache: it survives the end of a process, not that of the system."""
     return image_of(model.directories, lambda number: bytes(model.files[number].cached))
 
 

@@ -1,8 +1,8 @@
 """One file of a simulated disk: its cached content, and its content on the medium. Pure.
 
-A file has its content in the cache, which every read sees; the content that is on the medium for
-certain; and the changes since, in their order, any part of which may have reached the medium.
-After a sync that failed, what is on the medium is one of several contents.
+A file has its content in the cache, which every read sees; the content that is surely on the
+medium; and the changes since, in their order, any part of which may have reached the medium. After
+a failed sync, the medium has one of several contents.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ PAGE_BYTES = 4096
 """The unit in which the kernel writes back: pages reach the medium in any order."""
 
 ALL_CUTS_BYTES = 64
-"""A write of at most so many bytes is torn at each of them; a longer one at chosen places."""
+"""The longest write that is torn at each byte; a longer one is torn at chosen places."""
 
 MAX_BASES = 8
-"""Contents that may be on the medium after failed syncs; of more, the first and the last."""
+"""The most possible contents after failed syncs; of more, the first and the last are kept."""
 
 
 @attrs.frozen
 class Write:
-    """``data`` was put at ``offset``; a gap before it is zeros."""
+    """A write of ``data`` at ``offset``; a gap before it is zeros."""
 
     offset: int
     data: bytes
@@ -32,7 +32,7 @@ class Write:
 
 @attrs.frozen
 class Resize:
-    """The length was set; what was added is zeros."""
+    """A change of the length; added bytes are zeros."""
 
     length: int
 
@@ -41,14 +41,14 @@ Change = Write | Resize
 
 
 class FailedSync(enum.Enum):
-    """What a sync that fails makes of the pages that it was to write. All are legal."""
+    """The effect of a failed sync on the pages that it was to write. All are legal."""
 
     DIRTY = "dirty"
-    """They stay to be written: the next sync that ends well has them."""
+    """The pages stay dirty: the next successful sync writes them."""
     CLEAN = "clean"
-    """They count as written, and reads see them; none, all or the first half really is."""
+    """The pages count as written, and reads see them; none, all or the first half really is."""
     DROPPED = "dropped"
-    """They are forgotten: reads see what was there before, at the new length."""
+    """The pages are dropped: reads see the old content, at the new length."""
 
 
 class FileContent:
@@ -57,13 +57,13 @@ class FileContent:
     def __init__(self, content: bytes = b"") -> None:
         self.cached = bytearray(content)
         self.bases: tuple[bytes, ...] = (content,)
-        """What may be on the medium for certain: one content, or several after a failed sync."""
+        """The contents of which one is surely on the medium; several after a failed sync."""
         self.changes: list[Change] = []
         self._dropped = 0
 
     @property
     def mark(self) -> int:
-        """A number for this moment: ``settle`` takes what was changed until then."""
+        """Return a number for this moment: ``settle`` covers the changes up to it."""
         return self._dropped + len(self.changes)
 
     def change(self, change: Change) -> None:
@@ -72,13 +72,13 @@ class FileContent:
         self.changes.append(change)
 
     def settle(self, mark: int) -> None:
-        """A sync that began at ``mark`` has ended well."""
+        """End a successful sync that began at ``mark``."""
         count = max(0, mark - self._dropped)
         done = self.changes[:count]
         self._rest_on([applied(base, done) for base in self.bases], count)
 
     def fail(self, fate: FailedSync) -> None:
-        """A sync has failed."""
+        """End a failed sync."""
         if fate is FailedSync.CLEAN:
             cuts = {0, len(self.changes) // 2, len(self.changes)}
             found = [
@@ -91,12 +91,12 @@ class FileContent:
             self._rest_on([*self.bases, bytes(self.cached)], len(self.changes))
 
     def contents(self) -> list[bytes]:
-        """All that may be on the medium if the power fails now, each once."""
+        """Yield every content of the medium that a power loss now may leave, each once."""
         found = [content for base in self.bases for content in after_power_loss(base, self.changes)]
         return list(dict.fromkeys(found))
 
     def sample(self, choose: Callable[[int], int]) -> bytes:
-        """One of ``contents``, without making them all; ``choose(n)`` gives a number below n."""
+        """Return one of ``contents``, without making them all; ``choose(n)`` picks one below n."""
         base = self.bases[choose(len(self.bases))]
         if not self.changes:
             return base
@@ -111,7 +111,7 @@ class FileContent:
                 return _one_out_of_order(base, applied(base, self.changes), choose)
 
     def _torn(self, base: bytes, choose: Callable[[int], int]) -> bytes:
-        """The changes up to one of them, which may be torn."""
+        """Return the content after some of the changes, the last of which may be torn."""
         index = choose(len(self.changes))
         last, found = self.changes[index], bytearray(applied(base, self.changes[:index]))
         places = cuts(last) if isinstance(last, Write) else []
@@ -127,7 +127,7 @@ class FileContent:
 
 
 def apply(content: bytearray, change: Change) -> None:
-    """Carry out ``change`` in ``content``."""
+    """Return ``content`` after ``change``."""
     match change:
         case Write(offset, data):
             if data:
@@ -139,7 +139,7 @@ def apply(content: bytearray, change: Change) -> None:
 
 
 def applied(base: bytes, changes: Iterable[Change]) -> bytes:
-    """``base`` after ``changes``."""
+    """Return ``base`` after ``changes``."""
     content = bytearray(base)
     for change in changes:
         apply(content, change)
@@ -147,11 +147,11 @@ def applied(base: bytes, changes: Iterable[Change]) -> bytes:
 
 
 def after_power_loss(base: bytes, changes: Sequence[Change]) -> Iterator[bytes]:
-    """What a file with this content on the medium may hold after these changes, unsynced.
+    """Yield the contents that a power loss may leave of ``base`` after unsynced changes.
 
-    The changes up to some moment, also torn inside one write; the length that the file had at the
-    end with the old bytes, or zeros, in the place of the new ones; and the end without one of the
-    changed pages, or with one of them alone. The same content may come more than once.
+    The changes up to some moment, also torn inside one write; the final length with the old bytes,
+    or zeros, in the place of the new ones; and the final content without one of the changed pages,
+    or with one of them alone. The same content may appear more than once.
     """
     yield base
     content = bytearray(base)
@@ -168,7 +168,7 @@ def after_power_loss(base: bytes, changes: Sequence[Change]) -> Iterator[bytes]:
 
 
 def cuts(write: Write) -> list[int]:
-    """After how many of its bytes a write may be torn, the chosen ones of a long write.
+    """Return the lengths at which a write may be torn, the chosen ones of a long write.
 
     Chosen are the ends of lines and of pages with a byte more and less, the first byte, the last
     one, and the middle.
@@ -203,7 +203,7 @@ def _one_out_of_order(base: bytes, content: bytes, choose: Callable[[int], int])
 
 
 def _changed_pages(old: bytes, content: bytes) -> list[int]:
-    """Where the pages begin that are not the same in both, which are equally long."""
+    """Yield the offsets of the pages that differ between two contents of one length."""
     return [
         page
         for page in range(0, len(content), PAGE_BYTES)
@@ -212,7 +212,7 @@ def _changed_pages(old: bytes, content: bytes) -> list[int]:
 
 
 def _with_page(content: bytes, other: bytes, page: int) -> bytes:
-    """``content``, but the page at that offset is as in ``other``."""
+    """Return ``content`` with the page at that offset replaced by that of ``other``."""
     end = page + PAGE_BYTES
     return content[:page] + other[page:end] + content[end:]
 

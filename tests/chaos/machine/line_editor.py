@@ -1,8 +1,8 @@
 """The line editor of the simulated shell: keys in, lines and signals out. Pure.
 
-As readline is with our hook: keys are put at the end of the line, Enter accepts it, a bracketed
-paste is text, and the hook's own keys (``ESC [ 8133 ; n ~``) are told apart. What a key of another
-sequence would do is not modelled: it does nothing.
+It models readline with our hook: keys are put at the end of the line, Enter accepts it, a bracketed
+paste is text, and the hook's own keys (``ESC [ 8133 ; n ~``) are recognized. Keys with other
+sequences are not modelled: they do nothing.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _INSERTS = 100
 
 @attrs.frozen
 class Inserted:
-    """This was put at the end of the line."""
+    """Text that was put at the end of the line."""
 
     text: bytes
 
 
 @attrs.frozen
 class Accepted:
-    """Enter: the line is to be run."""
+    """An Enter with its line, to be run."""
 
     line: bytes
 
 
 @attrs.frozen
 class HookKey:
-    """A key of the hook: 1 submits, 2 probes, 6 parts standard error, 7 heeds Ctrl-C."""
+    """A key of the hook: 1 submits, 2 probes, 6 splits off standard error, 7 respects Ctrl-C."""
 
     number: int
 
@@ -52,7 +52,7 @@ Meaning: TypeAlias = Inserted | Accepted | HookKey | Left
 
 
 class LineEditor:
-    """Reads one line after the other; ``line`` is what stands on the present one."""
+    """An editor that reads one line after the other; ``line`` is the present one."""
 
     def __init__(self) -> None:
         self.line = b""
@@ -61,24 +61,24 @@ class LineEditor:
 
     @property
     def has_keys(self) -> bool:
-        """Whether keys were read that ``next`` has not looked at."""
+        """Return whether keys were read that ``next`` has not processed."""
         return bool(self._keys)
 
     def feed(self, keys: bytes) -> None:
-        """These keys were typed."""
+        """Add typed keys."""
         self._keys += keys
 
     def give_back(self) -> bytes:
-        """The keys that were read and not looked at: they are for whoever reads next."""
+        """Return the keys that were read and not processed, for the next reader."""
         keys, self._keys = self._keys, b""
         return keys
 
     def drop(self) -> None:
-        """Ctrl-C: the line is empty, and what was typed before is gone."""
+        """Drop the line and the typed keys, at a Ctrl-C."""
         self.line, self._keys, self._pastes = b"", b"", False
 
     def next(self) -> Meaning | None:
-        """What the next key does; None: more keys must come first. Some do nothing at all."""
+        """Return the meaning of the next key; None: more keys are needed."""
         while self._keys:
             if self._pastes:
                 return self._paste()

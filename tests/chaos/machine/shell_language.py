@@ -22,11 +22,11 @@ _TOKEN = re.compile(
 
 
 class Incomplete(Exception):
-    """The text goes on: a quote is open, or a command must follow."""
+    """The text is incomplete: a quote is open, or a command must follow."""
 
 
 class SyntaxFault(Exception):
-    """No shell could read it; ``near`` is the first word that does not fit."""
+    """A syntax error; ``near`` is the first word that does not fit."""
 
     def __init__(self, near: str) -> None:
         super().__init__(f"syntax error near unexpected token `{near}'")
@@ -34,7 +34,7 @@ class SyntaxFault(Exception):
 
 @attrs.frozen
 class Command:
-    """Words to run; ``after`` is what stands behind them."""
+    """Words to run; ``after`` is the operator behind them."""
 
     words: tuple[str, ...]
     after: Operator = ";"
@@ -44,11 +44,11 @@ class Command:
 
 
 Line: TypeAlias = tuple[Command, ...]
-"""The commands of one line: the shell reads it whole before it runs any of them."""
+"""The commands of one line: the shell reads the whole line before it runs any of them."""
 
 
 def read_text(text: str) -> list[Line | SyntaxFault]:
-    """The lines of a text. What is behind a fault on its line is not read.
+    """Return the lines of a text. The rest of a line with an error is not read.
 
     Raises ``Incomplete``.
     """
@@ -67,7 +67,7 @@ def read_text(text: str) -> list[Line | SyntaxFault]:
 
 
 class _Reader:
-    """What was read so far: whole lines, the commands of the present one, the words of the last."""
+    """The state of a reader: whole lines, the commands of the current one, the last words."""
 
     def __init__(self) -> None:
         self._lines: list[Line | SyntaxFault] = []
@@ -75,7 +75,7 @@ class _Reader:
         self._words: list[str] = []
 
     def take(self, kind: str | None, piece: str) -> None:
-        """The next piece. Raises ``SyntaxFault``."""
+        """Take the next piece. Raises ``SyntaxFault``."""
         match kind:
             case "word":
                 self._words.append(_unquoted(piece))
@@ -87,12 +87,12 @@ class _Reader:
                 self._end_line()
 
     def drop_line(self, fault: SyntaxFault) -> None:
-        """The line cannot be read."""
+        """Drop the line, because it has an error."""
         self._lines.append(fault)
         self._commands, self._words = [], []
 
     def close(self) -> list[Line | SyntaxFault]:
-        """All lines. Raises ``Incomplete`` if a command must follow."""
+        """Return all lines. Raises ``Incomplete`` if a command must follow."""
         self._end_line()
         if self._commands:
             raise Incomplete

@@ -1,4 +1,4 @@
-"""The marks of the simulated shell: what ``bash.sh`` prints, when it prints them. Pure.
+"""The marks of the simulated shell, as ``bash.sh`` prints them. Pure.
 
 The numbers and the order of the parameters are those of the hook. A C skips a number where the end
 before it was owed; the end of a typed command names its place in the history.
@@ -11,7 +11,7 @@ import attrs
 
 @attrs.define
 class ShellMarks:
-    """The state of the hook. ``secret`` goes into each mark; without one nothing is marked."""
+    """The state of the hook. ``secret`` is part of each mark; without one there are no marks."""
 
     secret: bytes
     number: int = 0
@@ -21,14 +21,14 @@ class ShellMarks:
     begun: int = 0
 
     def begins(self) -> bytes:
-        """C: a command begins."""
+        """Return C: a command begins."""
         self.number += 1 + self.is_owed
         self.is_owed = True
         self.begun += 1
         return self._mark("C", self._submitted)
 
     def ended(self, status: int, history: int) -> bytes:
-        """D: the prompt comes. ``history`` is the number that the next entry will have."""
+        """Return D: the prompt comes. ``history`` is the number that the next entry will have."""
         self.number += 1
         mark = self._mark(f"D;{status}", self._submitted + self._typed(history))
         self.is_submitted, self.is_owed, self.told_history = False, False, history
@@ -36,23 +36,23 @@ class ShellMarks:
         return mark
 
     def is_typed(self, history: int) -> bool:
-        """Whether the command that ends is one that somebody typed, and is in the history."""
+        """Return whether the ending command was typed by the user, and is in the history."""
         return self.is_owed and not self.is_submitted and history != self.told_history
 
     def prompt(self, text: bytes) -> bytes:
-        """A and B around the prompt."""
+        """Return A and B around the prompt."""
         return self._mark("A") + text + self._mark("B")
 
     def goes_on(self) -> bytes:
-        """P;k=s: the shell wants more."""
+        """Return P;k=s: the shell needs more input."""
         return self._mark("P;k=s", self._submitted)
 
     def line_report(self, length: int) -> bytes:
-        """P;k=l: so many characters are on the line."""
+        """Return P;k=l: the number of characters on the line."""
         return self._mark("P;k=l", f";l={length}")
 
     def submitting(self) -> None:
-        """The submit key: the line that is accepted next is the daemon's."""
+        """Record the submit key: the next accepted line is the daemon's."""
         if self.is_owed:
             self.number, self.is_owed = self.number + 1, False
         self.is_submitted = True

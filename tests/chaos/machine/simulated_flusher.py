@@ -1,7 +1,7 @@
 """``SimulatedFlusher``: the flusher of a simulated disk, without threads, on Trio's clock.
 
-A sync takes time, so that others write meanwhile, and promises what was written before it began.
-Whatever else would go to a thread runs at one moment, after some time.
+A sync takes time, so that others write meanwhile, and covers the writes before its begin. Other
+work for a thread runs at one moment, after some time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.chaos.machine.simulated_disk import SimulatedDisk, Stall
 T = TypeVar("T")
 
 SYNC_S = 0.005
-"""Seconds that a sync takes."""
+"""The duration of a sync in seconds."""
 
 HOP_S = 0.0005
-"""Seconds that it takes to reach a thread and come back."""
+"""The delay in seconds of a call in a thread."""
 
 
 class SimulatedFlusher(Flusher):
@@ -33,15 +33,12 @@ class SimulatedFlusher(Flusher):
         self._simulated = disk
 
     async def fdatasync(self, fd: int) -> None:
-        """See ``Flusher``."""
         await self._sync_slowly("fdatasync", fd)
 
     async def fsync(self, fd: int) -> None:
-        """See ``Flusher``."""
         await self._sync_slowly("fsync", fd)
 
     async def sync_directory(self, directory: Path) -> None:
-        """See ``Flusher``."""
         fd = self._simulated.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             await self._sync_slowly("fsync", fd)
@@ -49,13 +46,11 @@ class SimulatedFlusher(Flusher):
             self._simulated.close(fd)
 
     async def call(self, blocking: Callable[[], T]) -> T:
-        """See ``Flusher``."""
         with trio.CancelScope(shield=True):
             await trio.sleep(HOP_S)
         return blocking()
 
     async def look(self, blocking: Callable[[], T]) -> T:
-        """See ``Flusher``."""
         await trio.sleep(HOP_S)
         return blocking()
 

@@ -1,9 +1,9 @@
 """``SimulatedHost``: the processes and PTYs of a simulated machine, as one daemon uses them.
 
-A machine outlives its daemons. ``kill`` is the ``kill -9`` of one: its PTYs hang up, its shells go
-to init, and everything else goes on. What is left of that daemon can do nothing any more: no
-signal, key or process of its cleaning-up reaches the machine. The kernel closes the descriptors of
-a killed process a moment after its last instruction, so its shells may read on for ``LINGER_S``.
+A machine outlives its daemons. ``kill`` is the ``kill -9`` of one: its PTYs hang up, init adopts
+its shells, and everything else continues. The remains of that daemon have no effect any more: no
+signal, key or process of its cleanup reaches the machine. The kernel closes the descriptors of a
+killed process a moment after its last instruction, so its shells may read for ``LINGER_S`` more.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tests.chaos.machine.simulated_shell import SimulatedBash
 from tests.chaos.machine.simulated_tty import SimulatedTty
 
 LOOK_S = 0.005
-"""How long a look at all processes takes at most."""
+"""The longest duration, in seconds, of a look at all processes."""
 
 _LINE_ENDS = LineEnds(end=b"\n\x04\r", drop=b"\x15\x03\x1c\x1a")
 
 
 class SimulatedPty:
-    """A simulated shell and the master of its PTY: what ``ShellProcess`` is to a real one."""
+    """A simulated shell and the master of its PTY, with the interface of ``ShellProcess``."""
 
     def __init__(self, process: SimulatedProcess, tty: SimulatedTty) -> None:
         self._process = process
@@ -47,11 +47,10 @@ class SimulatedPty:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self._process.pid
 
     async def read(self) -> bytes:
-        """The next bytes; ``b""`` at the end of the stream.
+        """Return the next bytes; ``b""`` at the end of the stream.
 
         Raises ``trio.ClosedResourceError`` once closed.
         """
@@ -66,11 +65,11 @@ class SimulatedPty:
         return data
 
     def read_now(self) -> bytes:
-        """What lies ready; ``b""`` if nothing does, or at the end of the stream."""
+        """Return the available bytes; ``b""`` if there are none, or at the end of the stream."""
         return self._open_tty().take(READ_BYTES) or b""
 
     def write_now(self, data: bytes) -> int:
-        """Type what there is room for."""
+        """Type as much as there is room for."""
         return self._open_tty().give(data)
 
     async def write(self, data: bytes) -> None:
@@ -83,20 +82,20 @@ class SimulatedPty:
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def resize(self, rows: int, cols: int) -> None:
-        """Tell the group in front."""
+        """Resize the window, and signal the foreground group."""
         self.signal_foreground(signal.SIGWINCH)
 
     def foreground_pgrp(self) -> int | None:
-        """The group in front."""
+        """Return the foreground process group."""
         return self._tty.foreground if self._is_open else None
 
     def signal_foreground(self, signum: signal.Signals) -> bool:
-        """Signal the group in front; False if there was none."""
+        """Signal the foreground group; return False if there was none."""
         group = self._open_tty().foreground
         return group is not None and self._process.machine.signal_group(group, signum)
 
     def line_discipline(self) -> LineDiscipline | None:
-        """How the terminal takes keys; None once it is closed."""
+        """Return the settings of the terminal; None once it is closed."""
         if not self._is_open:
             return None
         return LineDiscipline(
@@ -107,11 +106,11 @@ class SimulatedPty:
         )
 
     def has_unread_keys(self) -> bool:
-        """Whether keys wait for whoever reads next."""
+        """Return whether typed keys are unread."""
         return not self._is_open or self._tty.has_input
 
     async def wait(self) -> int:
-        """Wait for the end of the shell, and take its status."""
+        """Wait for the end of the shell, and return its status."""
         await self._process.ended.wait()
         return self._process.machine.reap(self._process)
 
@@ -121,12 +120,12 @@ class SimulatedPty:
             self.hang_up()
 
     def detach(self) -> bool:
-        """Use the master no more; False if it was closed before."""
+        """Stop using the master; return False if it was closed before."""
         was_open, self._is_open = self._is_open, False
         return was_open
 
     def hang_up(self) -> None:
-        """Let the terminal hang up, as the kernel does when the master is closed."""
+        """Hang up the terminal, as the kernel does when the master is closed."""
         self._tty.hang_up()
 
     def _open_tty(self) -> SimulatedTty:
@@ -136,34 +135,33 @@ class SimulatedPty:
 
 
 LINGER_S = 0.004
-"""How long it takes at most until the kernel has closed what a killed daemon had open."""
+"""The longest time, in seconds, until the kernel has closed the files of a killed daemon."""
 
 
 @attrs.frozen
 class _Target:
-    """A process to signal; it tells of its end."""
+    """A process to signal, with its end."""
 
     process: SimulatedProcess
     can_be_awaited: bool = True
 
     def send(self, signum: signal.Signals) -> None:
-        """Signal it, with CONT behind."""
+        """Signal it, and then send CONT."""
         self.process.take(signum)
         self.process.take(signal.SIGCONT)
 
     async def ended(self) -> None:
-        """Wait until it has ended."""
         await self.process.ended.wait()
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is no descriptor."""
 
 
 class SimulatedHost:
-    """What one daemon knows of ``machine``; ``ProcessHost`` says what each method does.
+    """The view of ``machine`` by one daemon; ``ProcessHost`` documents the methods.
 
     ``scratch`` is a real directory for the start-up files of shells, in one directory for each
-    terminal; without one they lie in the directory of their terminal, which is then to be real.
+    terminal; without one they are in the directory of their terminal, which must then be real.
     """
 
     def __init__(self, machine: Machine, scratch: Path | None = None) -> None:
@@ -199,7 +197,7 @@ class SimulatedHost:
         cols: int,
         open_files: int | None,
     ) -> SimulatedPty:
-        """Start a bash: ``argv`` is what ``shells.bash`` makes of its hook."""
+        """Start a bash: ``argv`` comes from ``shells.bash`` with its hook."""
         if self.is_dead:
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
@@ -219,7 +217,7 @@ class SimulatedHost:
         return pty
 
     def startup_directory(self, terminal: Path) -> Path:
-        """A real one, also where the terminal's own is on a simulated disk."""
+        """Return a real directory, also where the terminal's own is on a simulated disk."""
         if self._scratch is None:
             return terminal
         directory = self._scratch / terminal.name
@@ -227,33 +225,33 @@ class SimulatedHost:
         return directory
 
     def open_error_pty(self, rows: int, cols: int) -> ErrorTerminal:
-        """Standard error apart is not modelled."""
+        """Fail: split standard error is not modelled."""
         raise Unavailable("a simulated machine has no PTY for standard error: leave stderr out")
 
     async def all_processes(self) -> Sequence[OwnedProcess]:
-        """The live processes; of a dead daemon nobody asks."""
+        """Return the live processes; a dead daemon does not ask."""
         await trio.sleep(self.machine.chance.uniform(0, LOOK_S))
         return () if self.is_dead else self.machine.owned()
 
     async def groups(self) -> Groups:
-        """The pids of every group."""
+        """Return the pids of every group."""
         await trio.sleep(self.machine.chance.uniform(0, LOOK_S))
         return self.machine.groups()
 
     def process_of(self, pid: int) -> ProcessInfo | None:
-        """The process with this pid; None if there is none."""
+        """Return the process with this pid; None if there is none."""
         process = self.machine.find(pid)
         return None if process is None else process.info
 
     def open_target(self, process: ProcessInfo) -> _Target | None:
-        """Exactly this process; None if it is gone."""
+        """Return exactly this process; None if it has ended."""
         found = None if self.is_dead else self.machine.find(process.pid)
         if found is None or found.start_time != process.start_time:
             return None
         return _Target(found)
 
     def program_of(self, pid: int, terminal: str) -> Program | None:
-        """What this process is called, and whether it reads the terminal."""
+        """Return the name of this process, and whether it reads the terminal."""
         process = self.machine.find(pid)
         if process is None or not process.is_alive:
             return None
@@ -261,17 +259,17 @@ class SimulatedHost:
         return Program(name=process.name, reads=reads)
 
     def program_image(self, pid: int) -> ProgramImage | None:
-        """What a process runs: nothing here runs another program than its first."""
+        """Return the program of a process: no simulated process changes it."""
         process = self.machine.find(pid)
         if process is None or not process.is_alive:
             return None
         return ProgramImage(words=process.words, address=process.start_time)
 
     def directory_of(self, pid: int) -> str | None:
-        """The working directory of a process; None if it is gone."""
+        """Return the working directory of a process; None if it has ended."""
         process = self.machine.find(pid)
         return process.cwd if process is not None and process.is_alive else None
 
     def current_boot(self) -> str:
-        """What tells this machine from all others."""
+        """Return an identifier of this machine."""
         return self.machine.boot

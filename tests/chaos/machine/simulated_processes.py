@@ -1,18 +1,21 @@
 """The processes of a simulated machine: sessions, groups, signals, ends, on Trio's clock.
 
-What is modelled, as signal(7), credentials(7) and setsid(2) have it:
+The model follows signal(7), credentials(7) and setsid(2):
 
 - A process has a pid, a start time, a parent, a session, a group, and the cookie of its first
-  environment. Pids rise, and are given again once the highest was reached.
-- Each signal is ignored, handled, or does what it does by default. What is stopped takes a signal
-  once it goes on; KILL ends it at once.
-- Who has ended is a zombie until its parent takes its status. The children of one that has ended
-  go to init, which takes theirs.
-- When the leader of a session ends, the group in front of its terminal gets HUP. What is stopped
-  in that session gets HUP and CONT.
+  environment. Pids rise, and are reused once the highest was reached.
 
-A process lives in a task of the machine, which ends with no daemon. Not modelled: threads, other
-users, limits, and time that a processor takes.
+- Each signal is ignored, handled, or has its default effect. A stopped process takes a signal once
+  it is continued; KILL ends it at once.
+
+- An ended process is a zombie until its parent takes its status. Init adopts its children, and
+  takes theirs.
+
+- When the leader of a session ends, the foreground group of its terminal gets HUP. Stopped
+  processes of that session get HUP and CONT.
+
+A process is a task of the machine, which ends with no daemon. Not modelled: threads, other users,
+limits, and processor time.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ from tests.chaos.machine.simulated_tty import Bell, SimulatedTty
 TICKS_PER_SECOND = 100
 FIRST_PID = 300
 PIDS = 32_768
-"""Pids from ``FIRST_PID`` up to this one are given; those below are the machine's own."""
+"""The last pid that is used; those below ``FIRST_PID`` are the machine's own."""
 
 INIT = 1
 
 _KEYS = 4096
 
 Main: TypeAlias = Callable[["SimulatedProcess"], Awaitable[int]]
-"""What a process runs; gives its exit code."""
+"""The program of a process; returns its exit code."""
 
 Disposition: TypeAlias = Literal["ignore"] | Callable[[], None]
 
@@ -47,9 +50,9 @@ _UNSTOPPABLE = frozenset({signal.SIGKILL, signal.SIGSTOP})
 
 
 class SimulatedProcess:
-    """One process. ``status`` is None while it lives: then its exit code, or minus a signal.
+    """A process. ``status`` is None while it lives: then its exit code, or minus a signal.
 
-    ``tty`` is the terminal that its standard streams are, if they are one.
+    ``tty`` is the terminal of its standard streams, if they have one.
     """
 
     def __init__(
@@ -93,12 +96,12 @@ class SimulatedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return self.status is None
 
     @property
     def info(self) -> ProcessInfo:
-        """What ``/proc`` would tell."""
+        """Return its entry in ``/proc``."""
         state = "S" if self.stopped_by is None else "T"
         return ProcessInfo(
             pid=self.pid,
@@ -113,20 +116,20 @@ class SimulatedProcess:
     # Signals.
 
     def ignore(self, *signums: signal.Signals) -> None:
-        """These do nothing from now on."""
+        """Ignore these signals from now on."""
         self._dispositions.update(dict.fromkeys(signums, "ignore"))
 
     def handle(self, signum: signal.Signals, handler: Callable[[], None]) -> None:
-        """This one calls ``handler`` from now on."""
+        """Call ``handler`` at this signal from now on."""
         self._dispositions[signum] = handler
 
     @property
     def ignored(self) -> tuple[signal.Signals, ...]:
-        """What it ignores: its children do, too."""
+        """Return the ignored signals: its children inherit them."""
         return tuple(each for each, how in self._dispositions.items() if how == "ignore")
 
     def take(self, signum: signal.Signals) -> None:
-        """Somebody signals it."""
+        """Receive a signal."""
         if not self.is_alive:
             return
         if signum == signal.SIGCONT:
@@ -144,7 +147,7 @@ class SimulatedProcess:
             how()
 
     def die(self, signum: signal.Signals) -> None:
-        """It ends by this signal."""
+        """End by this signal."""
         self._killed_by = self._killed_by or signum
         self._scope.cancel()
 
@@ -164,7 +167,7 @@ class SimulatedProcess:
     # What its program does.
 
     async def pause(self) -> None:
-        """Let others run; while it is stopped, wait until it goes on."""
+        """Let others run; while it is stopped, wait until it is continued."""
         await trio.lowlevel.checkpoint()
         while self.stopped_by is not None:
             await self.changed.wait()
@@ -195,7 +198,7 @@ class SimulatedProcess:
         return data
 
     async def read_unless(self, interrupted: Callable[[], bool]) -> bytes | None:
-        """Read keys, all there are; None once ``interrupted`` says so."""
+        """Read all typed keys; return None once ``interrupted`` returns true."""
         assert self.tty is not None
         await self.pause()
         self.reads_tty = True
@@ -208,7 +211,7 @@ class SimulatedProcess:
         return None if interrupted() else await self.tty.read(_KEYS)
 
     async def wait_for(self, child: SimulatedProcess) -> int | None:
-        """Wait until a child has ended, and take its status; None: it was stopped."""
+        """Wait for the end of a child, and return its status; None: it was stopped."""
         while child.is_alive and child.stopped_by is None:
             await child.changed.wait()
         await self.pause()
@@ -217,7 +220,7 @@ class SimulatedProcess:
         return self.machine.reap(child)
 
     async def live(self, main: Main) -> int:
-        """Run to the end; gives the status."""
+        """Run to the end; return the status."""
         code = 1
         with self._scope:
             await self.pause()
@@ -231,8 +234,8 @@ class SimulatedProcess:
 class Machine:
     """All processes of one machine, run by the tasks of ``nursery``.
 
-    ``chance`` is where all that the machine leaves to chance is drawn from. ``witnessed`` is what
-    its programs wrote down: the proof, apart from any daemon, of what ran.
+    ``chance`` is the source of all randomness of the machine. ``witnessed`` is the log of its
+    programs: evidence, independent of any daemon, of the commands that ran.
     """
 
     def __init__(self, nursery: trio.Nursery, chance: Random, *, pids: int = PIDS) -> None:
@@ -259,7 +262,7 @@ class Machine:
         tty: SimulatedTty | None = None,
         ignored: Iterable[signal.Signals] = (),
     ) -> SimulatedProcess:
-        """A new process. Without a session it leads a new one, without a group a new one of those.
+        """Start a process. By default it leads a new session, or a new group of its session.
 
         ``parent`` None is a daemon, which is no process here.
         """
@@ -284,7 +287,7 @@ class Machine:
         return process
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
-        """Let the machine do this in so many seconds."""
+        """Call ``act`` in so many seconds."""
         self._nursery.start_soon(self._act_after, seconds, act)
 
     async def _act_after(self, seconds: float, act: Callable[[], None]) -> None:
@@ -302,7 +305,7 @@ class Machine:
         keeps_tty: bool = True,
         ignored: Iterable[signal.Signals] | None = None,
     ) -> SimulatedProcess:
-        """A child of ``parent``, with what it inherits; ``ignored`` None are the parent's."""
+        """Start a child of ``parent``, with its inheritance; ``ignored`` None: as the parent."""
         return self.start(
             main,
             words,
@@ -316,7 +319,7 @@ class Machine:
         )
 
     def new_tty(self) -> SimulatedTty:
-        """A PTY."""
+        """Return a new PTY."""
         self._last_tty += 1
         return SimulatedTty(f"/dev/pts/{self._last_tty}", self.signal_group, self.chance)
 
@@ -324,19 +327,19 @@ class Machine:
 
     @property
     def alive(self) -> list[SimulatedProcess]:
-        """All that have not ended."""
+        """Return the processes that have not ended."""
         return [each for each in self._processes.values() if each.is_alive]
 
     def owned(self) -> list[OwnedProcess]:
-        """The live processes and their cookies."""
+        """Return the live processes and their cookies."""
         return [OwnedProcess(each.info, each.cookie) for each in self.alive]
 
     def find(self, pid: int) -> SimulatedProcess | None:
-        """The process with this pid, a zombie too."""
+        """Return the process with this pid, also a zombie."""
         return self._processes.get(pid)
 
     def groups(self) -> Mapping[int, Sequence[int]]:
-        """The pids of each group."""
+        """Return the pids of each group."""
         groups: dict[int, list[int]] = {}
         for each in self._processes.values():
             groups.setdefault(each.group, []).append(each.pid)
@@ -345,21 +348,21 @@ class Machine:
     # Signals and ends.
 
     def signal_group(self, group: int, signum: signal.Signals) -> bool:
-        """Signal a group; False if nobody is in it."""
+        """Signal a group; return False if it is empty."""
         members = [each for each in self.alive if each.group == group]
         for member in members:
             member.take(signum)
         return bool(members)
 
     def reap(self, ended: SimulatedProcess) -> int:
-        """Its parent takes the status of one that has ended: it is gone."""
+        """Let its parent take the status of an ended process, which then is gone."""
         assert ended.status is not None
         if self._processes.get(ended.pid) is ended:
             del self._processes[ended.pid]
         return ended.status
 
     def orphan(self, pids: Iterable[int]) -> None:
-        """The parent of these is gone: init has them now."""
+        """Let init adopt the children of these processes."""
         for pid in pids:
             child = self._processes.get(pid)
             if child is not None:

@@ -42,7 +42,7 @@ _LINE_BYTES = 4096
 
 
 def program(words: Sequence[str]) -> Main | None:
-    """What a command of these words runs; None if there is no such program."""
+    """Return the program for these words; None if there is no such program."""
     found = _PROGRAMS.get(words[0])
     if found is None:
         return None

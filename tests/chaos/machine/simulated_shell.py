@@ -41,7 +41,7 @@ _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l\r"
 _REDRAW = b"\r\x1b[K\r"
 
 THINKS_S = 0.003
-"""How long it takes at most before it draws a prompt, and before it runs a command."""
+"""The longest delay, in seconds, before a prompt is drawn, and before a command is run."""
 
 _VARIABLE = re.compile(r"\$([A-Z]+)")
 
@@ -56,15 +56,15 @@ _DEATHS = {
     signal.SIGALRM: "Alarm clock",
     signal.SIGTERM: "Terminated",
 }
-"""What is said of a command that died so. Of INT and PIPE nothing is."""
+"""The messages about a command that died by a signal. INT and PIPE have none."""
 
 
 class _Interrupted(Exception):
-    """Ctrl-C: back to the prompt."""
+    """A Ctrl-C: the shell returns to the prompt."""
 
 
 class _Leave(Exception):
-    """The shell ends with this status."""
+    """The end of the shell, with this status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -78,7 +78,7 @@ class _Job:
 
 
 class SimulatedBash:
-    """One bash, started with its hook in ``directory``; ``main`` is what its process runs."""
+    """One bash, started with its hook in ``directory``; ``main`` is the program of its process."""
 
     def __init__(
         self, directory: Path, tty: SimulatedTty, variables: Mapping[str, str] | None = None
@@ -105,7 +105,7 @@ class SimulatedBash:
         }
 
     async def main(self, process: SimulatedProcess) -> int:
-        """Read and run lines until it is left."""
+        """Read and run lines until the end of the shell."""
         self._process = process
         process.ignore(signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
         process.ignore(signal.SIGTTIN, signal.SIGTTOU)
@@ -188,7 +188,7 @@ class SimulatedBash:
                 text = f"{text}\n{await self._read_line(is_first=False)}"
 
     async def _read_line(self, *, is_first: bool) -> str:
-        """The next line. Raises ``_Interrupted`` and ``_Leave``."""
+        """Return the next line. Raises ``_Interrupted`` and ``_Leave``."""
         self._tty.take_keys()
         while True:
             await self._heed_interrupt()
@@ -226,7 +226,7 @@ class SimulatedBash:
         raise _Interrupted
 
     async def _lose_a_key(self) -> None:
-        """The Ctrl-C was kept until the next key, which goes with it."""
+        """Lose the next key, with the Ctrl-C that was kept until then."""
         self._editor.drop()
         while self._tty.has_input and not self._tty.is_hung_up:
             self._editor.feed(await self._process.read(1))
@@ -313,7 +313,7 @@ class SimulatedBash:
             await self._follow(_Job(child, str(command)))
 
     async def _follow(self, job: _Job) -> None:
-        """A command is in front until it has ended, or is stopped."""
+        """Keep a command in the foreground until it has ended, or is stopped."""
         self._tty.foreground = job.process.group
         self._jobs.append(job)
         status = await self._process.wait_for(job.process)
@@ -371,7 +371,7 @@ class SimulatedBash:
         return b"exit\n"
 
     def _kill(self, words: Sequence[str]) -> bytes:
-        """``-s NAME $$``: the shell signals itself."""
+        """Signal the shell itself: ``-s NAME $$``."""
         self._status = 0
         if len(words) == 3 and words[0] == "-s" and words[2] == "$$":
             self._process.take(signal.Signals[f"SIG{words[1]}"])

@@ -33,25 +33,25 @@ _END_OF_FILE, _ERASE, _KILL = 4, 127, 21
 
 
 class Bell:
-    """Wakes all who wait for the next ring."""
+    """A notification for all current waiters."""
 
     def __init__(self) -> None:
         self._rung = trio.Event()
 
     def ring(self) -> None:
-        """Wake them."""
+        """Wake all waiters."""
         self._rung.set()
         self._rung = trio.Event()
 
     async def wait(self) -> None:
-        """Wait for the next ring."""
+        """Wait for the next notification."""
         await self._rung.wait()
 
 
 class SimulatedTty:
-    """A PTY called ``name`` of a ``session``; ``foreground`` is the group in front.
+    """A PTY called ``name`` of a ``session``; ``foreground`` is the foreground group.
 
-    ``signal_group`` signals a group; ``chance`` cuts what the master reads.
+    ``signal_group`` signals a group; ``chance`` splits the reads of the master.
     """
 
     def __init__(
@@ -78,23 +78,23 @@ class SimulatedTty:
     # Settings.
 
     def take_lines(self, *, echo: bool = True) -> None:
-        """Collect lines. What was typed as keys, and not read, is one."""
+        """Collect lines (canonical mode). Keys that were typed and not read are one line."""
         if not self.is_canonical and self._line:
             self._end_line()
         self.is_canonical, self.maps_returns, self.echoes = True, True, echo
         self._stirred.ring()
 
     def take_keys(self, *, maps_returns: bool = False) -> None:
-        """Give each key as it comes, and do not echo."""
+        """Deliver each key at once, without echo."""
         self.is_canonical, self.maps_returns, self.echoes = False, maps_returns, False
         self._stirred.ring()
 
     def hold(self, pid: int) -> None:
-        """A process has the slave open."""
+        """Record that a process has the slave open."""
         self._holders.add(pid)
 
     def release(self, pid: int) -> None:
-        """It has no more."""
+        """Record that a process has closed the slave."""
         self._holders.discard(pid)
         self._stirred.ring()
 
@@ -102,11 +102,11 @@ class SimulatedTty:
 
     @property
     def has_input(self) -> bool:
-        """Whether a read would not wait."""
+        """Return whether a read would not wait."""
         return bool(self._lines) or (not self.is_canonical and bool(self._line)) or self.is_hung_up
 
     async def read(self, size: int) -> bytes:
-        """What was typed, of one line at most while it collects them; ``b""`` ends the file."""
+        """Return typed bytes, of one line at most in canonical mode; ``b""`` ends the file."""
         while not self.has_input:
             await self._stirred.wait()
         if self.is_hung_up:
@@ -123,7 +123,7 @@ class SimulatedTty:
         return line[:size]
 
     def unread(self, data: bytes) -> None:
-        """Put back what was read as keys and not used."""
+        """Put back keys that were read and not used."""
         self._line[:0] = data
 
     async def write(self, data: bytes) -> None:
@@ -146,7 +146,7 @@ class SimulatedTty:
     # The side of the master.
 
     def take(self, most: int) -> bytes | None:
-        """What was printed, or a part of it; ``b""`` at the stream's end, None: nothing yet."""
+        """Return printed bytes; ``b""`` at the stream's end, None: nothing yet."""
         if self._output:
             here = min(most, len(self._output))
             if self._chance.random() < 0.25:
@@ -158,7 +158,7 @@ class SimulatedTty:
         return None if self._holders else b""
 
     def give(self, data: bytes) -> int:
-        """Type; gives for how many bytes there was room."""
+        """Type; return the number of bytes for which there was room."""
         unread = sum(map(len, self._lines)) + len(self._line)
         taken = data[: max(0, INPUT_ROOM_BYTES - unread)]
         for key in taken:
@@ -167,7 +167,7 @@ class SimulatedTty:
         return len(taken)
 
     def stir(self) -> None:
-        """Wake whoever waits here: a signal came."""
+        """Wake the waiters after a signal."""
         self._stirred.ring()
 
     async def stirs(self) -> None:
@@ -175,7 +175,7 @@ class SimulatedTty:
         await self._stirred.wait()
 
     def hang_up(self) -> None:
-        """The master is closed."""
+        """Hang up, because the master is closed."""
         if self.is_hung_up:
             return
         self.is_hung_up = True
@@ -203,7 +203,7 @@ class SimulatedTty:
             self._echo(key)
 
     def _edit(self, key: int) -> None:
-        """One key while it collects lines."""
+        """Process one key in canonical mode."""
         if key == _END_OF_FILE:
             self._end_line()
         elif key == _ERASE:

@@ -36,7 +36,7 @@ FLAGS = st.sampled_from(
 DATA = st.binary(max_size=40)
 OFFSETS = st.integers(0, 60)
 WHICH = st.integers(0, 7)
-"""Which of the open descriptors, from the newest on."""
+"""The index of an open descriptor, from the newest on."""
 
 OPERATIONS = st.one_of(
     st.tuples(st.just("open"), PATHS, FLAGS),
@@ -72,11 +72,11 @@ PRELUDE: list[tuple[Any, ...]] = [
     ("write", 0, b"something"),
     ("open", "a/c", APPEND),
 ]
-"""With this there, fewer calls find nothing."""
+"""Operations that make files first, so that fewer calls fail."""
 
 
 class RealDisk(OsDisk):
-    """The real calls, and one that the journal does not need; files may have several names."""
+    """The real calls, and ``link``, which the journal does not need."""
 
     def open(self, path: Path, flags: int) -> int:
         return os.open(path, flags | os.O_CLOEXEC, 0o600)
@@ -86,7 +86,7 @@ class RealDisk(OsDisk):
 
 
 class Simulated(SimulatedDisk):
-    """The same on the model."""
+    """The same calls on the model."""
 
     def link(self, old: Path, new: Path) -> None:
         self.model.link(str(old), str(new))
@@ -94,15 +94,15 @@ class Simulated(SimulatedDisk):
 
 @attrs.define
 class Player:
-    """Carries out operations on one disk, below ``top``."""
+    """A player of operations on one disk, below ``top``."""
 
     disk: Any
     top: Path
     fds: list[int] = attrs.field(factory=list)
-    """Those that are open, in the order of opening: the numbers themselves are not compared."""
+    """The open descriptors, in the order of opening: the numbers themselves are not compared."""
 
     def outcome(self, name: str, *arguments: Any) -> object:
-        """What the call gives, or the errno that it raises."""
+        """Return the result of the call, or the errno that it raises."""
         try:
             return self._play(name, *arguments)
         except OSError as error:
@@ -120,7 +120,7 @@ class Player:
                 return None
             found = call(fd, *rest)
             if name == "size" and self._is_directory(fd):
-                return None  # whatever the file system says
+                return None  # independent of the file system's answer
             if name == "close":
                 self.fds.remove(fd)
         return self._shown(name, found)

@@ -1,4 +1,4 @@
-"""Which images of a whole disk a loss of power may leave, as tables."""
+"""Tests of the images of a whole disk that a loss of power may leave, as tables."""
 
 from __future__ import annotations
 

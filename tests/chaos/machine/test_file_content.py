@@ -1,4 +1,4 @@
-"""What may be in one file after a loss of power, as tables."""
+"""Tests of the contents of one file after a loss of power, as tables."""
 
 from __future__ import annotations
 

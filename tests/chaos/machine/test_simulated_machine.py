@@ -1,4 +1,4 @@
-"""The simulated machine: signals, sessions, what stays behind, and a daemon that is killed."""
+"""The simulated machine: signals, sessions, remaining processes, and a daemon that is killed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Shell:
         await self.read()
 
     async def read(self) -> bytes:
-        """What comes until nothing does for a second."""
+        """Return the output until it pauses for a second."""
         found = b""
         with trio.move_on_after(1):
             while data := await self.process.read():

@@ -24,7 +24,7 @@ from tests.chaos.scripts import (
 )
 
 SLEEPING = "play print 2 1 60"
-"""Says ``0`` once it is in front, and sleeps."""
+"""A command that prints ``0`` once it is in the foreground, and sleeps."""
 
 ASKING = "play ask 'name? '"
 
@@ -112,7 +112,7 @@ def test_a_script_does_what_it_does_in_a_real_bash(name: str, tmp_path: Path) ->
 
 
 def some_text(chance: Random) -> str:
-    """A text of one to four lines of one to three commands."""
+    """Return a text of one to four lines of one to three commands."""
     lines = []
     for _ in range(chance.randint(1, 4)):
         commands = [chance.choice(COMMANDS) for _ in range(chance.randint(1, 3))]

@@ -42,7 +42,7 @@ def new_tty() -> tuple[SimulatedTty, list[tuple[int, signal.Signals]]]:
 
 
 def printed(tty: SimulatedTty) -> bytes:
-    """All that lies ready for the master."""
+    """Return the available output of the master."""
     found = b""
     while data := tty.take(4096):
         found += data
@@ -71,7 +71,7 @@ def read_real(keys: bytes) -> tuple[list[bytes], bytes]:
 
 
 def drained(descriptor: int) -> list[bytes]:
-    """Every read until one would wait."""
+    """Return every read until one would wait."""
     reads: list[bytes] = []
     while True:
         try:

@@ -45,13 +45,10 @@ PARDONED = {
     WhileStopping: frozenset({"unavailable"}),
     Failing: frozenset({"storage", "unavailable"}),
 }
-"""What clients may be told of a daemon that is made to stop, and of a disk that is made to fail.
-
-A terminal that finds no disk whenever it starts again is unavailable at last.
-"""
+"""The errors that clients may get from a stopping daemon, and from a failing disk."""
 
 MADE = ("InjectedCrash", *{os.strerror(getattr(errno, name)) for _, name in FAILING})
-"""What a line of the log has that tells of a crash or an error that was made to happen."""
+"""The words in a log line about an injected crash or error."""
 
 Client = Worker | Reader | Opener
 
@@ -69,12 +66,12 @@ KEPT = frozenset(
     }
     | {"terminals", "inboxes"}
 )
-"""What may lie in the state's directory when no daemon runs; each may have a ``.new`` beside it."""
+"""The files in the state's directory when no daemon runs; each may have a ``.new`` beside it."""
 
 
 @attrs.frozen
 class Address:
-    """What clients are configured with: it must be the same in every life."""
+    """The clients' configuration: the same in every incarnation."""
 
     url: str
     token: str = attrs.field(repr=False)
@@ -109,7 +106,7 @@ class Campaign:
     # Lives.
 
     def prepare(self) -> None:
-        """The first life: terminals, subscribers; it is killed once both were promised."""
+        """Start the first daemon with terminals and subscribers; kill it when both are promised."""
         self.daemon.start("--port", str(self._port))
         with self.daemon.connect() as client:
             for name in TERMINALS:
@@ -120,7 +117,7 @@ class Campaign:
         self._die()
 
     def live(self, death: Death) -> None:
-        """One life, from its start to its death. Raises ``ScratchError`` if it does not die."""
+        """Run one daemon from start to death. Raises ``ScratchError`` if it does not die."""
         self.notebook.life += 1
         self.notebook.pardoned = PARDONED.get(type(death), frozenset())
         self._launch(death)
@@ -156,14 +153,14 @@ class Campaign:
                     self.daemon.wait_dead(death.seconds)
             case _:
                 if not self.daemon.wait_dead(GUARD_S):
-                    raise ScratchError(f"{death} was not passed: {self._standing()}")
+                    raise ScratchError(f"{death} was not passed: {self._survivor()}")
 
-    def _standing(self) -> str:
-        """What a failure should tell of a daemon that lives on."""
+    def _survivor(self) -> str:
+        """Return the state of a daemon that should have died, for the report."""
         terminals = self.daemon.call("term_list")["result"]
         last = [each.token for each in self.notebook.commands[-len(self._workers) :]]
         book = self.notebook
-        seen = f"told {book.seen[-1:]}, errors {[*book.errors, *map(str, book.refusals)]}"
+        seen = f"records seen {book.seen[-1:]}, errors {[*book.errors, *map(str, book.refusals)]}"
         return f"{terminals}, last sent {last}, {seen}, log {self.daemon.log[-2000:]}"
 
     def _die(self) -> None:
@@ -174,10 +171,10 @@ class Campaign:
         if len(self._lives) <= self.notebook.life:
             self._lives.append(Life(number=self.notebook.life, killed=True))
 
-    # What a life finds.
+    # Checks at a start.
 
     def _look_around(self) -> None:
-        """What is there of earlier lives that should not be, and what is not that should."""
+        """Record the remains of earlier incarnations, and the missing terminals."""
         state, pid = self.daemon.state, self.daemon.process.pid
         left = self._alive & processes_of(self.daemon.root)
         for holder in holders_of(state.directory, before=pid):
@@ -212,7 +209,7 @@ class Campaign:
             yield f"clients know it as {self._address}, and it is {now} with other keys or port"
         status = self.daemon.call("status")
         if status["pid"] != self.daemon.process.pid:
-            yield f"its status tells of another process: {status}"
+            yield f"its status is that of another process: {status}"
 
     def _addressed(self) -> Address:
         session = self.daemon.call("session_new", handle=REVIEWER)["url"]
@@ -265,7 +262,7 @@ class Campaign:
     # The end.
 
     def clean_up(self) -> None:
-        """Whatever happened, leave no process."""
+        """Leave no process, after success or failure."""
         if self.daemon.is_running:
             self.daemon.kill()
         for process in processes_of(self.daemon.root):
@@ -273,7 +270,7 @@ class Campaign:
                 os.kill(process.pid, signal.SIGKILL)
 
     def finish(self) -> Evidence:
-        """A last life without a kill: wait until every wake came, read everything, stop.
+        """Run a last daemon without a kill: wait for every wake, read everything, stop.
 
         All is read through an MCP client. Raises ``ScratchError`` if it does not stop in order.
         """
@@ -305,7 +302,7 @@ class Campaign:
                 self._complain(f"{path} was left over")
 
     def _run_last(self, ids: dict[str, str]) -> None:
-        """A last command on each terminal: when its wake came, all before it did, or never will."""
+        """Run a last command on each terminal: after its wake, no earlier one comes."""
         last = Worker("last", TERMINALS, self.notebook, self._chance)
         with self.daemon.connect() as client:
             for name in TERMINALS:
@@ -332,7 +329,7 @@ class Campaign:
         )
 
     def _errors_in_log(self) -> list[str]:
-        """What daemons logged as errors, but for those that were made to happen."""
+        """Return the errors in the daemons' logs that were not injected."""
         lines = self.daemon.log.splitlines()
         return [
             line

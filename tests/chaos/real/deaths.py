@@ -15,7 +15,7 @@ STARTING_RATE = 0.2
 RANDOM_OF_ROUND = 20
 
 CRASHED = "actor.receive.before[LedgerWriter]"
-"""The crash that nobody notices, so that a supervisor starts an actor again."""
+"""The crash of an unused actor, so that a supervisor starts one again."""
 
 POINTS: Mapping[str, int] = {
     "mailbox.deliver.before": 500,
@@ -62,10 +62,10 @@ POINTS: Mapping[str, int] = {
     "inbox.confirm.before": 50,
     "gateway.accept.before": 6,
 }
-"""Every fault point of a daemon, and up to which pass of it a kill may come.
+"""Every fault point of a daemon, with the highest pass for a kill.
 
 A load makes that many within a second or two; the first few may come while the daemon starts and
-mends what the last kill left. Early passes are as likely as late ones: see ``_pass``.
+repairs the files after the last kill. Early passes are as likely as late ones: see ``_pass``.
 """
 
 CALLS: Mapping[str, int] = {
@@ -80,7 +80,7 @@ CALLS: Mapping[str, int] = {
     "unlink": 6,
     "mkdir": 4,
 }
-"""Every call that changes the files of a daemon, likewise. Passes are those of one thread."""
+"""Every call that changes the files of a daemon, with the highest pass of one thread for a kill."""
 
 FAILING = (
     ("fdatasync", "EIO"),
@@ -96,33 +96,33 @@ FAILING = (
     ("mkdir", "ENOSPC"),
     ("unlink", "EIO"),
 )
-"""Which calls a disk refuses, and how."""
+"""The calls that a failing disk refuses, with the errors."""
 
 T = TypeVar("T")
 
 
 @attrs.frozen
 class AtPoint:
-    """The daemon kills itself at its ``number``-th pass of the fault point ``point``."""
+    """A kill by the daemon itself at its ``number``-th pass of the fault point ``point``."""
 
     point: str
     number: int
 
     @property
     def place(self) -> str:
-        """Where, for people."""
+        """The place, for reports."""
         return self.point
 
     @property
     def faults(self) -> str:
-        """What arms it, as AEGIS_FAULT has it."""
+        """The value of AEGIS_FAULT that arms it."""
         kill = f"{self.point}@{self.number}=kill"
         return f"{CRASHED}@3=crash,{kill}" if "restart" in self.point else kill
 
 
 @attrs.frozen
 class AtCall:
-    """It dies at its ``number``-th call of this kind: instead of it, or right after it."""
+    """A kill at its ``number``-th call of this kind: before it, or right after it."""
 
     call: str
     number: int
@@ -130,13 +130,13 @@ class AtCall:
 
     @property
     def place(self) -> str:
-        """Where, for people."""
+        """The place, for reports."""
         return f"{'after' if self.after else 'before'} {self.call}"
 
 
 @attrs.frozen
 class Failing:
-    """Each ``every``-th call of this kind fails from ``first`` on; then it is killed under load."""
+    """Each ``every``-th call of this kind fails from ``first`` on; then a kill under load."""
 
     call: str
     error: str
@@ -146,13 +146,13 @@ class Failing:
 
     @property
     def place(self) -> str:
-        """Where, for people."""
+        """The place, for reports."""
         return f"under load, {self.error} of {self.call}"
 
 
 @attrs.frozen
 class UnderLoad:
-    """It is killed so many seconds after the load began."""
+    """A kill so many seconds after the load began."""
 
     seconds: float
     place = "at random, under load"
@@ -160,7 +160,7 @@ class UnderLoad:
 
 @attrs.frozen
 class WhileStarting:
-    """It is killed so many seconds after its process began, as a rule before it was ready."""
+    """A kill so many seconds after its process began, usually before it is ready."""
 
     seconds: float
     place = "at random, while it starts"
@@ -168,7 +168,7 @@ class WhileStarting:
 
 @attrs.frozen
 class WhileStopping:
-    """It is told to stop under load, and killed so many seconds after that, or has stopped."""
+    """A stop under load, and a kill so many seconds after that, unless it has stopped before."""
 
     load_s: float
     seconds: float
@@ -180,7 +180,7 @@ Death = AtPoint | AtCall | Failing | UnderLoad | WhileStarting | WhileStopping
 
 @attrs.frozen(kw_only=True)
 class Numbers:
-    """How many deaths of which kind. ``at_calls`` is 0 where nothing may trace a process.
+    """The number of deaths of each kind. ``at_calls`` is 0 where no process may be traced.
 
     ``at_points`` and ``at_calls``: for each point, and for each call before and after it; a call
     fails as often in each way. ``at_random``: in all.
@@ -192,13 +192,13 @@ class Numbers:
 
     @property
     def total(self) -> int:
-        """How many these are."""
+        """Return the number of all deaths."""
         calls = 2 * len(CALLS) + len(FAILING)
         return len(POINTS) * self.at_points + self.at_random + calls * self.at_calls
 
 
 def deaths(numbers: Numbers, chance: random.Random) -> list[Death]:
-    """So many deaths, in an order that never changes."""
+    """Return these deaths, in a fixed order."""
     return [
         *(AtPoint(name, _pass(POINTS[name], chance)) for name in _times(numbers.at_points, POINTS)),
         *(random_death(chance) for _ in range(numbers.at_random)),
@@ -209,9 +209,9 @@ def deaths(numbers: Numbers, chance: random.Random) -> list[Death]:
 
 
 def endless_deaths(chance: random.Random, *, calls: bool) -> Iterator[Death]:
-    """Rounds without end: each has every death once, in an order of its own.
+    """Yield rounds without end: each has every death once, in a random order.
 
-    Those at calls only where ``calls`` may be traced.
+    Deaths at calls are included only where ``calls`` may be traced.
     """
     numbers = Numbers(at_points=1, at_random=RANDOM_OF_ROUND, at_calls=int(calls))
     while True:
@@ -219,7 +219,7 @@ def endless_deaths(chance: random.Random, *, calls: bool) -> Iterator[Death]:
 
 
 def random_death(chance: random.Random) -> Death:
-    """Some moment under load, or now and then while it starts, mends what was left, or stops."""
+    """Return a death at a random moment, usually under load, else at the start or the stop."""
     kind = chance.random()
     if kind < STARTING_RATE:
         return WhileStarting(chance.uniform(0, START_S))
@@ -229,12 +229,12 @@ def random_death(chance: random.Random) -> Death:
 
 
 def at_call(name: str, chance: random.Random, *, after: bool) -> AtCall:
-    """A death at some call of this kind."""
+    """Return a death at a random call of this kind."""
     return AtCall(name, _pass(CALLS[name], chance), after)
 
 
 def failing(call: str, error: str, chance: random.Random) -> Failing:
-    """A disk that refuses some calls of this kind."""
+    """Return a disk that refuses some calls of this kind."""
     first = _pass(CALLS[call], chance)
     return Failing(call, error, first, chance.randint(2, 9), chance.uniform(0.2, LOAD_S))
 
@@ -244,19 +244,19 @@ def _times(count: int, names: Sequence[T] | Mapping[T, object]) -> Iterator[T]:
 
 
 def _pass(most: int, chance: random.Random) -> int:
-    """A pass up to ``most``, each order of magnitude as likely as the others."""
+    """Return a pass up to ``most``, each order of magnitude as likely as the others."""
     return max(1, round(math.exp(chance.uniform(0, math.log(most + 0.49)))))
 
 
 @attrs.frozen
 class Part:
-    """One of several that share the deaths."""
+    """One of several parts that share the deaths."""
 
     index: int
     count: int
 
     def of(self, everything: Sequence[T]) -> list[T]:
-        """What falls to this one."""
+        """Return the deaths of this part."""
         return list(everything[self.index :: self.count])
 
     def __str__(self) -> str:

@@ -141,7 +141,7 @@ def fork_server() -> ForkServer:
 
 
 class Request(NamedTuple):
-    """What a child is to be, and its descriptors."""
+    """The program of a child, and its descriptors."""
 
     words: list[str]
     env: dict[str, str]
@@ -190,7 +190,7 @@ def report_end(pid: int, pidfd: int, status: int) -> None:
 
 
 def become(request: Request) -> None:
-    """Be, in a child, what ``subprocess`` would have made of the request."""
+    """Run the requested program in a child, as ``subprocess`` would start it."""
     os.setpgid(0, 0)
     stdout, stderr, _ = request.descriptors
     os.dup2(stdout, 1)

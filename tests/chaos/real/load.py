@@ -19,7 +19,7 @@ from tests.chaos.real.scratch import GUARD_S, ScratchDaemon, ScratchError
 from tests.chaos.real.sessions import Session, ToolFailed, open_session
 
 NEVER_TYPED = ("not typed", "did not run", "has no shell right now", "nothing of yours was sent")
-"""What an error says whose command the shell has not seen."""
+"""The words of an error about a command that the shell has not seen."""
 
 HANDOFF_RATE = 0.5
 READ_RATE = 0.1
@@ -29,11 +29,11 @@ TYPED = Kind(text="echo %", typed=True)
 _AHEAD = tuple(attrs.evolve(kind, typed=True) for kind in REAL.typed.values())
 
 PAUSE_S = 0.05
-"""Between a call that was refused and the next one."""
+"""The pause, in seconds, between a refused call and the next one."""
 
 
 class Worker:
-    """Runs commands on some terminals, one after the other; now and then reads their records.
+    """A client that runs commands on some terminals, and now and then reads their records.
 
     ``is_in_doubt``: whether its last command was typed is not known.
     """
@@ -50,7 +50,7 @@ class Worker:
         self._chance = chance
 
     def work(self, daemon: ScratchDaemon) -> None:
-        """Go on until the daemon is gone."""
+        """Continue until the daemon is gone."""
         try:
             with daemon.connect() as client:
                 while not self._notebook.is_over.is_set():
@@ -66,7 +66,7 @@ class Worker:
             self._read(client, terminal)
 
     def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
-        """Send one command; gives its token."""
+        """Send one command; return its token."""
         book = self._notebook
         token = book.new_token(terminal)
         command = REAL.command(
@@ -86,7 +86,7 @@ class Worker:
         return token
 
     def _send(self, client: LineClient, command: Command, kind: Kind) -> Record | None:
-        """Gives the record if the answer is one."""
+        """Send the command; return the record if the answer is one."""
         who: dict[str, object] = {"name": command.terminal, "from_handle": self.handle}
         if kind.typed:
             client.call("term_keys", {**who, "keys": f"{command.text}\r"})
@@ -119,7 +119,7 @@ class Worker:
 
 
 class Typist(Worker):
-    """Alone on its terminal, so that it may type; now and then ahead of a run that waits."""
+    """The only client of its terminal, so that it may type; now and then ahead of a waiting run."""
 
     _kinds = (*REAL.kinds.values(), TYPED)
 
@@ -130,7 +130,7 @@ class Typist(Worker):
             super()._step(client)
 
     def _type_ahead(self, client: LineClient, terminal: str) -> None:
-        """Type some lines while a command runs, and let another wait behind them."""
+        """Type some lines while a command runs, with another one waiting behind them."""
         super().run(client, terminal, HOLDING)
         if not self.is_in_doubt:
             lines = self._chance.choices(_AHEAD, [kind.weight for kind in _AHEAD], k=3)
@@ -167,7 +167,7 @@ class Typist(Worker):
             )
 
     def run(self, client: LineClient, terminal: str, kind: Kind) -> str:
-        """Send one command; gives its token. The next one waits until it has ended."""
+        """Send one command; return its token. The next one waits until it has ended."""
         token = super().run(client, terminal, kind)
         has_ended = kind is REAL.kinds["quick"] and not self.is_in_doubt
         while not has_ended and not self._notebook.is_over.is_set():
@@ -177,7 +177,7 @@ class Typist(Worker):
 
 
 class Sender(Worker):
-    """A worker that also hands news to another."""
+    """A worker that also sends messages to another handle."""
 
     to = "reviewer"
 
@@ -201,7 +201,7 @@ class Sender(Worker):
 
 
 class Reader:
-    """Waits for the messages of one handle, and acknowledges what it got with its next call."""
+    """A reader of one inbox, which acknowledges the messages with its next call."""
 
     def __init__(self, handle: str, notebook: Notebook) -> None:
         self.handle = handle
@@ -212,7 +212,7 @@ class Reader:
         self._seen: set[str] = set()
 
     def work(self, daemon: ScratchDaemon) -> None:
-        """Go on until the daemon is gone."""
+        """Continue until the daemon is gone."""
         try:
             with daemon.connect() as client:
                 while True:
@@ -230,7 +230,7 @@ class Reader:
             self._notebook.was_refused(self.handle, error, asked=asked)
 
     def has_seen(self, ids: set[str]) -> bool:
-        """Wait until all of these came; False if they do not."""
+        """Wait until all of these were shown; return False at a timeout."""
         with self._news:
             return self._news.wait_for(lambda: ids <= self._seen, GUARD_S)
 
@@ -248,10 +248,10 @@ class Reader:
 
 
 class McpReader(Reader):
-    """The same through the official MCP client, on the session URL of the handle."""
+    """A reader through the official MCP client, on the session URL of the handle."""
 
     def work(self, daemon: ScratchDaemon) -> None:
-        """Go on until the daemon is gone."""
+        """Continue until the daemon is gone."""
         try:
             trio.run(self._work, daemon)
         except Exception:
@@ -277,7 +277,7 @@ class McpReader(Reader):
 
 
 def answers(daemon: ScratchDaemon) -> bool:
-    """Whether the daemon is there."""
+    """Return whether the daemon answers."""
     try:
         return bool(daemon.call("status"))
     except (ClientError, ScratchError):
@@ -285,5 +285,5 @@ def answers(daemon: ScratchDaemon) -> bool:
 
 
 def pause() -> None:
-    """Who is refused does not try again at once."""
+    """Pause before another try."""
     threading.Event().wait(PAUSE_S)

@@ -14,7 +14,7 @@ from tests.chaos.checking.observations import Record
 from tests.chaos.real.load import pause
 from tests.chaos.real.scratch import ScratchDaemon
 
-Standing = Literal["in doubt", "open", "closed", "purged"]
+KnownState = Literal["in doubt", "open", "closed", "purged"]
 
 MOST_OPEN = 2
 PURGE_RATE = 0.4
@@ -23,16 +23,16 @@ LEAVE_RATE = 0.3
 
 @attrs.define
 class Opened:
-    """A terminal: how it stands as far as its client was told, and the record it was told."""
+    """A terminal: its state and its record, as far as its client knows."""
 
-    standing: Standing = "in doubt"
+    state: KnownState = "in doubt"
     record: Record | None = None
 
 
 class Opener:
-    """Each terminal has a name of its own, so that what became of it is never in doubt for long.
+    """A client that opens and closes terminals, each with a new name.
 
-    They are opened on ``node``; None: wherever the daemon puts them. ``is_over`` ends the work.
+    They are opened on ``node``; None: on the daemon's choice. ``is_over`` ends the work.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Opener:
         self._terminals: dict[str, Opened] = {}
 
     def work(self, daemon: ScratchDaemon) -> None:
-        """Go on until the daemon is gone. Each command has a connection of its own."""
+        """Continue until the daemon is gone. Each command has a connection of its own."""
         try:
             while not self._is_over.is_set():
                 self._step(daemon)
@@ -58,7 +58,7 @@ class Opener:
             return
 
     def _step(self, daemon: ScratchDaemon) -> None:
-        are_open = [name for name, each in self._terminals.items() if each.standing == "open"]
+        are_open = [name for name, each in self._terminals.items() if each.state == "open"]
         if len(are_open) < MOST_OPEN:
             are_open.append(self._open(daemon))
         if len(are_open) == MOST_OPEN or self._chance.random() > LEAVE_RATE:
@@ -69,7 +69,7 @@ class Opener:
         opened = self._terminals[name] = Opened()
         try:
             daemon.call("term_spawn", name=name, **self._where)
-            opened.standing = "open"
+            opened.state = "open"
             opened.record = daemon.call("term_run", name=name, cmd=f"sleep 0.1; echo {name}")
         except CommandFailed:
             pause()  # it is as far as it came
@@ -77,38 +77,38 @@ class Opener:
 
     def _close(self, daemon: ScratchDaemon, name: str, *, purge: bool) -> None:
         opened = self._terminals[name]
-        opened.standing = "in doubt"
+        opened.state = "in doubt"
         try:
             daemon.call("term_close", name=name, purge=purge)
-            opened.standing = "purged" if purge else "closed"
+            opened.state = "purged" if purge else "closed"
         except CommandFailed:
-            pause()  # nobody knows, until somebody looks
+            pause()  # in doubt until the next read
 
     def settle(self, there: Collection[str]) -> Iterator[str]:
-        """Take what a new life shows as open for the truth where it was in doubt.
+        """Resolve the terminals in doubt by the open terminals of a new daemon.
 
-        Gives a sentence for each terminal that was told to be otherwise.
+        Return a sentence for each terminal whose confirmed state differs.
         """
         for name, opened in self._terminals.items():
-            if opened.standing in ("closed", "purged") and name in there:
-                yield f"{name} was {opened.standing} and is open again"
-            elif opened.standing == "open" and name not in there:
+            if opened.state in ("closed", "purged") and name in there:
+                yield f"{name} was {opened.state} and is open again"
+            elif opened.state == "open" and name not in there:
                 yield f"{name} was open and is not any longer"
-        doubtful = [n for n, each in self._terminals.items() if each.standing == "in doubt"]
+        doubtful = [n for n, each in self._terminals.items() if each.state == "in doubt"]
         for name in doubtful:
             if name in there:
-                self._terminals[name].standing = "open"
+                self._terminals[name].state = "open"
             else:
                 del self._terminals[name]
 
     def differences(self, client: LineClient) -> Iterator[str]:
-        """What is not kept, or not gone, of the terminals that were told to be closed."""
+        """Yield a sentence for each confirmed close after which the history is wrong."""
         for name, opened in self._terminals.items():
             found = _newest_record(client, name)
-            if opened.standing == "purged" and found is not None:
+            if opened.state == "purged" and found is not None:
                 yield f"{name} was purged and still has {found}"
-            elif opened.standing != "purged" and opened.record not in (None, found):
-                yield f"of {name} was told {_apart(opened.record, found)}"
+            elif opened.state != "purged" and opened.record not in (None, found):
+                yield f"of {name} a client got {_difference(opened.record, found)}"
 
 
 def _newest_record(client: LineClient, name: str) -> Record | None:
@@ -119,8 +119,8 @@ def _newest_record(client: LineClient, name: str) -> Record | None:
     return records[0] if records else None
 
 
-def _apart(seen: Record | None, found: Record | None) -> str:
-    """What of the one is not so in the other."""
+def _difference(seen: Record | None, found: Record | None) -> str:
+    """Return the differences between a record and its later copy."""
     if seen is None or found is None:
         return f"{seen}, and there is {found}"
     return ", ".join(

@@ -18,7 +18,7 @@ EXEC_LOOKS, EXEC_LOOK_S = 5, 0.002
 
 @attrs.frozen(order=True)
 class Process:
-    """A live process; ``start`` is when it began, in ticks since the machine did."""
+    """A live process; ``start`` is the time of its start, in ticks since the boot."""
 
     pid: int
     start: int
@@ -29,13 +29,13 @@ class Process:
 
 
 def processes_of(root: Path) -> frozenset[Process]:
-    """Every live process whose first environment names a terminal of this root."""
+    """Return every live process whose first environment names a terminal of this root."""
     cookie = f"AEGIS_TERMINAL={root}/".encode()
     return frozenset(process for path, process in _all() if _has_cookie(path, cookie))
 
 
 def holders_of(directory: Path, *, before: int) -> frozenset[Process]:
-    """Every process that had begun before the process ``before`` and holds a file below there."""
+    """Return every process, older than ``before``, that has a file of the directory open."""
     started = _process(Path(f"/proc/{before}"))
     if started is None:
         return frozenset()
@@ -47,7 +47,7 @@ def holders_of(directory: Path, *, before: int) -> frozenset[Process]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody keeps this file locked."""
+    """Return whether a process has this file locked."""
     return not _can_lock(path) and (_later() or not _can_lock(path))
 
 
@@ -74,9 +74,9 @@ def _all() -> Iterator[tuple[Path, Process]]:
 
 
 def first_environment(path: Path) -> list[bytes]:
-    """The entries of the environment that the process at ``/proc/<pid>`` was started with.
+    """Return the entries of the first environment of the process at ``/proc/<pid>``.
 
-    None are shown while it is within an exec: so it is asked again. Empty where it may not be read.
+    The kernel shows none during an exec, so the file is read again. Empty where it may not be read.
     """
     try:
         for _ in range(EXEC_LOOKS):

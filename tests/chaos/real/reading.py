@@ -13,7 +13,7 @@ from tests.chaos.real.scratch import ScratchDaemon
 from tests.chaos.real.sessions import Session, open_session
 
 NEWEST = 1000
-"""Messages of an inbox that one answer may have."""
+"""The most messages of an inbox in one answer."""
 
 
 @attrs.frozen
@@ -25,14 +25,14 @@ class Kept:
 
 
 async def read_all(daemon: ScratchDaemon, terminals: Sequence[str], handles: Sequence[str]) -> Kept:
-    """Read all of it. Raises ``ToolFailed``."""
+    """Read all ledgers and inboxes. Raises ``ToolFailed``."""
     async with open_session(daemon) as operator:
         ledgers = {name: await _records(operator, name) for name in terminals}
     return Kept(ledgers, {handle: await _newest(daemon, handle) for handle in handles})
 
 
 async def _records(session: Session, name: str) -> tuple[Record, ...]:
-    """Every record, page by page."""
+    """Return every record, page by page."""
     records: list[Record] = []
     while True:
         since = records[-1]["seq"] if records else -1
@@ -49,6 +49,6 @@ async def _newest(daemon: ScratchDaemon, handle: str) -> tuple[Message, ...]:
 
 
 def life_id(state: State, name: str) -> str:
-    """The id by which its messages name the terminal."""
+    """Return the life id of the terminal in its messages."""
     meta = json.loads((state.terminals / name / "meta.json").read_text())
     return str(meta["life"])

@@ -16,18 +16,18 @@ from tests.chaos.real.table import Figures, added, figures
 from tests.chaos.real.tracing import reason_not_to_trace
 
 LIVES_OF_ROOT = 25
-"""After so many a root is read and judged: evidence grows, and a failure should come early."""
+"""The number of incarnations of a root before it is checked, so that failures are found early."""
 
 Progress = Callable[[int, Death], None]
-"""Told after each life: how many there were, and how the last one ended."""
+"""A function that is called after each incarnation, with its number and its death."""
 
 
 class RealRun:
-    """Lets daemons live and die in ``directory``: at most so many lives, or about so many minutes.
+    """A run of daemons in ``directory``, limited by incarnations or minutes.
 
     The same seed gives the same deaths and the same load, not the same timing. ``figures`` and
-    ``lives`` are of the roots that were judged, ``violations`` what was found, ``root`` where; that
-    is left as it is. ``untraced`` is why no daemon died at a call, if none did.
+    ``lives`` are of the checked roots, ``violations`` the broken promises, ``root`` the root of
+    these, which is kept. ``untraced`` is the reason why no daemon died at a call, or None.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class RealRun:
         self._end = None if minutes is None else time.monotonic() + 60 * minutes
 
     def run(self) -> None:
-        """Until a limit, or the first root on which a promise was broken.
+        """Run until a limit, or the first root with a broken promise.
 
-        Raises ``ScratchError`` if a daemon does not start or die as it must. Whatever is raised, no
-        process is left.
+        Raises ``ScratchError`` if a daemon does not start or die as planned. No process is left
+        after any error.
         """
         planned = endless_deaths(self._chance, calls=self.untraced is None)
         while not self.violations and (batch := self._next_batch()):
@@ -96,7 +96,7 @@ def run_real(
     lives: int | None = None,
     minutes: float | None = None,
 ) -> RealRun:
-    """A run that has come to its end. See ``RealRun``."""
+    """Return a finished run. See ``RealRun``."""
     run = RealRun(directory, seed, progress=progress, lives=lives, minutes=minutes)
     run.run()
     return run

@@ -23,36 +23,36 @@ from tests.chaos.checking.outcome_rules import PROMPT
 from tests.chaos.real.fork_server import ForkedProcess, fork_server
 
 GUARD_S = 60.0
-"""A guard against hanging, far above what anything here takes."""
+"""A timeout against hanging, far above the duration of any call here."""
 
 PROGRAM = (sys.executable, "-P", "-c", "from aegis.cli.main import main; main()")
-"""``aegis-actors`` as one process from its first instruction on: nothing on PATH decides which."""
+"""``aegis-actors`` as one process from its first instruction on, independent of PATH."""
 
 QUIET_PORTS = range(20_000, 30_000)
 MOST_PORTS = 100
 
 READY = b"aegis-actors down"
-"""The last words of what a daemon prints when it is ready."""
+"""The last words of the banner of a daemon that is ready."""
 
 
 class ScratchError(Exception):
-    """A scratch daemon could not be used as it must be; the sentence says what it did."""
+    """A scratch daemon did not behave as planned; the sentence describes its behaviour."""
 
 
 class ScratchDaemon:
     """``aegis-actors up`` for the root ``directory / "root"``, in an environment of its own.
 
-    Its processes see nothing of the user's home: ``startup`` is what its shells read there.
-    ``variables`` are in the environment from the next start on. ``log`` is what it wrote to
-    standard error, ``banner`` what it printed when it was ready.
+    Its processes see nothing of the user's home: its shells read the ``startup`` file.
+    ``variables`` are in the environment from the next start on. ``log`` is its standard error,
+    ``banner`` its output when it was ready.
     """
 
     startup_files: tuple[str, ...] = (".bashrc",)
     is_reached_by_port = True
-    """Whether who is here reaches its port; its socket is reached in any case."""
+    """Whether clients here can use its port; they can use its socket in any case."""
 
     last_words = READY
-    """Of what it prints when it is ready."""
+    """The last words of its banner."""
 
     def __init__(self, directory: Path, startup: str = f"PS1='{PROMPT}'\n") -> None:
         self.root = directory / "root"
@@ -69,7 +69,7 @@ class ScratchDaemon:
 
     @property
     def may_be_forked(self) -> bool:
-        """Whether a fork server may start it: then its program is imported already."""
+        """Whether a fork server may start it, with an imported program."""
         return False
 
     @property
@@ -81,12 +81,12 @@ class ScratchDaemon:
 
     @property
     def is_running(self) -> bool:
-        """Whether the newest process lives."""
+        """Return whether the newest process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it is reached; raises ``ScratchError`` if it does not say."""
+        """The address of the daemon; raises ``ScratchError`` without one."""
         endpoint = read_endpoint(self.state)
         if endpoint is None:
             raise ScratchError(f"the daemon of {self.root} has no endpoint file")
@@ -94,22 +94,22 @@ class ScratchDaemon:
 
     @property
     def log(self) -> str:
-        """All that its processes wrote to standard error."""
+        """The standard error of all its processes."""
         return self._log.read_text(errors="replace")
 
     @property
     def program(self) -> list[str]:
-        """The words that are ``aegis-actors``."""
+        """The command line of ``aegis-actors``."""
         return list(PROGRAM)
 
     @property
     def verb(self) -> list[str]:
-        """The words behind it that have this process serve a root."""
+        """The arguments that make a process serve a root."""
         return ["up"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the daemon is started with."""
+        """The environment of the daemon."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.home),
@@ -121,9 +121,9 @@ class ScratchDaemon:
         }
 
     def start(self, *options: str, faults: str = "") -> None:
-        """Start it and wait until it says that it is ready.
+        """Start it and wait until it is ready.
 
-        Raises ``ScratchError``; nothing of it is left then.
+        Raises ``ScratchError``, and leaves no process then.
         """
         self.launch(*options, faults=faults)
         is_ready = False
@@ -136,7 +136,7 @@ class ScratchDaemon:
             raise ScratchError(f"the daemon did not start: {self.log[-2000:]}")
 
     def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
-        """Start it and do not wait; ``faults`` are armed, as AEGIS_FAULT has them.
+        """Start it without waiting; ``faults`` is the value of AEGIS_FAULT.
 
         ``tracer`` are the words of a program that runs it and leaves it the process: ``strace -D``.
         """
@@ -157,7 +157,7 @@ class ScratchDaemon:
             )
 
     def wait_ready(self) -> bool:
-        """Wait until it says that it is ready; False if it ended before."""
+        """Wait until it is ready; return False if it ended before."""
         stdout = self.process.stdout
         if stdout is None:
             raise ScratchError("nobody reads what the daemon prints")
@@ -172,7 +172,7 @@ class ScratchDaemon:
         return True
 
     def wait_dead(self, seconds: float) -> bool:
-        """Wait until its process has ended, at most so long; whether it has."""
+        """Wait at most so many seconds for the end of its process; return whether it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         return not self.is_running
@@ -183,29 +183,29 @@ class ScratchDaemon:
         self.wait_stopped()
 
     def stop(self, signum: signal.Signals = signal.SIGTERM) -> int:
-        """Let it stop in order, by a signal; gives its exit code."""
+        """Stop it in order by a signal; return its exit code."""
         self.process.send_signal(signum)
         return self.wait_stopped()
 
     def wait_stopped(self) -> int:
-        """Wait until its process has ended; gives its exit code."""
+        """Wait until its process has ended; return its exit code."""
         code = self.process.wait(GUARD_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
 
     def connect(self) -> LineClient:
-        """A connection of the line protocol. Raises ``ClientError``."""
+        """Return a connection of the line protocol. Raises ``ClientError``."""
         return connect(self.root)
 
     def call(self, command: str, /, **arguments: object) -> dict[str, Any]:
-        """One command over a connection of its own. Raises ``ClientError``."""
+        """Send one command over a connection of its own. Raises ``ClientError``."""
         with self.connect() as client:
             return client.call(command, arguments)
 
 
 def wait_readable(descriptor: int) -> None:
-    """Wait until there is something to read. Raises ``ScratchError`` if nothing comes."""
+    """Wait for readable data. Raises ``ScratchError`` at a timeout."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     if not waiting.poll(GUARD_S * 1000):
@@ -213,7 +213,7 @@ def wait_readable(descriptor: int) -> None:
 
 
 def free_port(chance: random.Random) -> int:
-    """A port that is free, and that no kernel gives to a connection of its own accord."""
+    """Return a free port outside the kernel's range of automatic ports."""
     for port in chance.sample(QUIET_PORTS, MOST_PORTS):
         with socket.socket() as tried, contextlib.suppress(OSError):
             tried.bind(("127.0.0.1", port))

@@ -18,13 +18,13 @@ class ToolFailed(Exception):
 
 
 class Session:
-    """Calls tools of one daemon."""
+    """A caller of the tools of one daemon."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def call(self, command: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """The result of the tool of this command. Raises ``ToolFailed``."""
+        """Return the result of the tool of this command. Raises ``ToolFailed``."""
         result = await self._client.call_tool(f"aegis_{command}", dict(arguments))
         if result.is_error or result.structured_content is None:
             raise ToolFailed(str(result.content))
@@ -33,7 +33,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session(daemon: ScratchDaemon, handle: str | None = None) -> AsyncIterator[Session]:
-    """A session of ``handle``, of the era that client and server agree upon."""
+    """Open a session of ``handle``, of the era that client and server agree upon."""
     async with connect_mcp(daemon, "auto", handle) as client:
         yield Session(client)
 
@@ -42,7 +42,7 @@ async def open_session(daemon: ScratchDaemon, handle: str | None = None) -> Asyn
 async def connect_mcp(
     daemon: ScratchDaemon, mode: str, handle: str | None = None
 ) -> AsyncIterator[Client]:
-    """A client of the era ``mode``, at the session URL of ``handle``, or the operator's."""
+    """Connect a client of the era ``mode``, at the session URL of ``handle``, or the operator's."""
     url, headers = daemon.endpoint.mcp, {"authorization": f"Bearer {daemon.endpoint.token}"}
     if handle is not None:
         url, headers = daemon.call("session_new", handle=handle)["url"], {}

@@ -11,23 +11,23 @@ from tests.chaos.checking.wake_rules import wake_ids
 from tests.chaos.real.deaths import Death
 
 KILLED = "killed "
-"""Before the name of a place, in the figures."""
+"""The prefix of a place in the figures."""
 
 PROPERTY = "crash"
-"""The name under which a test hands its figures on."""
+"""The property name with which a test reports its figures."""
 
 Figures = Mapping[str, int]
 
 
 def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violation]) -> Figures:
-    """The kills at each place, and what was checked."""
+    """Return the kills at each place, and the counts of the checks."""
     records = [record for _, record in evidence.records()]
     return {
         **Counter(f"{KILLED}{death.place}" for death in deaths),
         "commands begun": len(evidence.begun),
         "records checked": len(records),
         "of these killed by restart": sum(record["killed_by_restart"] for record in records),
-        "records that clients were told": len(evidence.seen),
+        "records that clients got": len(evidence.seen),
         "wakes checked": sum(len(wake_ids(evidence, handle)) for handle in evidence.answers),
         "handoffs checked": sum(each.id is not None for each in evidence.handoffs),
         "violations": len(found),
@@ -35,7 +35,7 @@ def figures(evidence: Evidence, deaths: Iterable[Death], found: Sequence[Violati
 
 
 def added(rows: Iterable[Figures]) -> Figures:
-    """The sums of all rows."""
+    """Return the sums of all rows."""
     sums: Counter[str] = Counter()
     for row in rows:
         sums.update(row)
@@ -43,7 +43,7 @@ def added(rows: Iterable[Figures]) -> Figures:
 
 
 def by_kind(sums: Figures) -> Figures:
-    """The same with one sum for the deaths of each kind, and the number of different places."""
+    """Return the sums with one entry for each kind of death, and the number of different places."""
     deaths = {name.removeprefix(KILLED): n for name, n in sums.items() if name.startswith(KILLED)}
     kinds = Counter({"daemons killed": sum(deaths.values()), "  at so many different places": 0})
     for place, number in deaths.items():
@@ -64,7 +64,7 @@ def _kind(place: str) -> str:
 
 
 def table(rows: Iterable[Figures]) -> str:
-    """The sums, one line each: where daemons were killed, then what was checked."""
+    """Return the sums, one line each: the places of kills, then the checks."""
     sums = added(rows)
     kills = sorted(name for name in sums if name.startswith(KILLED))
     lines = {name: sums[name] for name in kills}

@@ -1,4 +1,4 @@
-"""Which deaths there are: at every fault point and every call, few times each or many."""
+"""Tests of the deaths: at every fault point and every call, few times each or many."""
 
 from __future__ import annotations
 

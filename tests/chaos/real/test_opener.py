@@ -1,4 +1,4 @@
-"""What the client that opens and closes terminals makes of what a new life shows."""
+"""Tests of the client that opens and closes terminals, after a restart of the daemon."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Wire:
 
 
 class Kept:
-    """What a last life still has."""
+    """The terminals and records of a last incarnation."""
 
     def __init__(self, records: dict[str, dict[str, Any]]) -> None:
         self._records = records
@@ -53,7 +53,7 @@ def names() -> Callable[[], str]:
 
 
 class Sure(random.Random):
-    """Closes whatever it may, and purges it or not."""
+    """A client that closes every terminal it may close, with or without a purge."""
 
     def __init__(self, *, purge: bool) -> None:
         super().__init__(0)

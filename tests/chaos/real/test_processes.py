@@ -1,4 +1,4 @@
-"""Who holds what of a root: locks, files, processes of its terminals."""
+"""Tests of the holders of a root's locks, files and terminals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAITS = "import sys; print(flush=True); sys.stdin.read()"
 
 @contextmanager
 def waiting(program: str = WAITS, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has begun, and ends with its standard input."""
+    """Start a process that runs, and ends with its standard input."""
     words = [sys.executable, "-c", program]
     environment = {**os.environ, **variables}
     with subprocess.Popen(

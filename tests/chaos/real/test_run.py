@@ -1,4 +1,4 @@
-"""Lives of real daemons for a user: a few, told one by one, and nothing left."""
+"""Incarnations of real daemons: a few, each reported, and nothing left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How deaths add up."""
+"""Tests of the sums of deaths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strace does to a process: it dies instead of a call or right after it, or the call fails."""
+"""Tests of strace's effects: a process dies before a call or right after it, or the call fails."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def state(tmp_path: Path) -> State:
 
 
 def traced(state: State, death: AtCall | Failing) -> tuple[int, list[str]]:
-    """The exit code of the program, and the lines that it printed."""
+    """Return the exit code of the program, and the lines that it printed."""
     words = [*tracer_of(death, state, ["t0"], ["ann"]), sys.executable, "-c", PROGRAM]
     done = subprocess.run(
         [*words, str(state.directory)], capture_output=True, text=True, timeout=GUARD_S, check=False

@@ -1,9 +1,9 @@
-"""A daemon under ``strace``, which lets it die at a call, or lets the call fail.
+"""A daemon under ``strace``, which kills it at a call, or lets the call fail.
 
-``-f`` is needed for the threads of the flusher; ``-b execve`` lets go of every child at its first
+``-f`` is needed for the threads of the flusher; ``-b execve`` detaches every child at its first
 instruction, so that only the daemon itself is struck; ``-D`` leaves the daemon the process that was
 started. A signal is sent when a call begins. SIGKILL ends the process before the kernel carries the
-call out; any other one waits until it has been, and a signal that nobody handles ends the process
+call out; any other signal is delivered after it, and a signal without a handler ends the process
 then, before its next instruction: as ``kill -9`` at that moment would.
 """
 
@@ -21,7 +21,7 @@ from tests.chaos.real.deaths import AtCall, Failing
 STRACE = ("strace", "-D", "-f", "-b", "execve", "-qqq", "-o", "/dev/null", "-e", "signal=none")
 
 INSTEAD, AFTERWARDS = "SIGKILL", "SIGUSR2"
-"""Ends a process before its call, and after it: nothing in a daemon handles the second."""
+"""The signals that end a process before and after a call: no daemon handles the second."""
 
 LOOK_S = 30.0
 
@@ -48,7 +48,7 @@ WHOLE_FILES = (
 
 @attrs.frozen
 class Calls:
-    """System calls as strace names them, and the files to which they are confined, if to any.
+    """System calls as strace names them, with the files to which they are confined.
 
     ``?`` before a name: not every processor architecture has it.
     """
@@ -69,13 +69,13 @@ BY_KIND: Mapping[str, Calls] = {
     "unlink": Calls("?unlink,unlinkat"),
     "mkdir": Calls("?mkdir,mkdirat"),
 }
-"""What each kind of call is. Writes to terminals, sockets and pipes are none of them."""
+"""The system calls of each kind. Writes to terminals, sockets and pipes belong to none."""
 
 
 def tracer_of(
     death: AtCall | Failing, state: State, terminals: Sequence[str], handles: Sequence[str]
 ) -> tuple[str, ...]:
-    """The words that run a daemon so that it dies like this, or its disk fails like this."""
+    """Return the strace command for a daemon with this death or this failing disk."""
     calls = BY_KIND[death.call]
     if isinstance(death, AtCall):
         what = f"signal={AFTERWARDS if death.after else INSTEAD}:when={death.number}"
@@ -101,7 +101,7 @@ def _paths(calls: Calls, terminals: Sequence[str], handles: Sequence[str]) -> It
 
 
 def reason_not_to_trace() -> str | None:
-    """Why nothing here can be traced, in a few words; None if it can. Runs strace once."""
+    """Return the reason why nothing here can be traced; None if it can. Runs strace once."""
     if which(STRACE[0]) is None:
         return "strace is not installed"
     strike = ("-e", "trace=getpid", "-e", f"inject=getpid:signal={AFTERWARDS}:when=65535")

@@ -17,11 +17,11 @@ from tests.chaos.real.load import Worker, pause
 OUTPUT_BYTES = 4096
 WAIT_S, IDLE_S = 0.5, 0.1
 MOST_OUTPUTS = 400
-"""Outputs of one client that are kept: each is compared with each."""
+"""The most outputs of one client that are kept: each is compared with each."""
 
 
 class Comer(Worker):
-    """Subscribes to terminals and unsubscribes again. Its inbox has a reader of its own."""
+    """A client that subscribes to terminals and unsubscribes. Its inbox has another reader."""
 
     def _step(self, client: LineClient) -> None:
         terminal = self._chance.choice(self._terminals)
@@ -29,7 +29,7 @@ class Comer(Worker):
         pause()
 
     def subscribe(self, client: LineClient, terminal: str, *, on: bool) -> None:
-        """One change. One before it of which nobody knows whether it was made is over by then."""
+        """Make one change. Calls are ordered, so it ends an earlier change in doubt."""
         book = self._notebook
         before, asked = book.moment(), book.moment()
         command = "term_subscribe" if on else "term_unsubscribe"
@@ -49,7 +49,7 @@ class Comer(Worker):
             )
 
     def _settle(self, terminal: str, moment: int) -> None:
-        """Calls are carried out in their order: what was in doubt came before this answer."""
+        """End a change in doubt: calls are carried out in order, so it preceded this answer."""
         changes = self._notebook.subscriptions
         for index, each in enumerate(changes):
             is_mine = (each.handle, each.terminal) == (self.handle, terminal)
@@ -64,7 +64,7 @@ class Comer(Worker):
 
 
 class Watcher(Worker):
-    """Reads records and output, waits, and looks at screens, of any terminal."""
+    """A client that reads records, output and screens of any terminal, and waits."""
 
     def _step(self, client: LineClient) -> None:
         terminal = self._chance.choice(self._terminals)

@@ -1,9 +1,9 @@
-"""Small wrong changes to a source, drawn by a seed: what a test suite has to notice. Pure.
+"""Small wrong changes to a source, drawn by a seed, for a test suite to notice. Pure.
 
 The operators are the usual ones of mutation testing (DeMillo, Lipton and Sayward, "Hints on test
 data selection", 1978; Offutt's sufficient set, 1996) as far as they fit Python: relations, boolean
-connectives, conditions, constants, plus and minus, and statements left out. What only logs, only
-asserts, or only documents is left alone.
+connectives, conditions, constants, plus and minus, and statements left out. Code that only logs,
+asserts or documents is left alone.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LOGGERS = frozenset({"log", "logger", "_log"})
 
 @attrs.frozen
 class Mutant:
-    """One change: ``before`` in line ``line`` of ``file`` becomes ``after``.
+    """A change: ``before`` in line ``line`` of ``file`` becomes ``after``.
 
     ``start`` and ``end`` are offsets in the source, in bytes of UTF-8. ``lines`` are those of its
-    statement, without the body of one that has one.
+    statement, without the body of a compound one.
     """
 
     file: str
@@ -46,7 +46,7 @@ class Mutant:
     lines: range = range(0)
 
     def applied_to(self, source: str) -> str:
-        """The source with the change made."""
+        """Return the source with the change made."""
         data = source.encode()
         return (data[: self.start] + self.after.encode() + data[self.end :]).decode()
 
@@ -55,9 +55,9 @@ class Mutant:
 
 
 def draw(sources: Mapping[str, str], number: int, seed: int) -> list[Mutant]:
-    """``number`` mutants of the files ``sources``, by name and text, the same for one ``seed``.
+    """Return ``number`` mutants of the files ``sources``, by name and text, fixed by ``seed``.
 
-    Each file has its share by how much can be changed in it; no place is changed twice.
+    Each file has a share according to its number of possible changes; no place is changed twice.
     """
     every = [mutant for file, text in sorted(sources.items()) for mutant in mutants(file, text)]
     chance = random.Random(f"{seed}/mutants")
@@ -73,7 +73,7 @@ def draw(sources: Mapping[str, str], number: int, seed: int) -> list[Mutant]:
 
 
 def mutants(file: str, source: str) -> list[Mutant]:
-    """Every mutant of one file, in the order of its lines."""
+    """Return every mutant of one file, in the order of its lines."""
     tree = ast.parse(source)
     starts = _line_starts(source)
     statements = [_own_lines(node) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
@@ -93,7 +93,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
 
 
 def _own_lines(node: ast.stmt) -> range:
-    """Of a compound statement those before its first block."""
+    """Return the lines of a statement, of a compound one those before its first block."""
     assert node.end_lineno is not None
     inside = [each.lineno for each in getattr(node, "body", []) if isinstance(each, ast.stmt)]
     if isinstance(node, ast.Match):
@@ -110,7 +110,7 @@ def _line_starts(source: str) -> list[int]:
 
 
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """Each node that can be changed, with the text that takes its place."""
+    """Yield each node that can be changed, with the text that replaces it."""
     for child in ast.iter_child_nodes(tree):
         if _is_left_alone(child):
             continue
@@ -123,7 +123,7 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Annotations, assertions, log lines, imports, docstrings, and what is only a name."""
+    """Return whether a node is an annotation, assertion, log line, import, docstring or name."""
     match node:
         case ast.Assert() | ast.Import() | ast.ImportFrom() | ast.arg() | ast.JoinedStr():
             return True
@@ -175,7 +175,7 @@ def _changed_statement(node: ast.stmt) -> Iterator[str]:
 
 
 def _changed_condition(node: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
-    """A plain condition is turned round; one with a relation changes as an expression."""
+    """Return a negated plain condition; one with a relation changes as an expression."""
     if isinstance(node, ast.If | ast.While) and isinstance(
         node.test, ast.Name | ast.Attribute | ast.Call
     ):

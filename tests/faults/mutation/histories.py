@@ -13,17 +13,17 @@ from tests.chaos.running.figures import Played
 from tests.chaos.running.worker import play_seed
 
 SEEDS = 30
-"""As many histories as a survivor has to survive; the first of them is played twice."""
+"""The number of histories that a survivor passes; the first of them is played twice."""
 
 
 def play_until_broken(seeds: range) -> Played | None:
-    """What came of the first seed whose history breaks a promise; None if none does."""
+    """Return the result of the first seed with a broken promise; None if there is none."""
     outcomes = (play_seed(seed, twice=seed == seeds.start) for seed in seeds)
     return next((played for played in outcomes if played.violations), None)
 
 
 def main() -> int:
-    """Exit code 1, and the rule that is broken, as pytest tells of a test that failed."""
+    """Exit with code 1 and the broken rule, in pytest's format for a failed test."""
     number = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS
     broken = play_until_broken(range(number))
     if broken is None:

@@ -1,9 +1,9 @@
-"""A machine to throw away, in which a mutant can hurt nothing: namespaces of Linux.
+"""A disposable machine, on which a mutant can do no harm: namespaces of Linux.
 
-What runs there sees its own processes only, its own network, an empty ``/tmp`` of bounded size, and
-all other files read-only. In the place of the tree is a copy of it, and in the place of one file of
-that its mutant: so whatever is started there, also by a daemon in an environment of its own, runs
-the mutant. When it ends, all that it started ends and all that it wrote is gone. Needs root.
+A process there sees only processes of the machine, a network of its own, an empty ``/tmp`` of
+bounded size, and all other files read-only. In the place of the tree is a copy of it, and in the
+place of one file of that its mutant: so each process there, also of a daemon in an environment of
+its own, runs the mutant. At its end all its processes end and all its files are gone. Needs root.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 TMP_BYTES = 2 * 1024**3
 MEMORY_KIB = 8 * 1024**2
-"""Of address space, for one process."""
+"""The limit of the address space of one process."""
 
 _SCRIPT = r"""
 set -eu
@@ -45,7 +45,7 @@ set +e
 "$@"
 exit $?
 """
-"""Bash stays the first process of the namespace, and reaps whatever loses its parent there."""
+"""Bash is the first process of the namespace, and reaps processes that lose their parent there."""
 
 _TRIAL = r"""
 set -eu
@@ -57,12 +57,12 @@ mount -t tmpfs none /tmp
 mount -t tmpfs none /dev/shm
 mount -o remount,bind,ro /
 """
-"""Whatever of it may be forbidden here."""
+"""The steps that may be forbidden on this system."""
 
 
 @attrs.frozen
 class Ended:
-    """How a command ended there; ``code`` is None where it lasted longer than it may."""
+    """The end of a command; ``code`` is None if it exceeded its time."""
 
     code: int | None
     output: str
@@ -103,12 +103,12 @@ _UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-pr
 
 
 async def _kill(process: trio.Process) -> None:
-    """The kernel ends the first process of the namespace with it, and so all that run there."""
+    """Kill the first process of the namespace: the kernel ends all others with it."""
     process.kill()
 
 
 def _variables() -> dict[str, str]:
-    """Little of the outside; no compiled file is written, so none is of another mutant."""
+    """Return a small environment; no compiled file is written, so none is of another mutant."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": "/tmp",
@@ -132,7 +132,7 @@ def _changed(change: tuple[str, str] | None) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def machine() -> Iterator[Machine]:
-    """A machine with a copy of the tree as it is now, as far as git knows of it."""
+    """Return a machine with a copy of the current tree, as git lists it."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Path(directory)
         listed = subprocess.run(
@@ -152,19 +152,19 @@ def machine() -> Iterator[Machine]:
 
 
 def _compile(copy: Path) -> None:
-    """What is compiled is known by the digest of its source: a mutant is never taken for it."""
+    """Compile the copy. Compiled files have the digest of their source: no mutant uses them."""
     packages = [str(copy / name) for name in ("actors", "aegis")]
     options = ["-q", "--invalidation-mode", "checked-hash"]
     subprocess.run([sys.executable, "-m", "compileall", *options, *packages], check=True)
 
 
 def why_not() -> str | None:
-    """Why there can be no such machine here; None if there can."""
+    """Return the reason why there can be no such machine here; None if there can."""
     missing = [word for word in ("unshare", "mount", "ip", "bash") if shutil.which(word) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
     if ROOT.is_relative_to("/tmp"):
-        return "the tree lies below /tmp, which is hidden there"
+        return "the tree is below /tmp, which the machine hides"
     command = [*_UNSHARE, "bash", "-c", _TRIAL, "bash", str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else done.stderr.strip() or "unshare failed"

@@ -1,7 +1,7 @@
-"""What has to notice a mutant, by what it costs: the rings, and the ordinary tests. Pure.
+"""The checks that must notice a mutant, by cost: the rings, and the ordinary tests. Pure.
 
 Not the tests of this directory, nor those that break promises in memory: they look at the text of
-what is broken, or at the harness, and would notice every mutant for no good reason.
+the source, or at the harness, and would notice every mutant for no good reason.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from pathlib import PurePosixPath
 import attrs
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::[^\s\[]+(?:\[.*?\])?|.+?)(?: - .*)?$", re.MULTILINE)
-"""What stands in brackets, the arguments of a test, may be any text."""
+"""The parameters of a test, in brackets, may be any text."""
 
 
 @attrs.frozen
 class Part:
-    """A command that fails where it notices a mutant.
+    """A command that fails if it notices a mutant.
 
-    ``is_real``: it has real processes and the real clock, so that a failure is only believed if it
-    comes again.
+    ``is_real``: it has real processes and the real clock, so that only a repeated failure counts.
     """
 
     name: str
@@ -30,18 +29,18 @@ class Part:
 
     @property
     def is_ring(self) -> bool:
-        """Whether it is one of the rings; else it is of the ordinary tests."""
+        """Return whether it is one of the rings, not of the ordinary tests."""
         return self.name.startswith("ring")
 
     @property
     def measured(self) -> Part:
-        """The same, and it prints which lines of the program it ran: see ``reached``."""
+        """Return the part with a report of the lines that it ran: see ``reached``."""
         python, option, module, *arguments = self.words
         words = (python, option, "tests.faults.mutation.reached", module, *arguments)
         return attrs.evolve(self, words=words)
 
     def again(self, failure: str) -> Part:
-        """Only the test that failed."""
+        """Return the part with only the test that failed."""
         return attrs.evolve(self, words=_pytest(failure)) if "::" in failure else self
 
 
@@ -78,17 +77,17 @@ RINGS = (
     ),
     Part("ring 4", _pytest("tests/resources"), is_real=True),
 )
-"""In the order of what they cost."""
+"""The rings in the order of their cost."""
 
 
 def _own_tests(file: str) -> str:
-    """Where the tests of ``file`` are, if it has some of its own."""
+    """Return the directories of the tests of ``file``, if it has tests of its own."""
     path = PurePosixPath(file)
     return str(PurePosixPath("tests", path.parent, f"test_{path.name}"))
 
 
 def ordinary(file: str) -> tuple[Part, ...]:
-    """The ordinary tests of the package that ``file`` is of, its own before the others."""
+    """Return the ordinary tests of the package of ``file``, its own before the others."""
     package, *inside = PurePosixPath(file).parts
     own = [f"test_{name}" if name.endswith(".py") else name for name in inside[:1]]
     tests = str(PurePosixPath("tests", package, *(own if package == "aegis" else [])))
@@ -102,10 +101,10 @@ def ordinary(file: str) -> tuple[Part, ...]:
 
 
 OUTSIDE = Part("ordinary, real: tests/e2e", _pytest("tests/e2e"), is_real=True)
-"""The tests from outside, for what nothing else has noticed."""
+"""The tests from outside, for mutants that nothing else has noticed."""
 
 
 def first_failure(output: str) -> str | None:
-    """The rule that a history breaks, or the test that failed first, by what a part printed."""
+    """Return the broken rule, or the first failed test, from the output of a part."""
     found = _FAILED.search(output)
     return None if found is None else found[1]

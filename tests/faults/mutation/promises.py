@@ -1,7 +1,7 @@
-"""The lines on which the promises stand, each with what breaks it. Pure.
+"""The lines on which the promises depend, each with a change that breaks it. Pure.
 
-The names are those of ``docs/guarantees.md``. A line that is written otherwise fails a test here:
-then the break is written anew beside it.
+The names are those of ``docs/guarantees.md``. A line that has changed fails a test here: then write
+the break anew.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import attrs
 
 @attrs.frozen
 class Promise:
-    """What ``old``, which stands once in ``file``, holds; ``new`` in its place breaks it.
+    """A promise that ``old``, once in ``file``, keeps; ``new`` in its place breaks it.
 
-    ``also`` has further pairs: where two lines hold the same promise, each is there for the
-    case that the other cannot do it.
+    ``also`` has further pairs: where two lines keep the same promise, each for the case that the
+    other fails.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Promise:
     also: tuple[tuple[str, str], ...] = ()
 
     def broken(self, source: str) -> str:
-        """The source with the promise broken; ``ValueError`` unless ``old`` is in it once."""
+        """Return the source with the promise broken; ``ValueError`` if ``old`` is not unique."""
         for old, new in ((self.old, self.new), *self.also):
             if source.count(old) != 1:
                 raise ValueError(f"{self.name}: {self.file} has not exactly one {old!r}")
@@ -383,4 +383,4 @@ _BROKEN = (
 
 
 PROMISES: Mapping[str, Promise] = {each.name: each for each in _BROKEN}
-"""Every promise that is broken on purpose, by what its break does."""
+"""Every promise that is broken on purpose, by the name of the break."""

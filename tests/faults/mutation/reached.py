@@ -21,7 +21,7 @@ _PREFIX = "REACHED "
 
 
 def run_module(name: str, arguments: Sequence[str]) -> tuple[int, Mapping[str, list[int]]]:
-    """The exit code of a module that is run as a program, and the lines that it ran, by file."""
+    """Run a module as a program; return its exit code, and the lines that it ran, by file."""
     measured = coverage.Coverage(
         data_file=None, include=[str(ROOT / "actors/*"), str(ROOT / "aegis/*")], config_file=False
     )
@@ -38,14 +38,14 @@ def run_module(name: str, arguments: Sequence[str]) -> tuple[int, Mapping[str, l
 
 
 def reached_lines(output: str) -> dict[str, list[int]]:
-    """The lines by file, as the last line of its output tells."""
+    """Return the lines by file, from the last line of its output."""
     last = output.rstrip("\n").rpartition("\n")[2]
     reached = json.loads(last.removeprefix(_PREFIX)) if last.startswith(_PREFIX) else {}
     return {str(file): [int(line) for line in lines] for file, lines in reached.items()}
 
 
 def main() -> int:
-    """Carry out the command line."""
+    """Run the command line."""
     code, lines = run_module(sys.argv[1], sys.argv[2:])
     print(_PREFIX + json.dumps(lines))  # noqa: T201
     return code

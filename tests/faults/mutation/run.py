@@ -38,16 +38,16 @@ DRAWN_FROM = (
     "actors/supervision.py",
     "actors/policy.py",
 )
-"""Where random mutants are made."""
+"""The directories of the files of random mutants."""
 
 LEAST_LIMIT_S = 120.0
 TIMES_LONGER, TIMES_LONGER_THAN_MEASURED = 5, 2.5
-"""How much longer than on the unbroken tree a part may take, and if lines were measured there."""
+"""The factors on the unbroken tree's time that limit a part, the second if lines were measured."""
 
 UNBROKEN_LIMIT_S = 1800.0
 
 NO_TESTS = 5
-"""With this code pytest says that a package has none of this kind."""
+"""The exit code of pytest for a package without such tests."""
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class Change:
 
 
 def sources() -> dict[str, str]:
-    """The files that mutants are drawn from."""
+    """Return the files that mutants are drawn from."""
     paths = [
         path
         for place in DRAWN_FROM
@@ -70,7 +70,7 @@ def sources() -> dict[str, str]:
 
 
 def promised(names: Sequence[str]) -> dict[str, Change]:
-    """The promises of these names, broken."""
+    """Return the promises of these names, broken."""
     chosen = [PROMISES[name] for name in names]
     return {
         each.name: Change(each.file, each.broken((ROOT / each.file).read_text())) for each in chosen
@@ -78,7 +78,7 @@ def promised(names: Sequence[str]) -> dict[str, Change]:
 
 
 def drawn(number: int, seed: int) -> dict[str, Change]:
-    """So many mutants drawn at random."""
+    """Return so many mutants drawn at random."""
     files = sources()
     chosen = draw(files, number, seed)
     return {
@@ -88,14 +88,14 @@ def drawn(number: int, seed: int) -> dict[str, Change]:
 
 
 Stage = Mapping[str, Part]
-"""Which part is tried on which mutant."""
+"""The parts that are tried, by mutant."""
 
 
 Trying = Callable[..., Awaitable[Try]]
 
 
 class Campaign:
-    """Mutants, the parts that are tried on them, and what was found; ``jobs`` mutants at a time."""
+    """Mutants, the parts that are tried on them, and the results; ``jobs`` mutants at a time."""
 
     def __init__(
         self, on: Machine, mutants: Mapping[str, Change], jobs: int, out: Path | None
@@ -108,7 +108,7 @@ class Campaign:
         self.tries = [Try.from_line(line) for line in known]
 
     async def run(self, stages: Sequence[Stage]) -> str | None:
-        """One stage after the other; the part that fails on the unbroken tree, if one does."""
+        """Run the stages in order; return the part that fails on the unbroken tree, or None."""
         for stage in stages:
             parts = {part.name: part for part in stage.values()}
             async with trio.open_nursery() as nursery:
@@ -128,11 +128,11 @@ class Campaign:
         return None
 
     def _is_noticed(self, item: tuple[str, Part]) -> bool:
-        """Those that nothing has noticed come first."""
+        """Return the sort key that puts unnoticed mutants first."""
         return verdicts([item[0]], self.tries)[item[0]].by is not None
 
     def _is_open(self, what: str, part: Part) -> bool:
-        """Whether no ring has noticed it, and no ordinary test either where one is tried.
+        """Return whether no ring, and for an ordinary test no test, has noticed the mutant.
 
         A part that does not run the line of a mutant is not tried with it.
         """
@@ -165,7 +165,7 @@ class Campaign:
         return next(fits, None)
 
     async def _measured(self, part: Part) -> Try:
-        """On the unbroken tree: how long it takes and, of simulated rings, which lines it runs."""
+        """Run on the unbroken tree: measure the time and, for simulated rings, the lines."""
         if part.is_real or not part.is_ring:
             return await self._tried(UNBROKEN, part)
         ended = await self._machine.run(part.measured.words, within_s=UNBROKEN_LIMIT_S)
@@ -173,7 +173,7 @@ class Campaign:
         return attrs.evolve(_try_of(UNBROKEN, part, ended), reached=lines)
 
     async def _tried(self, what: str, part: Part) -> Try:
-        """A failure among real processes is believed if it comes again, alone or with the rest."""
+        """Run on a mutant. A failure with real processes counts if it occurs again."""
         tried = await self._once(what, part)
         if not part.is_real or tried.noticed_by in (None, HANG):
             return tried
@@ -207,7 +207,7 @@ def _noticed_by(ended: Ended) -> str | None:
 
 
 def stages_of(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[Stage]:
-    """These parts, behind the first and cheapest the ordinary tests, those from outside last."""
+    """Return stages: the cheapest part, the ordinary tests, the other parts, those from outside."""
     stages: list[Stage] = [dict.fromkeys(mutants, part) for part in parts]
     of_each = {what: ordinary(change.file) for what, change in mutants.items()}
     stages[1:1] = [{what: of_it[index] for what, of_it in of_each.items()} for index in (0, 1)]
@@ -216,7 +216,7 @@ def stages_of(parts: Sequence[Part], mutants: Mapping[str, Change]) -> list[Stag
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Break promises on purpose.")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random mutants")
     parser.add_argument("--seed", type=int, default=1)
@@ -229,7 +229,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Carry out the command line."""
+    """Run the command line."""
     given = parse()
     reason = why_not()
     if reason is not None:

@@ -1,4 +1,4 @@
-"""The machine to throw away: what runs there is the mutant, and it can hurt nothing."""
+"""Tests of the disposable machine: it runs the mutant, and can do no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That the mutants are real: each changes what it names, and nothing else."""
+"""Tests of the mutants: each changes the place that it names, and no other."""
 
 from __future__ import annotations
 

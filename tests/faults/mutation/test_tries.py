@@ -1,4 +1,4 @@
-"""What is tried, in which order, and what it comes to."""
+"""Tests of the tries of a campaign, their order, and their results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_try_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("output", "failure"),
     [
-        ("FAILED wake lost - seed 3: who was told - never", "wake lost"),
+        ("FAILED wake lost - seed 3: a subscriber - never", "wake lost"),
         ("1 failed\nFAILED tests/a.py::test_b[a - c] - assert 1", "tests/a.py::test_b[a - c]"),
         ("FAILED tests/a.py::test_b - a[0] is [1]", "tests/a.py::test_b"),
         ("ERROR tests/a.py::test_b[group commit]\n", "tests/a.py::test_b[group commit]"),
@@ -143,7 +143,7 @@ def test_the_lines_that_ran_are_told_last() -> None:
 
 @attrs.define
 class Scripted(Machine):
-    """A machine on which it is known what comes of each command, in turn."""
+    """A machine with planned results of its commands, in turn."""
 
     ended: list[tuple[int | None, str]] = attrs.field(factory=list)
     ran: list[tuple[Sequence[str], bool]] = attrs.field(factory=list)

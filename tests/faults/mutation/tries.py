@@ -1,7 +1,7 @@
-"""What was tried on which mutant, a line of JSON each, and what that comes to. Pure.
+"""The tries on each mutant, a line of JSON each, and the verdicts. Pure.
 
 A mutant is tried with one part after the other until a ring notices it. So a file of such lines
-says what is still to be tried, and a run that was cut off goes on where it was.
+shows the remaining tries, and an interrupted run continues from it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import attrs
 UNBROKEN = "the unbroken tree"
 
 HANG = "hang"
-"""What is said of a part that did not end in its time."""
+"""The result of a part that exceeded its time."""
 
 
 @attrs.frozen(kw_only=True)
 class Try:
     """One part on one mutant. ``noticed_by`` is the rule or the test, None if all went well.
 
-    ``reached``, of the unbroken tree: the lines that it runs, by file; None if nobody knows.
+    ``reached``, of the unbroken tree: the lines that it runs, by file; None if not measured.
     """
 
     what: str
@@ -31,16 +31,16 @@ class Try:
     reached: Mapping[str, Sequence[int]] | None = None
 
     def reaches(self, file: str, lines: Iterable[int]) -> bool:
-        """Whether it ran one of these lines, as far as is known."""
+        """Return whether it ran one of these lines; true if that was not measured."""
         return self.reached is None or not set(lines).isdisjoint(self.reached.get(file, ()))
 
     def to_line(self) -> str:
-        """As a line of the file."""
+        """Return a line of the file."""
         return json.dumps(attrs.asdict(self))
 
     @classmethod
     def from_line(cls, line: str) -> Try:
-        """What ``to_line`` gave."""
+        """Return the try of a line of ``to_line``."""
         return cls(**json.loads(line))
 
     def __str__(self) -> str:
@@ -50,9 +50,9 @@ class Try:
 
 @attrs.frozen
 class Verdict:
-    """``by`` is the part that noticed it, and ``how`` its rule or test; both None: it survived.
+    """The verdict: ``by`` is the part that noticed the mutant, ``how`` its rule or test, or None.
 
-    A ring goes before an ordinary test, whichever was tried first.
+    A ring precedes an ordinary test, in any order of tries.
     """
 
     what: str
@@ -61,12 +61,12 @@ class Verdict:
 
     @property
     def is_caught_by_ring(self) -> bool:
-        """Whether one of the rings noticed it."""
+        """Return whether one of the rings noticed it."""
         return self.by is not None and self.by.startswith("ring")
 
 
 def verdicts(mutants: Iterable[str], tries: Iterable[Try]) -> dict[str, Verdict]:
-    """What became of each of these mutants so far."""
+    """Return the verdict on each of these mutants so far."""
     found = {what: Verdict(what, None, None) for what in mutants}
     for each in tries:
         before = found.get(each.what)
@@ -79,7 +79,7 @@ def verdicts(mutants: Iterable[str], tries: Iterable[Try]) -> dict[str, Verdict]
 
 
 def totals(found: Mapping[str, Verdict]) -> dict[str, int]:
-    """How many were noticed by which part, ordinary tests in one line, and how many survived."""
+    """Return the number noticed by each part, ordinary tests in one line, and of survivors."""
     counted: dict[str, int] = {}
     for verdict in found.values():
         by = verdict.by or "survived"
@@ -89,7 +89,7 @@ def totals(found: Mapping[str, Verdict]) -> dict[str, int]:
 
 
 def rows(found: Mapping[str, Verdict]) -> list[str]:
-    """A line for each mutant, as Markdown."""
+    """Return a line for each mutant, as Markdown."""
     return [
         f"| {each.what} | {each.by or 'survived'} | {f'`{each.how}`' if each.how else ''} |"
         for each in found.values()
