@@ -29,6 +29,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def the_installed_program(own_daemon: DaemonProcess) -> None:
+    """Start the program as it is installed: here its own start and end are tested."""
+    own_daemon.is_installed = True
+
+
 def spawn(daemon: DaemonProcess, name: str, **arguments: object) -> LiveTerminal:
     return LiveTerminal(daemon, name, daemon.call("term_spawn", name=name, **arguments))
 
