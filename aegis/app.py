@@ -1,15 +1,15 @@
-"""The daemon: its supervision tree, drawn and built, and its life as a process.
+"""The daemon: its supervision tree, and the start and stop of its process.
 
 root (one_for_one)
 ├─ inboxes             one subtree per handle, dynamic: inbox
 ├─ inbox-router        finds the inbox of a handle
 ├─ terminals           one subtree per terminal, dynamic: writer, terminal, shell
-├─ workers             where wanted: processes that have terminals below them
+├─ workers             if configured: processes that run terminals
 ├─ terminal-directory  spawns, lists and closes terminals
-├─ nodes, node-keeper  where wanted: hosts that have joined; who lets them
+├─ nodes, node-keeper  if configured: joined hosts, and the actor that admits them
 ├─ workspaces          named directories, their shells, commands without a terminal
 ├─ connections         one actor per client, dynamic
-├─ daemon              status, tree, sessions, the end
+├─ daemon              status, tree, sessions, stop
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
 """
 
@@ -94,19 +94,19 @@ aegis-actors is ready for {root}
   stop it with  Ctrl-C, or aegis-actors down"""
 
 BEYOND_LOOPBACK = """\
-  BEWARE        other machines can reach this address: whoever has the token
+  WARNING       other machines can reach this address: a client with the token
                 or a session URL runs commands as you, and
                 nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
 NODES_BEYOND_LOOPBACK = """\
-  BEWARE        other machines can reach the address of nodes: whoever has
+  WARNING       other machines can reach the address of nodes: a host with
                 node.key runs commands as you, and nothing is encrypted;
                 127.0.0.1 behind ssh, or WireGuard, is safer"""
 
 
 class Nodes(Protocol):
-    """What the tree has for nodes: a ``NodePlan``, which is loaded only where one is wanted."""
+    """The plan of the tree for nodes: a ``NodePlan``, imported only if nodes are configured."""
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -115,20 +115,20 @@ class Nodes(Protocol):
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Where hosts may join, if anywhere."""
+        """The address at which hosts may join; None if they may not."""
         ...
 
     def supervisor_of_workers(self) -> SupervisorSpec:
-        """What comes before who places terminals there."""
+        """Return the spec of the workers; it starts before the directory that places terminals."""
         ...
 
     def hosts_and_keeper(self) -> tuple[SupervisorSpec | ChildSpec, ...]:
-        """What comes behind it."""
+        """Return the specs of the hosts and of the keeper of all nodes."""
         ...
 
 
 def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
-    """Run a daemon until it is told to stop; gives the exit code of the process."""
+    """Run a daemon until it is stopped; return the exit code of the process."""
     configure_logs(settings.log_level)
     remove_launcher_variables()
     freeze_imports()  # the modules
@@ -150,7 +150,7 @@ def run_daemon(settings: DaemonSettings, configuration: Configuration) -> int:
 
 
 def choose_address(settings: DaemonSettings, state: State) -> Address:
-    """Where to listen: the port asked for, else the one used last, else the usual or a free one."""
+    """Choose the address to listen on: the given port, else the last, the usual or a free one."""
     port = settings.port
     if port is None:
         port = remembered_port(state) or DEFAULT_PORT
@@ -225,7 +225,7 @@ def daemon_tree(
 def server_children(
     root: Path, keyring: Keyring, stop: trio.Event, configuration: Configuration
 ) -> tuple[SupervisorSpec | ChildSpec, ...]:
-    """Return the children that serve clients; ``stop`` is set when a client asks for the end."""
+    """Return the children that serve clients; ``stop`` is set when a client requests it."""
     return (
         SupervisorSpec(name="connections", dynamic=True),
         ChildSpec.of(
@@ -285,8 +285,8 @@ async def _serve(
             try:
                 await wait_for_stop(held, stop)
             finally:
-                _withdraw(held)
-            freeze_imports()  # its end is near: there is no time to look for garbage
+                _remove_endpoint(held)
+            freeze_imports()  # the process will exit soon: collections only cost time
             await end_terminals(system)
             system.ref("root/inbox-router").tell(EndWaits())
     log.info("stopped")
@@ -295,7 +295,7 @@ async def _serve(
 def _announce(
     settings: DaemonSettings, state: State, keyring: Keyring, nodes: Nodes | None
 ) -> None:
-    """Say where the daemon is: in the endpoint file for programs, on standard output for people.
+    """Write the endpoint file for programs, and print the address for people.
 
     Raises ``StartupError`` if the disk refuses.
     """
@@ -319,10 +319,10 @@ def _announce(
     out.flush()
 
 
-def _withdraw(held: HeldRoot) -> None:
-    """Nobody shall come any more; a disk that refuses that holds up no stop."""
+def _remove_endpoint(held: HeldRoot) -> None:
+    """Remove the endpoint file, so that no new client connects. Log an error of the disk."""
     if not held.owns_directory:
-        return  # what is at its path is another daemon's
+        return  # the file at that path belongs to another daemon
     try:
         remove_endpoint(held.state)
     except OSError as error:
@@ -333,7 +333,7 @@ def _withdraw(held: HeldRoot) -> None:
 async def _nodes(
     settings: DaemonSettings, state: State, configuration: Configuration
 ) -> AsyncIterator[Nodes | None]:
-    """What nodes need, where there are to be any: else nothing of it is loaded."""
+    """Open and yield the plan for nodes; None, without its imports, if no nodes are configured."""
     if not settings.workers and settings.nodes_address is None:
         yield None
         return

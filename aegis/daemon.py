@@ -36,7 +36,7 @@ FRESH_TREE_S = 0.5
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 LIST_NODES_S = 2.0
-"""Seconds to list the nodes; the status omits nodes that are not listed by then."""
+"""Seconds to list the nodes; the status omits nodes that did not answer in time."""
 
 
 Asked = GetStatus | GetTree | NewSession | ListSessions | RevokeSession | RotateToken | StopDaemon
@@ -99,7 +99,6 @@ class Daemon(Actor[Asked]):
         self._handles: Ref[Any] = self.context.system.ref(self._handles_path)
 
     async def receive(self, message: Asked) -> None:
-        """Answer one of the daemon's own commands."""
         match message:
             case GetStatus():
                 self.context.start_soon(self._answer_status, self.defer(message))

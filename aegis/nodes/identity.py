@@ -16,7 +16,7 @@ FILE = "node.id"
 
 
 def open_identity(state: State, disk: Disk) -> str:
-    """The identity of this root, made and synced if there is none yet. Raises ``StartupError``."""
+    """Return the identity of this root; create and sync it if needed. Raises ``StartupError``."""
     path = state.directory / FILE
     seal = disk.seal(path)
     try:

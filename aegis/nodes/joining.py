@@ -99,7 +99,7 @@ def _own_key(held: HeldRoot) -> NodeKey:
 def node_tree(
     settings: JoinSettings, held: HeldRoot, shell_file_limit: int, link: ChildSpec
 ) -> SupervisorSpec:
-    """The supervision tree, as drawn above."""
+    """Return the supervision tree drawn above."""
     state = held.state
     path = f"root/nodes/{settings.name}"
     return SupervisorSpec(

@@ -26,7 +26,7 @@ from aegis.terminals.directory.placed_subtrees import WORKERS
 log = structlog.get_logger("aegis.nodes")
 
 HOSTS = "root/nodes"
-"""Below this path each host that has joined is, by its name."""
+"""The path below which each joined host is, by its name."""
 
 MOST_HOSTS = 64
 
@@ -34,9 +34,9 @@ DESCRIBE_S = 1.0
 
 
 class NodeKeeper(Actor[ListNodes | NodeForgotten]):
-    """Of the ``workers`` of these names, and of hosts that join by ``runtime``.
+    """The keeper of the ``workers`` of these names, and of hosts that join through ``runtime``.
 
-    ``takes_hosts``: they may. ``directory`` is the path of who has the terminals.
+    ``takes_hosts``: hosts may join. ``directory`` is the path of the terminal directory.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
         self._arrivals: dict[str, JoinQueue] = {}
 
     async def setup(self) -> None:
-        """Be found; let hosts come."""
+        """Register the service; start to accept hosts."""
         self.context.register("service", "nodes")
         if self._takes_hosts:
             self.context.start_soon(self._take_joins)
 
     async def receive(self, message: ListNodes | NodeForgotten) -> None:
-        """List the nodes; let a host go that is forgotten."""
+        """List the nodes, or stop the link of a host that was forgotten."""
         match message:
             case ListNodes():
                 self.context.start_soon(self._list, self.defer(message))
@@ -79,7 +79,7 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
                 joined.refuse(str(error))
 
     async def _take(self, joined: Joined) -> None:
-        """Raises ``AegisError`` or ``CodecError`` for one that may not join."""
+        """Add a host's connection. Raises ``AegisError`` or ``CodecError`` if it may not join."""
         name = joined.name
         self._check_name(name)
         hello = decode_hello(joined.hello)
@@ -103,7 +103,7 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
     async def _admit(self, name: str, identity: str) -> JoinQueue:
         arrivals = JoinQueue(identity)
         spec = ChildSpec.of(name, HostLink, name=name, arrivals=arrivals, directory=self._directory)
-        if name in self._hosts.names:  # of an earlier life of this actor
+        if name in self._hosts.names:  # of an earlier incarnation of this actor
             await self._hosts.stop_child(name)
         await self._hosts.start_child(spec)
         self._arrivals[name_key(name)] = arrivals
@@ -142,6 +142,6 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
             log.debug("host not described", node=name, why=describe(error))
 
     def _terminals_at(self, path: str) -> int:
-        """How many subtrees of terminals there are below ``path``."""
+        """Return the number of terminals below ``path``."""
         below = self.context.system.routers.nodes_below(path)
         return sum(len(each.children) for each in below if each.name == SUPERVISOR)

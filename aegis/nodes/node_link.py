@@ -57,7 +57,7 @@ class NodeLink(Actor[None]):
             await trio.sleep(retry_delay(self._failures, random.random()))  # noqa: S311
 
     async def _be_joined(self) -> None:
-        """Return when the connection is lost. Raises ``NodeError`` where there is none."""
+        """Join; return when the connection is lost. Raises ``NodeError`` if there is none."""
         address = self._settings.address
         async with join(
             address.host, address.port, self._key, name=self._settings.name, hello=self._hello

@@ -24,7 +24,7 @@ from aegis.state.root import State
 WORKER_RESTARTS = 60
 """Crashes per worker within ``WORKER_PERIOD_S`` after which the daemon stops.
 
-More than the backoff allows for one worker that dies again and again.
+This is more than the backoff allows for one worker that crashes repeatedly.
 """
 
 WORKER_PERIOD_S = 60.0
@@ -46,7 +46,7 @@ class NodePlan:
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Where hosts may join, if anywhere."""
+        """The address at which hosts may join; None if they may not."""
         return self.runtime.address if self.takes_hosts else None
 
     def supervisor_of_workers(self) -> SupervisorSpec:

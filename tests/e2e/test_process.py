@@ -74,10 +74,10 @@ def test_what_it_says_fits_a_narrow_window() -> None:
 
 def test_it_says_what_another_address_than_loopback_means(own_daemon: DaemonProcess) -> None:
     own_daemon.start("--port", "0")
-    assert "BEWARE" not in own_daemon.banner
+    assert "WARNING" not in own_daemon.banner
     assert own_daemon.stop() == 0
     own_daemon.start("--host", "0.0.0.0", "--port", "0")
-    assert "BEWARE" in own_daemon.banner
+    assert "WARNING" in own_daemon.banner
     assert "nothing is encrypted" in own_daemon.banner
     assert "node.key" not in own_daemon.banner
 
@@ -87,7 +87,7 @@ def test_it_says_what_another_address_than_loopback_means_for_nodes(
     own_daemon: DaemonProcess, host: str, is_open: bool
 ) -> None:
     own_daemon.start("--port", "0", "--nodes", f"{host}:0")
-    assert ("BEWARE" in own_daemon.banner) is is_open
+    assert ("WARNING" in own_daemon.banner) is is_open
     assert ("node.key runs commands as you" in own_daemon.banner) is is_open
 
 

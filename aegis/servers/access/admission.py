@@ -111,12 +111,12 @@ def is_loopback(host: str) -> bool:
 
 
 def values(headers: Headers, name: bytes) -> list[str]:
-    """The values of all headers called ``name`` (lower case)."""
+    """Return the values of all headers called ``name`` (lower case)."""
     return [value.decode("latin-1").strip() for key, value in headers if key == name]
 
 
 def host_name(authority: str) -> str | None:
-    """The host of ``host[:port]`` in lower case, an IPv6 address with its brackets."""
+    """Return the host of ``host[:port]`` in lower case, an IPv6 address with its brackets."""
     name, port = _split_authority(authority)
     return name if port is None or _is_port(port) else None
 

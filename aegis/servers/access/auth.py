@@ -33,7 +33,7 @@ MAX_SESSIONS = 10_000
 
 
 def new_secret() -> str:
-    """A fresh secret of 256 random bits, safe in a URL: 43 letters, digits, ``-`` and ``_``."""
+    """Return a new secret of 256 random bits: 43 letters, digits, ``-`` and ``_``, as in URLs."""
     return secrets.token_urlsafe(SECRET_BYTES)
 
 

@@ -206,13 +206,13 @@ class _Gateway:
         with trio.move_on_after(HEAD_LIMIT_S) as scope:
             self._awaiting.add(scope)
             try:
-                return await stream.read_ahead(_is_telling, MAX_HEAD_BYTES)
+                return await stream.read_ahead(_shows_protocol, MAX_HEAD_BYTES)
             finally:
                 self._awaiting.discard(scope)
         return b""
 
 
-def _is_telling(data: bytearray) -> bool:
+def _shows_protocol(data: bytearray) -> bool:
     """Return whether ``data`` is enough to detect the protocol."""
     return bool(data) and (not _may_be_http(data) or is_complete(data))
 

@@ -206,7 +206,7 @@ class RetryingListener(trio.abc.Listener[trio.SocketStream]):
 
     def __init__(self, inner: trio.abc.Listener[trio.SocketStream]) -> None:
         self._inner = inner
-        self._told_at = -math.inf
+        self._logged_at = -math.inf
 
     async def accept(self) -> trio.SocketStream:
         """Return the next connection. Raises as ``inner`` does, except for a lack of resources."""
@@ -216,15 +216,15 @@ class RetryingListener(trio.abc.Listener[trio.SocketStream]):
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
-                self._tell(error)
+                self._log(error)
             await trio.sleep(RETRY_S)
 
     async def aclose(self) -> None:
         """Close the socket."""
         await self._inner.aclose()
 
-    def _tell(self, error: OSError) -> None:
+    def _log(self, error: OSError) -> None:
         now = trio.current_time()
-        if now >= self._told_at + LOG_INTERVAL_S:
-            self._told_at = now
+        if now >= self._logged_at + LOG_INTERVAL_S:
+            self._logged_at = now
             log.warning("no client can be taken in now", why=error.strerror)

@@ -52,9 +52,9 @@ Send = Callable[[Any], Awaitable[None]]
 
 @attrs.define(eq=False)
 class _Session:
-    """A session with subscriptions; ``was_told``: it was notified, on a stream that may be gone."""
+    """A session with subscriptions; ``was_notified``: on a stream that may have ended."""
 
-    was_told: bool = False
+    was_notified: bool = False
     watch: Subscriber = attrs.field(factory=Subscriber)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
@@ -172,7 +172,7 @@ class McpResources:
                 while number not in self._open:
                     await self._opened.wait()
                 for uri in session.watch.take():
-                    session.was_told = True
+                    session.was_notified = True
                     await connection.send_resource_updated(uri)
 
     @contextmanager
@@ -214,7 +214,7 @@ class McpResources:
         self._opened = trio.Event()
         session = self._sessions.get(number)
         # Notifications on the previous stream may not have arrived: they are sent again.
-        if session is not None and session.was_told:
+        if session is not None and session.was_notified:
             session.watch.changed_all()
 
     # Watching, without a session.
@@ -244,7 +244,7 @@ class McpResources:
             while True:
                 await watch.wait()
                 for uri in watch.take():
-                    await _tell(ctx, uri)
+                    await _notify(ctx, uri)
         finally:
             self._streams -= 1
             self._watches.forget(watch)
@@ -262,7 +262,7 @@ async def _acknowledge(ctx: Context, uris: list[str]) -> None:
     )
 
 
-async def _tell(ctx: Context, uri: str) -> None:
+async def _notify(ctx: Context, uri: str) -> None:
     params = types.ResourceUpdatedNotificationParams(uri=uri, _meta=_mark(ctx))
     await ctx.session.send_notification(
         types.ResourceUpdatedNotification(params=params), related_request_id=ctx.request_id

@@ -72,22 +72,22 @@ PRIMER = """\
 Live shared terminals and messages between agents and people.
 
 Terminals are real shells on real PTYs that keep their state between commands: spawn one with \
-aegis_term_spawn, run commands with aegis_term_run and get exit code and output, type into a \
-program with aegis_term_keys, look at what it draws with aegis_term_screen, read what was run with \
-aegis_term_read. Others may use the same terminal. A command that outlives its timeout goes on; \
-wait for its end, for a text or for quiet with aegis_term_wait, and read what it prints meanwhile \
-with aegis_term_output.
+aegis_term_spawn, run a command with aegis_term_run and get its exit code and output, send keys to \
+a program with aegis_term_keys, see its screen with aegis_term_screen, read the records of past \
+commands with aegis_term_read. Other agents and people may use the same terminal. A command that \
+exceeds its timeout keeps running; wait for its end, for a text or for quiet with aegis_term_wait, \
+and read its output so far with aegis_term_output.
 
-To be woken, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
-returns when a command of somebody else has finished there, or when somebody handed work to you \
-with aegis_handoff. Acknowledge what you have read by passing `next` as `after`. Ledgers and \
-inboxes are resources too, whose updates you can subscribe to.
+To be notified, subscribe to a terminal with aegis_term_subscribe, then call aegis_inbox_wait: it \
+returns when a command of another caller has finished there, or when another caller handed work to \
+you with aegis_handoff. Acknowledge the messages that you have read by passing `next` as `after`. \
+Ledgers and inboxes are also resources, whose updates you can subscribe to.
 
-A failed call says in one sentence what to do instead."""
+The error of a failed call says in one sentence what to do."""
 
 log = structlog.get_logger("aegis.servers.mcp")
 
-_TALKATIVE = ("mcp.server.streamable_http", "mcp.server.streamable_http_manager")
+_NOISY_LOGGERS = ("mcp.server.streamable_http", "mcp.server.streamable_http_manager")
 
 
 class McpFace:
@@ -128,7 +128,7 @@ class McpFace:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the sessions until cancelled; started once requests can be handled."""
-        with _quiet_about_goodbyes():
+        with _without_session_tracebacks():
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._hold_sessions)
                 task_status.started()
@@ -319,9 +319,9 @@ class McpFace:
 
 
 @contextmanager
-def _quiet_about_goodbyes() -> Iterator[None]:
+def _without_session_tracebacks() -> Iterator[None]:
     """Suppress the SDK's tracebacks about sessions that end during a request."""
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    loggers = [logging.getLogger(name) for name in _NOISY_LOGGERS]
     for logger in loggers:
         logger.addFilter(_is_worth_logging)
     try:

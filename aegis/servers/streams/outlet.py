@@ -1,7 +1,7 @@
 """``Outlet``: an open stream of a client: its credit, its rate, and the sending of its items.
 
 A source waits for credit before it produces data, so nothing is buffered for a slow client. Only
-waiting is cancelled, never a send: half a message would end the connection.
+waiting is cancelled, never a send: half a message would break the connection.
 """
 
 from __future__ import annotations
@@ -48,51 +48,51 @@ class FloodLimit:
         self._free_at = 0.0
 
     async def wait_turn(self) -> None:
-        """Wait until the next large piece may be sent."""
+        """Wait until the next large message may be sent."""
         at = max(self._free_at, trio.current_time())
         self._free_at = at + TURN_S
         await trio.sleep_until(at)
 
 
 SendKeys = Callable[[bytes], Reply[Any]]
-"""Hands keys to the terminal. Raises ``AegisError`` or ``AskError`` if it cannot."""
+"""A function that sends keys to the terminal. Raises ``AegisError`` or ``AskError``."""
 
 
 class StreamOut(Protocol):
     """The client's side of a stream, as its source uses it."""
 
     async def opened(self, start: object | None) -> None:
-        """Say that the stream is open, and what ``start`` says. Once, before anything else."""
+        """Send the notice that the stream is open, with the fields of ``start``. Called first."""
 
     async def room(self) -> None:
         """Wait until one frame of text may be sent."""
 
     async def room_for_bytes(self) -> int:
-        """Wait until output may be sent: how many bytes."""
+        """Wait until output may be sent; return the number of bytes allowed."""
 
     @property
     def credit(self) -> int:
-        """What may be sent now; below 1: nothing."""
+        """The remaining credit; below 1, nothing may be sent."""
 
     async def item(self, item: object) -> None:
-        """Send one item; there must be room."""
+        """Send one item; requires room."""
 
     async def gap(self, dropped: int, cursor: int | None = None) -> None:
-        """Say that something was left out; there must be room."""
+        """Send a notice that something was left out; requires room."""
 
     async def output(self, cursor: int, data: bytes) -> None:
-        """Send bytes of a terminal, no more than there is room for."""
+        """Send bytes of a terminal, at most as many as there is room for."""
 
     def takes_keys(self, send: SendKeys) -> None:
-        """From now on what the client types goes there."""
+        """Pass the client's keys to ``send`` from now on."""
 
 
 class Outlet:
-    """A ``StreamOut`` for the stream ``number`` with that much ``credit``.
+    """A ``StreamOut`` for the stream ``number``, with an initial ``credit``.
 
-    ``channel`` is that of its binary messages, None if it has none. ``send`` sends one message,
-    ``flood_limit`` limits large output. ``on_keys`` is called with the function that sends the
-    channel's keys to the terminal.
+    ``channel`` is the channel of its binary messages, None if it has none. ``send`` sends one
+    message, ``flood_limit`` limits large output. ``on_keys`` is called with the function that sends
+    the channel's keys to the terminal.
     """
 
     def __init__(
@@ -117,20 +117,20 @@ class Outlet:
 
     @property
     def credit(self) -> int:
-        """What may be sent now; below 1: nothing."""
+        """The remaining credit; below 1, nothing may be sent."""
         return self._credit
 
     def give(self, amount: int) -> None:
-        """The client gives credit."""
+        """Add credit from the client."""
         self._credit = with_more(self._credit, amount)
         self._more.set()
 
     def abort(self) -> None:
-        """The connection is at its end: what is being sent need not arrive."""
+        """Stop sending, as the connection is over: data being sent need not arrive."""
         self._sending.cancel()
 
     async def opened(self, start: object | None) -> None:
-        """Say that the stream is open, and what ``start`` says."""
+        """Send the notice that the stream is open, with the fields of ``start``."""
         self.is_open = True
         said = {} if start is None else to_plain(start)
         await self._send(stream_frame(Opened(id=self._id, channel=self._channel), said))
@@ -142,7 +142,7 @@ class Outlet:
             await self._more.wait()
 
     async def room_for_bytes(self) -> int:
-        """Wait until output may be sent: how many bytes."""
+        """Wait until output may be sent; return the number of bytes allowed."""
         await trio.sleep_until(self._pace.next_at)
         await self.room()
         if self._pace.is_flood:
@@ -150,22 +150,22 @@ class Outlet:
         return chunk_size(self._credit)
 
     async def item(self, item: object) -> None:
-        """Send one item; it costs its frame."""
+        """Send one item; it costs the credit of its frame."""
         await self._pay_and_send(stream_frame(Item(id=self._id, item=to_plain(item))))
 
     async def gap(self, dropped: int, cursor: int | None = None) -> None:
-        """Say that something was left out; it costs its frame."""
+        """Send a notice that something was left out; it costs the credit of its frame."""
         await self._pay_and_send(stream_frame(Gap(id=self._id, dropped=dropped, cursor=cursor)))
 
     async def output(self, cursor: int, data: bytes) -> None:
-        """Send bytes of a terminal; they cost as many."""
+        """Send bytes of a terminal; each costs one unit of credit."""
         assert self._channel is not None
         self._credit -= len(data)
         await self._send(pack_output(OutputBytes(self._channel, cursor, data)))
         self._pace = self._pace.after(len(data), trio.current_time())
 
     def takes_keys(self, send: SendKeys) -> None:
-        """From now on what the client types goes there."""
+        """Pass the client's keys to ``send`` from now on."""
         self._on_keys(send)
 
     async def _pay_and_send(self, frame: str) -> None:
@@ -189,7 +189,7 @@ class StreamPort(Protocol):
     ) -> str:
         """Serve one stream until its subject ends; return a sentence that says so.
 
-        Raises ``AegisError`` or ``AskError`` if it cannot be opened, or ends before its time.
-        Cancelled when the client closes it or goes away.
+        Raises ``AegisError`` or ``AskError`` if it cannot be opened, or fails.
+        Cancelled when the client closes it or disconnects.
         """
         ...

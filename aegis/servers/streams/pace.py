@@ -1,28 +1,28 @@
-"""The rate of messages on one stream of output: little at once, much in large pieces. Pure."""
+"""The rate of messages on one stream of output: floods are sent in large pieces. Pure."""
 
 from __future__ import annotations
 
 import attrs
 
 FRAME_S = 0.016
-"""A stream of output gets one message in so many seconds while there is much of it."""
+"""The interval, in seconds, between messages of a stream while there is much output."""
 
 QUICK_BYTES = 512
-"""So many bytes within that time go out at once: what is typed is echoed without a wait."""
+"""The number of bytes per interval that are sent at once: the echo of typed text does not wait."""
 
 QUICK_COST = 16
-"""The bytes that even a shorter message counts for."""
+"""The smallest number of bytes that a message counts for."""
 
 
 @attrs.frozen
 class Pace:
-    """How often messages of output go out: ``sent`` counts since ``began``, in seconds."""
+    """The rate of a stream's output: ``sent`` bytes since the time ``began``."""
 
     began: float = float("-inf")
     sent: int = 0
 
     def after(self, size: int, now: float) -> Pace:
-        """The pace once a message of ``size`` bytes was sent."""
+        """Return the pace after a message of ``size`` bytes."""
         cost = max(size, QUICK_COST)
         return (
             Pace(now, cost) if now - self.began >= FRAME_S else Pace(self.began, self.sent + cost)
@@ -30,10 +30,10 @@ class Pace:
 
     @property
     def is_flood(self) -> bool:
-        """Whether much was sent a moment ago: then there may be as much again."""
+        """Whether much was sent recently: then more is likely to follow."""
         return self.sent > QUICK_BYTES
 
     @property
     def next_at(self) -> float:
-        """When the next message may go out."""
+        """The earliest time of the next message."""
         return self.began + FRAME_S if self.is_flood else self.began

@@ -1,7 +1,7 @@
-"""One client's frames over a connection of messages: the WebSocket and the lines share it.
+"""The conversation with one client over a connection of messages, a WebSocket or lines.
 
-Several requests may be in flight and several streams open; each is a task of the connection, and
-all end with it. A client is known by how it connected or by a hello as its first message.
+Several requests may be in progress and several streams open; each is a task of the connection, and
+all end with it. A client is identified by its connection or by a hello as its first message.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ HELLO_LIMIT_S = 10.0
 
 @attrs.frozen
 class ServerContext:
-    """What every conversation needs: the ports, the keys, the server's name and version.
+    """The shared objects of all conversations: the ports, the keys, the server's name and version.
 
-    ``flood_limit`` is what the streams of all of them share.
+    ``flood_limit`` is shared by the streams of all conversations.
     """
 
     port: CallPort
@@ -50,7 +50,7 @@ class ServerContext:
 
 
 class End(enum.Enum):
-    """Why a conversation is over."""
+    """The reason for the end of a conversation."""
 
     CLIENT_GONE = "the client went away"
     STOPPING = "the daemon stops"
@@ -62,10 +62,11 @@ class End(enum.Enum):
 async def converse(
     wire: Wire, context: ServerContext, face: Face, identity: Identity | None, stopping: trio.Event
 ) -> End:
-    """Serve a client until it goes, is sent away, or ``stopping``.
+    """Serve a client until it disconnects, is refused, or ``stopping``.
 
-    ``identity`` is who it is by its connection alone; None: it must say hello first. What is in
-    flight when the client goes is cancelled; at ``stopping`` it is still answered.
+    ``identity`` is the client's identity by its connection alone; None: it must send a hello first.
+    Requests in progress are cancelled when the client disconnects; at ``stopping`` they are still
+    answered.
     """
     conversation = _Conversation(wire, context, face, identity)
     try:
@@ -76,7 +77,7 @@ async def converse(
 
 @attrs.frozen
 class _Client:
-    """Who it is, once that is known, and what it has under way."""
+    """An identified client, with its requests in progress and its open streams."""
 
     caller: Caller
     answers: PendingRequests
@@ -190,7 +191,7 @@ class _Conversation:
         await self._send(error_frame(None, failure))
 
     async def _send(self, message: str | bytes) -> None:
-        """Send one message; until the client has taken it, it counts among all that waits."""
+        """Send one message; it counts as unread until the client has taken it."""
         with self._wire.holding(len(message)):
             await self._wire.send(message)
 
@@ -203,9 +204,9 @@ def _check_unused(number: RequestId, client: _Client) -> None:
 
 
 def identity_of(hello: Hello, keys: Keys, known: Identity | None) -> Identity:
-    """Who a client is: by the key in its hello, else as it is ``known`` by its connection.
+    """Return the identity for the key in the hello, or ``known`` from the connection without a key.
 
-    Raises ``Forbidden`` if the key is not valid, or there is none and the client is not known.
+    Raises ``Forbidden`` if the key is not valid, or if there is neither a key nor ``known``.
     """
     identity = known
     if hello.token is not None:

@@ -1,14 +1,17 @@
-"""Lines out of a stream of bytes: one message each, ended by a newline. Pure."""
+"""Splitting a stream of bytes into lines: one message each, ended by a newline. Pure."""
 
 from __future__ import annotations
 
 
 class LineTooLong(ValueError):
-    """No newline came within the limit; what follows cannot be told apart any more."""
+    """The error for a line over the limit; later lines cannot be separated from it."""
 
 
 class LineBuffer:
-    """Collects bytes and gives back whole lines, without their newline, ``limit`` bytes at most."""
+    """A buffer that collects bytes and returns whole lines of at most ``limit`` bytes.
+
+    The lines are returned without their newline.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -16,11 +19,11 @@ class LineBuffer:
         self._searched = 0
 
     def feed(self, data: bytes) -> None:
-        """Add what was received."""
+        """Add received bytes."""
         self._data += data
 
     def next_line(self) -> bytes | None:
-        """The next whole line; None: feed more. Raises ``LineTooLong`` beyond the limit."""
+        """Return the next line; None if incomplete. Raises ``LineTooLong`` beyond the limit."""
         end = self._data.find(b"\n", self._searched)
         if (len(self._data) if end < 0 else end) > self._limit:
             raise LineTooLong

@@ -1,7 +1,8 @@
 """The line protocol of the Unix socket: one JSON object per line, as in ``requests``.
 
-A peer was let in by its uid, so it is the operator; a hello with a session's secret binds it to
-that handle. A client that closes its sending side is gone: what it has in flight is cancelled.
+A peer is accepted by its uid, so it is the operator; a hello with a session's secret binds it to
+that handle. A client that closes its sending side has disconnected: its requests in progress are
+cancelled.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from aegis.servers.wires.port import WireClosed
 async def serve_lines(
     stream: ClientStream, stopping: trio.Event, *, context: ServerContext
 ) -> None:
-    """Serve one connection until the client goes, is sent away, or ``stopping``."""
+    """Serve one connection until the client disconnects, is refused, or ``stopping``."""
     await converse(LineWire(stream), context, "line", OPERATOR, stopping)
 
 
 class LineWire:
-    """A connection of lines, each one message; empty lines are passed over."""
+    """A connection of lines, each one message; empty lines are skipped."""
 
     def __init__(self, stream: ClientStream) -> None:
         self._stream = stream
@@ -36,7 +37,7 @@ class LineWire:
         self._lost = False
 
     async def receive(self) -> bytes:
-        """The next line. Raises ``WireClosed``, or once ``InvalidRequest`` for a too long one."""
+        """Return the next line. Raises ``WireClosed``; for a long line once ``InvalidRequest``."""
         while not self._lost:
             line = self._next_line()
             if line is None:
@@ -55,11 +56,9 @@ class LineWire:
                 raise WireClosed from None
 
     def trust(self, identity: Identity | None) -> None:
-        """As ``Wire.trust``."""
         self._stream.trust(identity)
 
     def holding(self, size: int) -> AbstractContextManager[None]:
-        """As ``Wire.holding``."""
         return self._stream.holding(size)
 
     def _next_line(self) -> bytes | None:

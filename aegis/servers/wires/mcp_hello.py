@@ -1,10 +1,10 @@
-"""The line with which a connection of the Unix socket asks to speak MCP from then on. Pure.
+"""The line with which a connection of the Unix socket switches to MCP. Pure.
 
 From the client:  {"type": "mcp", "version": 1, "handle": "pm"}
 From the server:  {"type": "mcp", "version": 1, "server": "aegis-actors/…", "handle": "pm"}
-or an error as in ``requests``, with the id null; then the connection is over.
+or an error as in ``requests``, with the id null; then the connection is closed.
 
-All that follows is MCP as on standard input and output: one JSON-RPC message is one line.
+All later lines are MCP as on standard input and output: one JSON-RPC message is one line.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ MAX_HELLO_BYTES = 4096
 
 @attrs.frozen
 class McpHello:
-    """A client of the operator's asks to speak MCP as ``identity``."""
+    """The request of a client of the operator to speak MCP as ``identity``."""
 
     identity: Identity
 
 
 def mcp_hello(line: bytes) -> McpHello | None:
-    """What a connection's first line asks for; None if it is of another kind.
+    """Parse a connection's first line as a request for MCP; None if it is another kind of line.
 
     Raises ``InvalidRequest`` if it asks for MCP in a way that cannot be served.
     """
     try:
         document = read_json(line)
-    except (ValueError, RecursionError):  # ``requests.parse_frame`` says why
+    except (ValueError, RecursionError):  # ``requests.parse_frame`` reports the error
         return None
     if not isinstance(document, dict) or document.get("type") != "mcp":
         return None
@@ -53,7 +53,7 @@ def mcp_hello(line: bytes) -> McpHello | None:
 
 
 def mcp_welcome(server: str, identity: Identity) -> str:
-    """The server's answer to a hello that it takes."""
+    """Return the server's answer to a hello that it accepts."""
     return json.dumps(
         {"type": "mcp", "version": VERSION, "server": server, "handle": identity.handle}
     )

@@ -1,6 +1,6 @@
-"""``OpenStreams``: the streams of one connection, each a task of it that ends with it.
+"""``OpenStreams``: the streams of one connection, each a task that ends with the connection.
 
-One that fails says so and is gone; the others, and the requests beside them, go on.
+A stream that fails sends its error and ends; the other streams and requests continue.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = structlog.get_logger("aegis.servers.streams")
 
 @attrs.define(eq=False)
 class _Stream:
-    """One of them. ``why`` is what a cancelled one ends with; None: its client closed it."""
+    """An open stream. ``why`` is the reason for its cancellation; None: its client closed it."""
 
     frame: Open
     channel: int | None
@@ -53,7 +53,7 @@ class _Stream:
 
 
 class OpenStreams:
-    """The streams that ``caller`` has open; ``port`` serves them.
+    """The open streams of ``caller``; ``port`` serves them.
 
     ``send`` sends one message of any kind, ``flood_limit`` limits large output, the tasks run in
     ``nursery``.
@@ -78,11 +78,11 @@ class OpenStreams:
         self._is_stopping = False
 
     def __contains__(self, number: RequestId) -> bool:
-        """Whether a stream of this id is open, or being opened."""
+        """Return whether a stream of this id is open, or being opened."""
         return number in self._streams
 
     async def open(self, frame: Open) -> None:
-        """Open one. A refusal is the answer."""
+        """Open a stream, or send the refusal."""
         refusal = self._refusal()
         if refusal is not None:
             await self._send(error_frame(frame.id, refusal))
@@ -104,19 +104,19 @@ class OpenStreams:
         self._nursery.start_soon(self._serve, stream)
 
     def give_credit(self, frame: Credit) -> None:
-        """More may be sent."""
+        """Add credit to a stream."""
         stream = self._streams.get(frame.id)
         if stream is not None:
             stream.outlet.give(frame.amount)
 
     def close(self, frame: Close) -> None:
-        """The client wants no more of it."""
+        """Close a stream at the client's request."""
         stream = self._streams.get(frame.id)
         if stream is not None:
             stream.scope.cancel()
 
     def type(self, message: bytes) -> None:
-        """Keys of a binary message. Raises ``InvalidRequest`` for one that is malformed."""
+        """Send the keys of a binary message. Raises ``InvalidRequest`` if it is malformed."""
         channel, keys = unpack_keys(message)
         if not 1 <= channel <= self._last_channel:
             raise InvalidRequest(f"no stream of this connection has channel {channel}")
@@ -125,14 +125,14 @@ class OpenStreams:
             stream.typist.type(keys)
 
     def stop(self) -> None:
-        """The daemon stops, or the client's key is void: all of them end."""
+        """End all streams, as the daemon stops or the client's key is void."""
         self._is_stopping = True
         for stream in self._streams.values():
             stream.why = STOPPING
             stream.scope.cancel()
 
     def abort(self) -> None:
-        """The connection is over: nothing need be sent to its end."""
+        """Stop sending on all streams, as the connection is over."""
         for stream in self._streams.values():
             stream.outlet.abort()
 
@@ -170,7 +170,7 @@ class OpenStreams:
         await self._send(_last_frame(stream, stream.why if is_cancelled else failure))
 
     async def _outcome(self, stream: _Stream) -> Failure:
-        """Serve the stream until what it tells of is over: what it ended with."""
+        """Serve the stream until its subject has ended; return why it ended."""
         frame = stream.frame
         try:
             entry: StreamEntry = find_stream(self._caller.identity, frame.stream)

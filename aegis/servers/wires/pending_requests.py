@@ -1,4 +1,4 @@
-"""``PendingRequests``: the requests of one connection that are in flight, each a task of it."""
+"""``PendingRequests``: the requests in progress of one connection, each a task of it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from aegis.servers.requests import Cancel, Request, error_frame, reply_frame
 
 MAX_IN_FLIGHT = 64
 MAX_ANSWERS = 2 * MAX_IN_FLIGHT
-"""Requests in flight and answers that the client has not taken yet, together."""
+"""The limit of requests in progress and answers that the client has not taken yet, together."""
 
 MAX_LOOKUPS = 8
-"""Requests that only look something up, together with their answers: these can be a thousand times
-as large as what asks for them. More wait their turn."""
+"""The limit of lookups in progress, with their answers; further lookups wait.
+
+An answer to a lookup can be a thousand times as large as its request.
+"""
 
 MAX_UNREAD_CHARS = 4 * 1024 * 1024
-"""Of answers that the client has not taken yet: beyond it no request is begun."""
+"""The limit of characters in answers that the client has not taken yet; beyond it new requests
+are refused."""
 
 CANCELLED = Failure("cancelled", "cancelled by the client")
 TOO_MANY = Failure(
@@ -43,7 +46,10 @@ log = structlog.get_logger("aegis.servers.conversation")
 
 
 class PendingRequests:
-    """Those to ``caller``, of ``port``; ``send`` sends one message. Tasks go to ``nursery``."""
+    """The requests in progress of ``caller``, which ``port`` carries out.
+
+    ``send`` sends one message. The tasks run in ``nursery``.
+    """
 
     def __init__(
         self,
@@ -62,11 +68,11 @@ class PendingRequests:
         self._unread_chars = 0
 
     def __contains__(self, number: RequestId) -> bool:
-        """Whether a request of this id is in flight."""
+        """Return whether a request of this id is in progress."""
         return number in self._in_flight
 
     async def start(self, request: Request) -> None:
-        """Begin a request, unless there are too many already: then that is its answer."""
+        """Start a request; answer with an error if too many are in progress."""
         if len(self._in_flight) >= MAX_IN_FLIGHT or self._answers >= MAX_ANSWERS:
             await self._send(error_frame(request.id, TOO_MANY))
             return
@@ -78,7 +84,7 @@ class PendingRequests:
         self._nursery.start_soon(self._answer, request, scope)
 
     def cancel(self, cancel: Cancel) -> None:
-        """Give one up. One that is not in flight was answered a moment ago: nothing to do."""
+        """Cancel a request. If it is not in progress, it was just answered: then do nothing."""
         scope = self._in_flight.get(cancel.id)
         if scope is not None:
             scope.cancel()
@@ -87,7 +93,8 @@ class PendingRequests:
         answer = error_frame(request.id, CANCELLED)
         async with AsyncExitStack() as turn:
             try:
-                # Only the call is cancelled, never a send: half a message would end the connection.
+                # Only the call is cancelled, never a send: half a message would break the
+                # connection.
                 with scope:
                     if is_lookup(request):
                         await turn.enter_async_context(self._lookups)
@@ -113,7 +120,7 @@ class PendingRequests:
 
 
 def is_lookup(request: Request) -> bool:
-    """Whether ``request`` is answered at once from what is there, and changes nothing."""
+    """Return whether ``request`` only reads, and is answered without waiting."""
     entry = BY_NAME.get(request.command)
     if entry is None or entry.tells_progress or request.arguments.get("wait_s"):
         return False

@@ -1,4 +1,4 @@
-"""What a conversation needs of a connection of messages: the WebSocket, or lines."""
+"""The interface of a connection of messages to its conversation: the WebSocket, or lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from aegis.servers.calls import Identity
 
 
 class WireClosed(Exception):
-    """The connection is over."""
+    """The error for a connection that is over."""
 
 
 @attrs.frozen
 class Binary:
-    """A message of bytes that is no text."""
+    """A binary message."""
 
     data: bytes
 
@@ -25,7 +25,7 @@ class Wire(Protocol):
     """A connection of messages."""
 
     async def receive(self) -> str | bytes | Binary:
-        """The next message. Raises ``WireClosed``, or ``InvalidRequest`` for one of a bad kind."""
+        """Return the next message. Raises ``WireClosed``, or ``InvalidRequest`` for a bad kind."""
         ...
 
     async def send(self, message: str | bytes) -> None:
@@ -33,14 +33,14 @@ class Wire(Protocol):
         ...
 
     def trust(self, identity: Identity | None) -> None:
-        """The client has shown who it is: lift the limits meant for strangers.
+        """Lift the limits for unauthenticated clients: the client has proved its identity.
 
-        ``identity`` is whose key it showed; None: it is known by its connection.
+        ``identity`` is the owner of the client's key; None: it is identified by its connection.
         """
         ...
 
     def holding(self, size: int) -> AbstractContextManager[None]:
-        """So many bytes wait for the client during the block; too many end the connection."""
+        """Count ``size`` unread bytes during the block; too many end the connection."""
         ...
 
 
@@ -48,5 +48,5 @@ class TextWire(Wire, Protocol):
     """A connection of messages that are all text."""
 
     async def receive(self) -> str | bytes:
-        """The next message. Raises as ``Wire.receive`` does."""
+        """Return the next message. Raises as ``Wire.receive`` does."""
         ...

@@ -1,4 +1,4 @@
-"""What a connection of the Unix socket speaks: its first line decides between frames and MCP."""
+"""The choice of a protocol for a connection of the Unix socket: its first line, frames or MCP."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ McpConversation = Callable[[Identity, TextWire, trio.Event], Awaitable[None]]
 async def serve_unix(
     stream: ClientStream, stopping: trio.Event, *, context: ServerContext, mcp: McpConversation
 ) -> None:
-    """Serve one connection until the client goes, is sent away, or ``stopping``.
+    """Serve one connection until the client disconnects, is refused, or ``stopping``.
 
-    Its peer was let in by its uid, so it is the operator, and may ask for MCP as any handle.
+    The peer is accepted by its uid, so it is the operator, and may ask for MCP as any handle.
     """
     line = await _first_line(stream, stopping)
     try:
@@ -58,7 +58,7 @@ async def _refuse(wire: LineWire, error: AegisError) -> None:
 
 
 async def _first_line(stream: ClientStream, stopping: trio.Event) -> bytes:
-    """The first line, or its beginning if it is too long for a hello; it is received again."""
+    """Return the first line, or the beginning of one that is too long; it is received again."""
 
     async def give_up() -> None:
         await stopping.wait()

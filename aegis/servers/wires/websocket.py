@@ -2,8 +2,8 @@
 
 Bytes of terminals, and keys for them, are binary messages.
 
-A client shows its key in the Authorization header, or in a hello as its first message: a browser
-cannot set headers. On the Unix socket a peer was let in by its uid, so it is the operator. Host,
+A client sends its key in the Authorization header, or in a hello as its first message: a browser
+cannot set headers. On the Unix socket a peer is accepted by its uid, so it is the operator. Host,
 Origin and key are checked before the handshake.
 """
 
@@ -29,7 +29,7 @@ RECEIVE_BUFFER_BYTES = 65_536
 HANDSHAKE_LIMIT_S = 10.0
 CLOSE_LIMIT_S = 1.0
 STRANGER_BYTES = 65_536
-"""What a client may send, its head included, before it has shown a key."""
+"""The number of bytes, head included, that a client may send before it has sent a key."""
 
 _CLOSE_CODES = {End.CLIENT_GONE: 1000, End.STOPPING: 1001}
 _POLICY_VIOLATION = 1008
@@ -45,7 +45,7 @@ async def serve_websocket(
 ) -> None:
     """Serve one connection whose first request is ``head``.
 
-    ``hosts`` are the names that the daemon answers to.
+    ``hosts`` are the accepted values of the Host header.
     """
     admitted = admit(head, context.keys, hosts)
     if isinstance(admitted, Answer):
@@ -54,7 +54,7 @@ async def serve_websocket(
     if admitted is not None:
         stream.trust(admitted)
     elif peer_of(stream.socket) is not None:
-        admitted = OPERATOR  # the kernel has vouched for who it is
+        admitted = OPERATOR  # the kernel has proved the peer's identity
     else:
         stream.allowance = STRANGER_BYTES
     async with trio.open_nursery() as nursery:
@@ -67,7 +67,7 @@ async def serve_websocket(
 
 
 def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | Answer | None:
-    """Who asks for a WebSocket; None: not said yet; an ``Answer``: turned away. Pure."""
+    """Return the identity in a request; None if it has no key, a refusal as ``Answer``. Pure."""
     refused = framing_refusal(head)
     refusal = Answer(*refused) if refused else turned_away(head.headers, head.query, hosts)
     if refusal is not None:
