@@ -95,8 +95,8 @@ aegis-actors is ready for {root}
 
 BEYOND_LOOPBACK = """\
   WARNING       other machines can reach this address: a client with the token
-                or a session URL runs commands as you, and nothing is
-                encrypted; 127.0.0.1 behind ssh is safer"""
+                or a session URL runs commands as you, and
+                nothing is encrypted; 127.0.0.1 behind ssh is safer"""
 
 
 NODES_BEYOND_LOOPBACK = """\

@@ -255,7 +255,7 @@ class Exploration:
             return subject.removesuffix("]") in self._scenario.subjects
         return not subject
 
-    # What a loss of power leaves.
+    # Images after a loss of power.
 
     def _examine(self, strike: Strike | None, outcome: Outcome) -> None:
         model, evidence = outcome.disk.model, outcome.evidence

@@ -168,7 +168,7 @@ async def found_by(system: System, disk: SimulatedDisk, left: Iterable[str]) -> 
     return Found(
         shelves=shelves,
         failed=tuple(sorted(each.name for each in listed if each.state == "failed")),
-        # In the order of each terminal; what comes first from two of them nobody promises.
+        # In the order of each terminal; the order between two terminals is not promised.
         messages=tuple(sorted(map(_undated, messages), key=lambda each: str(each["sender"]))),
         left=tuple(left),
         doomed=tuple(name for name in names if name.startswith(".")),

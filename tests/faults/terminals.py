@@ -145,7 +145,7 @@ class Client:
             from_handle=WRITER,
         )
         if typed:
-            # What is typed ahead of a command that runs would be echoed into its output.
+            # Lines typed ahead of a running command would be echoed into its output.
             await until_done(partial(ask, system, WaitTerminal(name=name)))
             request = api.SendKeys(name=name, keys=f"{command.text}\r", from_handle=WRITER)
         try:
@@ -475,7 +475,7 @@ class Recovery(OnTerminals):
 
     def judge_terminals(self, evidence: Evidence, found: Found) -> Iterator[str]:
         if [shelf.columns for shelf in found.shelves.values()] != [80, 80]:
-            yield f"not both terminals were there again: {found.shelves}"
+            yield f"not both terminals were restored: {found.shelves}"
 
 
 @attrs.frozen(kw_only=True)

@@ -143,7 +143,7 @@ BROKEN = [
     Broken(end_nothing_of_earlier_daemons, Recovery, "are left"),
     Broken(leave_a_closed_terminal_in_the_workspace, Purge, "and should have one of"),
     Broken(leave_a_spawned_terminal_out_of_the_workspace, Spawn, "and should have one of"),
-    Broken(purge_without_deleting, Purge, "of what was purged is left"),
+    Broken(purge_without_deleting, Purge, "remains of a purge"),
     Broken(forget_to_save_a_size, Spawn, "and should have one of"),
 ]
 

@@ -40,7 +40,7 @@ def possible_states(start: T, steps: Iterable[tuple[Span, T, bool]], when: Span)
     earlier: list[tuple[Span, T]] = []
     for span, state, is_certain in sorted(steps, key=lambda step: step[0].asked):
         if is_certain and span.is_before(when):
-            # What was under way at the same time may have come after it, though asked before.
+            # A simultaneous step may have taken effect later, although it was requested earlier.
             states = {state, *(other for each, other in earlier if each.overlaps(span))}
         elif not when.is_before(span):
             states.add(state)
@@ -100,7 +100,7 @@ class Case:
                 if behind - before - 1 <= lines:
                     yield from range(before + 1, behind)
 
-    # Lives.
+    # Incarnations.
 
     @cached_property
     def killed_lives(self) -> frozenset[int]:
@@ -145,7 +145,7 @@ class Case:
             for each in self.evidence.deaths
         )
 
-    # What was done to terminals.
+    # Requests that change terminals, and disturbances.
 
     @cached_property
     def _purges(self) -> dict[str, list[Change]]:

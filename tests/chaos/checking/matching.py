@@ -101,7 +101,7 @@ class Matching:
             and (command.token in self._begun or record["killed_by_restart"])
             and not any(_is_out_of_turn(command, each) for each in before)
         ]
-        # False comes first: those that began.
+        # False sorts first: commands that started.
         fitting.sort(key=lambda command: command.token not in self._begun)
         for command in fitting[:1]:
             free.remove(command)

@@ -106,7 +106,7 @@ def _output(
     elif record["end"] == "closed" or any(harm.kind in INTO_OUTPUT for harm in harms):
         is_right = _is_some_of(_without_echo(printed, harms), command)
     elif record["end"] == "killed_by_restart":
-        # Killed after its end, and before that was written: the prompt is in the log as well.
+        # Killed between its end and its record: the raw log has the prompt as well.
         is_right = f"{command.stdout}{PROMPT}".startswith(printed)
     else:
         is_right = printed == command.stdout

@@ -23,7 +23,7 @@ def _catch_up(case: Case) -> Iterator[str]:
         found = [record["seq"] for record in read.records]
         first = read.since_seq + 1
         where = f"{read.terminal} since {read.since_seq}"
-        # What is known of damaged lines is of the present ledger, and not of one that was purged.
+        # The damaged lines are known only for the present ledger, not for a purged one.
         whole = list(range(first, first + len(found)))
         if found not in (whole, case.numbers_from(first, len(found), read.terminal)):
             yield f"a read of {where} returned {found}"

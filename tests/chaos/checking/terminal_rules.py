@@ -65,7 +65,7 @@ def _life_ids(case: Case) -> Iterator[str]:
         known.sort(key=lambda change: change.span.asked)
         for index, (earlier, later) in enumerate(pairwise(known)):
             if earlier.id == later.id and _surely_purged(case, earlier, later):
-                yield f"{terminal} has the id {later.id} of before its purge"
+                yield f"{terminal} still has the id {later.id} after its purge"
             elif earlier.id != later.id and not _maybe_purged(case, earlier, later):
                 yield f"{terminal} was {earlier.id} and is {later.id} without a purge"
             elif later.id in {each.id for each in known[:index]} and earlier.id != later.id:

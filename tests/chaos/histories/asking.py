@@ -133,7 +133,7 @@ class Asker:
         except (AegisError, AskError) as refusal:
             error = refusal
         if self._is_over():
-            await trio.sleep_forever()  # nobody hears of a daemon that is dead
+            await trio.sleep_forever()  # a dead daemon sends no answer
         return Answered(
             span=Span(asked, self._book.moment()),
             value=value,

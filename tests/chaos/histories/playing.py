@@ -180,7 +180,7 @@ class History:
         self._model.close_all()
         await trio.sleep(self._chance.uniform(0, RESTART_S))
 
-    # Lives.
+    # Incarnations.
 
     async def _live(self, body: Any) -> None:
         """Run one daemon, from its start to its end."""

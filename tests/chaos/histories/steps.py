@@ -248,7 +248,7 @@ class StepPlayer(Reading):
             )
         )
 
-    # Subscriptions, and which terminals there are.
+    # Subscriptions, and the list of terminals.
 
     async def subscribe(self, step: s.SubscribeStep) -> None:
         request = api.Subscribe(

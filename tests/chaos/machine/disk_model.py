@@ -299,7 +299,7 @@ class DiskModel:
                 change.apply(self.medium)
         self.changes = [change for change in self.changes if not change.touches(directory)]
 
-    # Inside.
+    # Internals.
 
     def _parent(self, path: str) -> tuple[int, str]:
         """Return the directory of the last name of the path, and that name; "" for the root."""
@@ -356,7 +356,7 @@ class DiskModel:
         return self._next_number
 
     def _descriptor(self, file: OpenFile) -> int:
-        # Never one that was used before: a descriptor that is used after its close is noticed.
+        # Never a used number: so a use after close fails.
         self._next_fd += 1
         self._open[self._next_fd] = file
         return self._next_fd

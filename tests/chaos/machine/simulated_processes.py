@@ -164,7 +164,7 @@ class SimulatedProcess:
         for signum in pending:
             self.take(signum)
 
-    # What its program does.
+    # Calls of its program.
 
     async def pause(self) -> None:
         """Let others run; while it is stopped, wait until it is continued."""
@@ -323,7 +323,7 @@ class Machine:
         self._last_tty += 1
         return SimulatedTty(f"/dev/pts/{self._last_tty}", self.signal_group, self.chance)
 
-    # Looks.
+    # Queries.
 
     @property
     def alive(self) -> list[SimulatedProcess]:

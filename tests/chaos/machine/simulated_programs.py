@@ -1,8 +1,7 @@
-"""The programs that commands of the simulated shell run: those of a real one that tests need.
+"""The programs of the simulated shell: the ones that tests need.
 
-``sleep``, ``witness`` and ``play`` run as processes of their own. ``witness WORD …`` writes the
-words down, where the machine keeps what ran. ``play WHAT …`` is one program for all that may happen
-on a terminal:
+``sleep``, ``witness`` and ``play`` run as processes of their own. ``witness WORD …`` adds the words
+to the log of the machine. ``play WHAT …`` is one program for every kind of use of a terminal:
 
 | command | does |
 |---|---|
@@ -16,7 +15,7 @@ on a terminal:
 | ``play keys TEXT`` | prints the text, reads a single key |
 | ``play forge`` | prints end marks: without a secret, and with a wrong one |
 | ``play half`` | prints the beginning of a mark, and ends |
-| ``play hang SECONDS`` | says that it is deaf to Ctrl-C, and is so long |
+| ``play hang SECONDS`` | prints a line, and ignores Ctrl-C for so long |
 | ``play stay HOW SECONDS`` | leaves a child behind and ends |
 
 The child that stays ignores HUP (``nohup``), has a session of its own (``setsid``), ignores HUP and

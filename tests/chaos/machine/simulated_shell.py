@@ -1,22 +1,22 @@
 """A bash with the hook, simulated: its line editor, its prompts and marks, its jobs.
 
-What is modelled, as an interactive bash 5.2 does it:
+The model follows an interactive bash 5.2:
 
-- The hook's file of the secret is read and removed. Without one nothing is marked.
+- The hook's file of the secret is read and removed. Without one there are no marks.
 - At a prompt: the end mark, paste mode on, the prompt between its marks. A key of the hook draws
   the prompt anew. Enter: paste mode off, one C for each line of the text that holds a command.
 - An open quote brings the secondary prompt. Ctrl-C drops the line; where keys wait already, it may
   be kept until the next one, which is lost then (by chance).
-- A command runs in a group of its own, in front, the terminal collecting lines. How it died is
-  said; after a Ctrl-C the rest of its line is dropped. What is stopped is a job, and ``exit`` warns
-  of it.
+- A command runs in a foreground group of its own, the terminal in canonical mode. A death by a
+  signal is reported; after a Ctrl-C the rest of its line is dropped. A stopped command is a job,
+  and ``exit`` warns of it.
 - HUP goes to all jobs, and ends the shell. TERM is ignored.
 
-- ``$NAME``, in capitals, is a variable of its environment; one that is not there stays as it is.
+- ``$NAME``, in capitals, is a variable of its environment; one that is not set stays as it is.
 
 The builtins are ``:``, ``true``, ``false``, ``echo``, ``cd``, ``exit`` and ``kill -s SIGNAL $$``.
 Not modelled: the user's own start-up files, editing in the middle of a line, searches, completion,
-``!``, notices of background jobs that ended, ``PROMPT_COMMAND`` of others, standard error apart.
+``!``, notices of background jobs that ended, ``PROMPT_COMMAND`` of others, split standard error.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ class SimulatedBash:
         number = self._jobs.index(job) + 1
         await self._print(f"\n[{number}]+  Stopped                 {job.text}\n".encode())
 
-    # Builtins: each gives what it prints, and sets the status.
+    # Builtins: each returns its output, and sets the status.
 
     def _true(self, words: Sequence[str]) -> bytes:
         self._status = 0

@@ -1,13 +1,13 @@
 """A simulated PTY: a line discipline between a master and a slave, as termios(3) has it.
 
-What is modelled:
+The model:
 
 - Lines (canonical) with erase, kill, end of file and at most 4,095 bytes, the rest of a longer one
   lost; or single keys. Echo, control characters as ``^C``. CR becomes a line feed on its way in, a
   line feed CR LF on its way out.
-- Ctrl-C, Ctrl-\\ and Ctrl-Z drop what was typed and not read, and signal the group in front.
-- Both ways have room for so many bytes: who writes more waits for the reader.
-- A read of the master is cut anywhere. It ends once nobody holds the slave and all is read.
+- Ctrl-C, Ctrl-\\ and Ctrl-Z drop unread input, and signal the foreground group.
+- Both directions have a buffer of bounded size: a write beyond it waits for the reader.
+- A read of the master is split anywhere. It ends once the slave is closed and all is read.
 - A hang-up (the master is closed) signals the leader of the session; reads of the slave end, writes
   fail.
 

@@ -103,7 +103,7 @@ class Campaign:
         self._opener = Opener(book.new_name, chance)
         self._failures: list[BaseException] = []
 
-    # Lives.
+    # Incarnations.
 
     def prepare(self) -> None:
         """Start the first daemon with terminals and subscribers; kill it when both are promised."""
@@ -185,8 +185,8 @@ class Campaign:
             for broken in self._strange_address():
                 self._complain(broken)
         except CommandFailed as error:
-            self.notebook.was_refused("who looked around", error)
-        except ClientError:  # it is dead already
+            self.notebook.was_refused("the checks at a start", error)
+        except ClientError:  # the daemon is dead already
             pass
         self._alive = frozenset()
         life = Life(

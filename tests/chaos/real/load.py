@@ -160,7 +160,7 @@ class Typist(Worker):
         except CommandFailed as error:
             book.was_refused(self.handle, error, terminal=terminal, asked=asked)
         finally:
-            # Their echo is part of the output of what runs.
+            # Their echo is part of the output of the running command.
             span = Span(asked, answered)
             book.disturbances.append(
                 Disturbance(kind="keys", terminal=terminal, span=span, text=text)
@@ -255,7 +255,7 @@ class McpReader(Reader):
         try:
             trio.run(self._work, daemon)
         except Exception:
-            # What the client raises when its server dies is its own affair; a live one must answer.
+            # The client may fail when its server dies; a live server must answer.
             if not self._notebook.pardoned and answers(daemon):
                 raise
 

@@ -115,7 +115,7 @@ class ScratchDaemon:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "SHELL": "/bin/bash",
-            # Its registry is that of this process, which is a client of it.
+            # It shares the registry of this process, which is its client.
             "XDG_STATE_HOME": os.path.dirname(Registry.of_user().directory),
             **self.variables,
         }
@@ -153,14 +153,14 @@ class ScratchDaemon:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                process_group=0,  # Ctrl-C is for who started it
+                process_group=0,  # Ctrl-C goes to the process that started it
             )
 
     def wait_ready(self) -> bool:
         """Wait until it is ready; return False if it ended before."""
         stdout = self.process.stdout
         if stdout is None:
-            raise ScratchError("nobody reads what the daemon prints")
+            raise ScratchError("the daemon's standard output is not a pipe")
         output = b""
         while self.last_words not in output:
             wait_readable(stdout.fileno())
