@@ -15,7 +15,7 @@ from aegis.client.client import Client
 from aegis.client.errors import CommandFailed, ConnectionLost, ProtocolMismatch
 from aegis.client.session import Session
 from aegis.client.stream_kinds import Chunk, EventKind, Gap, InboxKind, OutputKind, TreeKind
-from aegis.client.streams import CREDIT_STEP, WINDOW, OutputStream
+from aegis.client.streams import CREDIT_STEP, MAX_MESSAGES, WINDOW, OutputStream
 from aegis.protocol.daemon import TreeNode
 from aegis.protocol.streams import (
     OutputBytes,
@@ -298,28 +298,40 @@ async def test_a_stream_that_is_never_opened_is_given_up_in_time(autojump_clock:
                 raise AssertionError("nobody opens it")
 
 
+def message(number: int) -> dict[str, Any]:
+    texts = dict.fromkeys(("sender", "body", "text", "timestamp"), "x")
+    return {"id": f"m{number}", **texts, "task_id": None, "status": None}
+
+
+async def answer_read(end: DaemonEnd, *numbers: int, limit: int) -> None:
+    """Take the next read of the inbox, and answer it with these messages."""
+    read = await end.next()
+    expected = ("inbox_read", {"unread": False, "limit": limit})
+    assert (read["command"], read["arguments"]) == expected
+    messages = [message(number) for number in numbers]
+    end.reply(read, messages=messages, next=messages[-1]["id"] if messages else None)
+
+
+async def open_inbox(end: DaemonEnd, after: int | None) -> int:
+    """Take the next open of an inbox, open it, and return its number."""
+    frame = await end.next()
+    assert frame["arguments"] == ({} if after is None else {"after": f"m{after}"})
+    end.send(type="opened", id=frame["id"], channel=None)
+    number: int = frame["id"]
+    return number
+
+
 async def test_an_inbox_begins_behind_its_newest_message_and_goes_on_behind_the_last(
     autojump_clock: MockClock,
 ) -> None:
-    def message(number: int) -> dict[str, Any]:
-        texts = dict.fromkeys(("sender", "body", "text", "timestamp"), "x")
-        return {"id": f"m{number}", **texts, "task_id": None, "status": None}
-
     daemon = MemoryDaemon()
     async with connected(daemon) as client:
         end = await daemon.accept()
 
         async def play() -> None:
-            read = await end.next()
-            assert (read["command"], read["arguments"]) == (
-                "inbox_read",
-                {"unread": False, "limit": 1},
-            )
-            end.reply(read, messages=[message(4)], next="m4")
-            opened = await end.next()
-            assert opened["arguments"] == {"after": "m4"}
-            end.send(type="opened", id=opened["id"], channel=None)
-            end.send(type="item", id=opened["id"], item=message(5))
+            await answer_read(end, 4, limit=1)
+            number = await open_inbox(end, after=4)
+            end.send(type="item", id=number, item=message(5))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(play)
@@ -328,6 +340,62 @@ async def test_an_inbox_begins_behind_its_newest_message_and_goes_on_behind_the_
                 end.cut()
                 end = await daemon.accept()
                 assert (await end.next())["arguments"] == {"after": "m5"}
+
+
+async def reopened_while_empty(daemon: MemoryDaemon, end: DaemonEnd) -> tuple[DaemonEnd, int]:
+    """Open an empty inbox, lose the connection, and open it again, still empty."""
+    await answer_read(end, limit=1)
+    await open_inbox(end, after=None)
+    await trio.testing.wait_all_tasks_blocked()
+    end.cut()
+    end = await daemon.accept()
+    await answer_read(end, limit=MAX_MESSAGES)
+    return end, await open_inbox(end, after=None)
+
+
+async def test_a_message_that_comes_before_an_empty_inbox_is_opened_again_is_read(
+    autojump_clock: MockClock,
+) -> None:
+    daemon = MemoryDaemon()
+    async with connected(daemon) as client:
+        first = await daemon.accept()
+
+        async def play() -> None:
+            end, number = await reopened_while_empty(daemon, first)
+            # Message 1 came before the opening. 2 came behind it, and is in the reply as well.
+            end.send(type="item", id=number, item=message(2))
+            end.send(type="item", id=number, item=message(3))
+            await answer_read(end, 1, 2, limit=MAX_MESSAGES)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(play)
+            async with client.inboxes.watch() as messages:
+                seen = [getattr(await anext(messages), "id", None) for _ in range(3)]
+                assert seen == ["m1", "m2", "m3"]
+
+
+async def test_a_connection_that_is_lost_while_the_inbox_is_read_again_costs_no_message(
+    autojump_clock: MockClock,
+) -> None:
+    daemon = MemoryDaemon()
+    async with connected(daemon) as client:
+        first = await daemon.accept()
+
+        async def play() -> None:
+            end, number = await reopened_while_empty(daemon, first)
+            end.send(type="item", id=number, item=message(1))
+            await end.next()  # the read; its reply never comes
+            end.cut()
+            end = await daemon.accept()
+            await answer_read(end, 1, limit=MAX_MESSAGES)
+            number = await open_inbox(end, after=1)
+            end.send(type="item", id=number, item=message(2))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(play)
+            async with client.inboxes.watch() as messages:
+                seen = [getattr(await anext(messages), "id", None) for _ in range(2)]
+                assert seen == ["m1", "m2"]
 
 
 def test_what_the_items_of_each_stream_become() -> None:
