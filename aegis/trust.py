@@ -264,12 +264,12 @@ def _is_forged(path: str, kind: str, seal: Seal) -> bool:
     if kind == "text":
         return bool(data.strip(b"\0\n ")) and opened_text(data, seal) is None
     document = _parsed(data)
-    if not isinstance(document, dict) or not _says_something(os.path.basename(path), document):  # noqa: PTH119
+    if not isinstance(document, dict) or not _has_content(os.path.basename(path), document):  # noqa: PTH119
         return False
     return not document_fits(document, seal)
 
 
-def _says_something(name: str, document: dict[str, Any]) -> bool:
+def _has_content(name: str, document: dict[str, Any]) -> bool:
     """Return whether a document of this name has content that would be used.
 
     Another version is refused with its own error, and a document without a version is damaged.

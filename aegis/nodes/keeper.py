@@ -28,7 +28,7 @@ log = structlog.get_logger("aegis.nodes")
 HOSTS = "root/nodes"
 """The path below which each joined host is, by its name."""
 
-MOST_HOSTS = 64
+MAX_HOSTS = 64
 
 DESCRIBE_S = 1.0
 
@@ -97,8 +97,8 @@ class NodeKeeper(Actor[ListNodes | NodeForgotten]):
             raise AegisError(f"{shorten(name)!r} is not a valid node name: it must be {NAME_RULE}")
         if name_key(name) in (LOCAL_NODE, *self._workers):
             raise AegisError(f"{name!r} is a name of this daemon's own: choose another name")
-        if len(self._arrivals) >= MOST_HOSTS and name_key(name) not in self._arrivals:
-            raise AegisError(f"{MOST_HOSTS} hosts have joined, which is the limit")
+        if len(self._arrivals) >= MAX_HOSTS and name_key(name) not in self._arrivals:
+            raise AegisError(f"{MAX_HOSTS} hosts have joined, which is the limit")
 
     async def _admit(self, name: str, identity: str) -> JoinQueue:
         arrivals = JoinQueue(identity)

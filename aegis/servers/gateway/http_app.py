@@ -148,11 +148,11 @@ async def answer(reply: Answer, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": text, "more_body": True})
     # Closing a socket with unread data sends a reset, and the client may lose the answer.
     with trio.move_on_after(LINGER_S):
-        await _swallow(receive)
+        await _read_and_drop(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _swallow(receive: Receive) -> None:
+async def _read_and_drop(receive: Receive) -> None:
     left = MAX_BODY_BYTES
     while left > 0:
         message = await receive()

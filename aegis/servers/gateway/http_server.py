@@ -109,12 +109,12 @@ class _Server(TCPServer):
             chosen.client,
             chosen.server,
             chosen.send,
-            linger=self._swallow,
+            linger=self._read_and_drop,
         )
         self.protocol = cast("ProtocolWrapper", own)  # TCPServer uses initiate and handle only
         await super()._read_data()
 
-    async def _swallow(self) -> None:
+    async def _read_and_drop(self) -> None:
         """Read and drop the rest of the request, within limits of time and size."""
         # Closing a socket with unread data sends a reset, and the client may lose the answer.
         left = MAX_HEAD_BYTES

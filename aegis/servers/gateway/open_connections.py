@@ -67,7 +67,7 @@ class OpenConnections:
         strangers = [each for each in beside if each.is_stranger]
         crowded = not stream.is_local and len(strangers) >= self._limits.strangers
         if crowded or len(beside) >= self._limits.connections:
-            self._complain(len(beside), len(strangers))
+            self._log_refusal(len(beside), len(strangers))
             if not strangers:
                 return False
             strangers[0].abort()
@@ -118,7 +118,7 @@ class OpenConnections:
                 each.abort()
             await end_sessions(voided)
 
-    def _complain(self, connections: int, strangers: int) -> None:
+    def _log_refusal(self, connections: int, strangers: int) -> None:
         now = trio.current_time()
         if now >= self._complained_at + LOG_INTERVAL_S:
             self._complained_at = now

@@ -26,7 +26,7 @@ from aegis.servers.mcp.context import PipeRequest
 from aegis.servers.wires.conversation import MAX_STRIKES
 from aegis.servers.wires.port import TextWire, WireClosed
 
-MAX_IN_HAND = 64
+MAX_IN_PROGRESS = 64
 """Requests of one connection that are not answered yet."""
 
 LAST_ANSWERS_S = 0.3
@@ -67,7 +67,7 @@ class _Pipe:
     def __init__(self, wire: TextWire, caller: Caller) -> None:
         self._wire = wire
         self._caller = caller
-        self._in_hand: set[types.RequestId] = set()
+        self._in_progress: set[types.RequestId] = set()
         self._none_in_hand = trio.Event()
         self._reading = trio.CancelScope()
         self._strikes = 0
@@ -99,7 +99,7 @@ class _Pipe:
     async def end_after(self, stopping: trio.Event) -> None:
         """When the daemon stops, wait briefly for the requests in progress, then stop reading."""
         await stopping.wait()
-        with trio.move_on_after(LAST_ANSWERS_S if self._in_hand else -math.inf):
+        with trio.move_on_after(LAST_ANSWERS_S if self._in_progress else -math.inf):
             await self._none_in_hand.wait()
         self._reading.cancel()
 
@@ -118,18 +118,20 @@ class _Pipe:
             await to_client.send(SessionMessage(refusal))
             return
         if isinstance(message, types.JSONRPCRequest):
-            self._in_hand.add(message.id)
+            self._in_progress.add(message.id)
         await to_server.send(SessionMessage(message, self._metadata(message)))
 
     def _refusal(self, message: types.JSONRPCMessage) -> types.JSONRPCError | None:
         """Return the refusal of a request with a used id, or beyond the limit; else None."""
         if not isinstance(message, types.JSONRPCRequest):
             return None
-        if message.id in self._in_hand:
+        if message.id in self._in_progress:
             sentence = f"request {message.id!r} is still in progress; use another id"
             return _error(None, types.INVALID_REQUEST, sentence)
-        if len(self._in_hand) >= MAX_IN_HAND:
-            sentence = f"{MAX_IN_HAND} requests are in progress already; wait for an answer first"
+        if len(self._in_progress) >= MAX_IN_PROGRESS:
+            sentence = (
+                f"{MAX_IN_PROGRESS} requests are in progress already; wait for an answer first"
+            )
             return _error(message.id, types.INTERNAL_ERROR, sentence)
         return None
 
@@ -144,8 +146,8 @@ class _Pipe:
 
     def _is_answered(self, request: types.RequestId | None) -> None:
         if request is not None:
-            self._in_hand.discard(request)
-        if not self._in_hand:
+            self._in_progress.discard(request)
+        if not self._in_progress:
             self._none_in_hand.set()
             self._none_in_hand = trio.Event()
 

@@ -131,9 +131,9 @@ class _Conversation:
                 self._strikes = 0
             except InvalidRequest as error:
                 self._strikes += 1
-                await self._complain(error)
+                await self._send_error(error)
             except Forbidden as error:
-                await self._complain(error)
+                await self._send_error(error)
                 return End.FORBIDDEN
             except trio.TooSlowError:
                 return End.NO_HELLO
@@ -186,7 +186,7 @@ class _Conversation:
             ),
         )
 
-    async def _complain(self, error: AegisError) -> None:
+    async def _send_error(self, error: AegisError) -> None:
         failure = Failure(error.code, one_sentence(str(error)))
         await self._send(error_frame(None, failure))
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from aegis.servers.access.json_bounds import MAX_KEYS
 from aegis.servers.calls import Identity
-from aegis.servers.mcp.pipe import MAX_IN_HAND
+from aegis.servers.mcp.pipe import MAX_IN_PROGRESS
 from aegis.servers.requests import MAX_FRAME_BYTES
 from aegis.servers.wires.conversation import MAX_STRIKES
 
@@ -143,7 +143,7 @@ async def test_a_request_whose_number_is_in_use_is_refused(daemon: Any, client: 
 async def test_of_too_many_requests_the_last_is_answered_at_once(
     daemon: Any, client: McpClient
 ) -> None:
-    for number in range(1, MAX_IN_HAND + 1):
+    for number in range(1, MAX_IN_PROGRESS + 1):
         await client.call(number, "aegis_inbox_wait")
     await client.call(1000, "aegis_term_list")
     refused = await client.receive()
