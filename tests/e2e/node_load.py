@@ -22,7 +22,7 @@ from tests.chaos.real.opener import Opener
 from tests.chaos.real.processes import processes_of
 from tests.chaos.real.reading import life_id, read_all
 from tests.chaos.real.scratch import GUARD_S, ScratchDaemon
-from tests.chaos.real.watching import Comer, Watcher
+from tests.chaos.real.watching import TemporarySubscriber, Watcher
 
 Client = Worker | Reader | Opener
 
@@ -114,7 +114,7 @@ class NodeLoad:
         typed = [name for place in self.places for name in place.typed]
         self._readers = [Reader(PM, book), McpReader(REVIEWER, book), Reader(COMER, book)]
         names = [name for place in self.places for name in place.terminals]
-        self._comer = Comer(COMER, names, book, self._new_chance())
+        self._comer = TemporarySubscriber(COMER, names, book, self._new_chance())
         self._workers: list[Worker] = [
             *(SlowWorker(f"builder-{name}", [name], book, self._new_chance()) for name in shared),
             *(SlowTypist(f"typist-{name}", [name], book, self._new_chance()) for name in typed),

@@ -51,7 +51,7 @@ SETTLES_S = 3.0
 
 
 @attrs.frozen(kw_only=True)
-class Shelf:
+class FoundTerminal:
     """The data of a daemon about one terminal. ``columns`` is None if it is not open."""
 
     life: str
@@ -74,7 +74,7 @@ class Found:
     of a note may hold one of a later command, and is shown to no client.
     """
 
-    shelves: Mapping[str, Shelf]
+    shelves: Mapping[str, FoundTerminal]
     failed: tuple[str, ...]
     messages: tuple[Mapping[str, Any], ...]
     left: tuple[str, ...]
@@ -185,7 +185,7 @@ def tokens_below(directory: Path, image: Image) -> tuple[str, ...]:
 
 async def _shelf(
     system: System, disk: SimulatedDisk, name: str, info: api.TerminalInfo | None
-) -> Shelf:
+) -> FoundTerminal:
     files = TerminalFiles(TERMINALS / name)
     settings = load_settings(disk, files, STATE.root)
     try:
@@ -193,7 +193,7 @@ async def _shelf(
     except NotFound:
         reading = api.RecordList(result=[])
     plain: Any = to_plain(reading)["result"]
-    return Shelf(
+    return FoundTerminal(
         life="" if settings is None else settings.life,
         columns=None if info is None else info.cols,
         subscribers=() if info is None else tuple(info.subscribers),

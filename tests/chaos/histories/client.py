@@ -16,14 +16,14 @@ from tests.chaos.histories.trouble import Trouble
 from tests.chaos.notebook import Notebook
 
 
-class Doer(Protocol):
+class StepRunner(Protocol):
     """The player of single steps in one incarnation of the daemon."""
 
     async def do(self, step: s.Step) -> None: ...
 
 
 @attrs.define
-class Places:
+class ReadPositions:
     """The read positions of a client: seqs and cursors by terminal, and its inbox."""
 
     seqs: dict[str, int] = attrs.field(factory=dict)
@@ -48,7 +48,7 @@ class Client:
         self.number = number
         self.find_id = find_id
         self.handle = s.handle_of(number)
-        self.places = Places()
+        self.places = ReadPositions()
         self._steps = steps
         self._book = book
         self.trouble = trouble
@@ -60,7 +60,7 @@ class Client:
         """Return whether all steps are done, or were begun."""
         return self._done == len(self._steps)
 
-    async def work(self, turn: Doer) -> None:
+    async def work(self, turn: StepRunner) -> None:
         """Do the remaining steps, until the last or until the daemon is gone."""
         while not self.is_finished:
             step = self._steps[self._done]

@@ -224,7 +224,7 @@ class History:
             router.tell(HandleSeen(handle=client.handle))
         if self._book.life == 1:
             await self._begin(daemon, system)
-        await self._look_around(daemon, system, earlier, hits)
+        await self._check_start(daemon, system, earlier, hits)
         self._trouble.begin()
         await body(daemon, system)
 
@@ -240,7 +240,7 @@ class History:
         for name in NAMES:
             await turn.spawn(s.SpawnStep(number=-1, client=s.KEEPER, terminal=name))
 
-    async def _look_around(
+    async def _check_start(
         self, daemon: SimulatedDaemon, system: System, earlier: set[int], hits: int
     ) -> None:
         """Record the remains of earlier incarnations, and the missing terminals."""

@@ -26,7 +26,7 @@ from tests.chaos.strikes import STALL_S, Kind
 if TYPE_CHECKING:
     from tests.chaos.histories.daemon import SimulatedDaemon
 
-DISORDER_S = 1.0
+DISTURBED_S = 1.0
 """The time, in seconds, in which crashed actors restart and refused writes are tried again."""
 
 TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
@@ -227,23 +227,23 @@ class Trouble:
     def _disk_hit(self, kind: Kind) -> None:
         self.hits[f"disk: {kind.value}"] += 1
         if kind is not Kind.DIE:
-            self._disorder("disk fault")
+            self._disturb("disk fault")
 
     def _point_hit(self, kind: Kind) -> None:
         self.hits[f"fault point: {kind.value}"] += 1
         if kind is Kind.CRASH:
-            self._disorder("crash")
+            self._disturb("crash")
         elif kind is not Kind.DIE:
-            self._disorder("disk fault")
+            self._disturb("disk fault")
 
-    def _disorder(self, harm: Harm) -> None:
+    def _disturb(self, harm: Harm) -> None:
         """Record a disturbance of unknown place for a while."""
         lasting = Disturbance(kind=harm, terminal=None, span=Span(self._book.moment()))
         self._lasting.append(lasting)
         self._in_life(self._is_over_soon, lasting)
 
     async def _is_over_soon(self, lasting: Disturbance) -> None:
-        await trio.sleep(DISORDER_S)
+        await trio.sleep(DISTURBED_S)
         self._is_over(lasting)
 
     def _is_over(self, lasting: Disturbance) -> None:

@@ -194,7 +194,7 @@ def test_a_sample_is_one_of_all_and_each_of_all_is_drawn() -> None:
     assert sum(image in samples for image in legal) > len(legal) / 2
 
 
-def test_of_what_is_open_the_paths_are_told() -> None:
+def test_the_paths_of_open_files_are_listed() -> None:
     disk = SimulatedDisk({"/d": None, "/d/a": b""})
     first, second = disk.open(Path("/d/a"), os.O_RDWR), disk.open(Path("/d"), os.O_RDONLY)
     assert disk.model.open_paths() == ["/d/a", "/d"]

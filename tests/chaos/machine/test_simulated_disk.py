@@ -44,7 +44,7 @@ def test_it_has_every_call_of_the_real_disk() -> None:
     assert all(callable(getattr(disk, name)) for name in real)
 
 
-def test_who_died_calls_nothing_any_more_but_may_close() -> None:
+def test_a_dead_process_makes_no_calls_but_may_close() -> None:
     disk, fd = opened(DiskPlan({("write", 2): Die()}))
     write_all(disk, fd, b"one")
     with pytest.raises(ProcessDied):

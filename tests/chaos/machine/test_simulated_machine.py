@@ -180,7 +180,7 @@ async def test_a_killed_daemon_leaves_what_does_not_heed_a_hang_up_to_the_next_o
     assert machine.alive == []
 
 
-async def test_who_is_in_front_gets_a_hang_up_when_the_shell_is_killed(
+async def test_the_foreground_group_gets_a_hang_up_when_the_shell_is_killed(
     machine: Machine, tmp_path: Path
 ) -> None:
     host = SimulatedHost(machine)
@@ -197,9 +197,7 @@ async def test_who_is_in_front_gets_a_hang_up_when_the_shell_is_killed(
     assert await shell.process.read() == b""
 
 
-async def test_what_the_tty_and_proc_tell_of_who_is_in_front(
-    machine: Machine, tmp_path: Path
-) -> None:
+async def test_the_tty_and_proc_show_the_foreground_group(machine: Machine, tmp_path: Path) -> None:
     host: ProcessHost = SimulatedHost(machine)
     assert isinstance(host, SimulatedHost)
     shell = await shell_on(host, tmp_path)

@@ -108,7 +108,7 @@ async def test_single_keys_come_as_they_are_typed_and_are_one_line_if_nobody_rea
     assert printed(tty) == b""
 
 
-async def test_who_prints_more_than_there_is_room_for_waits_for_the_reader() -> None:
+async def test_a_write_beyond_the_buffer_waits_for_the_reader() -> None:
     tty, _ = new_tty()
     done = trio.Event()
 

@@ -124,7 +124,7 @@ class Campaign:
         if isinstance(death, WhileStarting):
             self.daemon.wait_dead(death.seconds)
         elif self.daemon.wait_ready():
-            self._look_around()
+            self._check_start()
             with self._load():
                 self._await(death)
         self._die()
@@ -173,7 +173,7 @@ class Campaign:
 
     # Checks at a start.
 
-    def _look_around(self) -> None:
+    def _check_start(self) -> None:
         """Record the remains of earlier incarnations, and the missing terminals."""
         state, pid = self.daemon.state, self.daemon.process.pid
         left = self._alive & processes_of(self.daemon.root)
@@ -277,7 +277,7 @@ class Campaign:
         self.notebook.life += 1
         self.notebook.pardoned = frozenset()
         self.daemon.start()
-        self._look_around()
+        self._check_start()
         threads = self._threads(self._readers)
         ids = {name: life_id(self.daemon.state, name) for name in TERMINALS}
         self._run_last(ids)

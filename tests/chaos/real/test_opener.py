@@ -73,7 +73,7 @@ def complaints(opener: Opener, there: set[str], records: dict[str, dict[str, Any
     return [*opener.settle(there), *opener.differences(cast(LineClient, Kept(records)))]
 
 
-def test_a_terminal_that_was_told_to_be_open_must_come_back() -> None:
+def test_a_terminal_that_was_confirmed_open_must_be_restored() -> None:
     opener = worked(Wire(answers=1))  # only the spawn: its run was lost
     assert list(opener.settle({"x0"})) == []
     assert list(opener.settle(set())) == ["x0 was open and is not any longer"]
@@ -87,7 +87,7 @@ def test_a_terminal_whose_close_was_lost_may_be_there_or_not(there: set[str]) ->
 
 
 @pytest.mark.parametrize(("purge", "what"), [(False, "closed"), (True, "purged")])
-def test_a_terminal_that_was_told_to_be_closed_must_not_come_back(purge: bool, what: str) -> None:
+def test_a_terminal_that_was_confirmed_closed_must_stay_closed(purge: bool, what: str) -> None:
     opener = worked(Wire(answers=3), purge=purge)
     assert list(opener.settle({"x0"})) == [f"x0 was {what} and is open again"]
 
@@ -102,7 +102,7 @@ def test_what_was_closed_keeps_its_record_and_what_was_purged_keeps_none() -> No
 
 
 @pytest.mark.parametrize("there", [set[str](), {"x0"}])
-def test_who_was_refused_takes_what_is_there_for_right(there: set[str]) -> None:
+def test_after_a_refusal_the_state_of_the_new_daemon_is_accepted(there: set[str]) -> None:
     records = dict.fromkeys(there, RECORD)
     assert complaints(worked(Wire(answers=1, refuse="term_spawn")), there, records) == []
     assert complaints(worked(Wire(answers=3, refuse="term_close")), there, {"x0": RECORD}) == []

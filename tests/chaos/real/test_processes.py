@@ -42,7 +42,7 @@ def test_a_process_with_the_cookie_of_a_terminal_is_one_of_its_root(tmp_path: Pa
     assert processes_of(tmp_path) == frozenset()
 
 
-def test_who_held_a_file_before_a_process_began_is_told(tmp_path: Path) -> None:
+def test_a_process_that_held_a_file_before_another_began_is_found(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     opening = f"held = open({str(tmp_path / 'state' / 'file')!r}, 'w'); {WAITS}"
     with waiting(opening) as holder:

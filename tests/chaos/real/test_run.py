@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-def test_some_lives_are_told_one_by_one_and_judged(tmp_path: Path) -> None:
+def test_each_incarnation_is_reported_and_the_evidence_is_checked(tmp_path: Path) -> None:
     seen: list[tuple[int, Death]] = []
 
     def tell(number: int, death: Death) -> None:

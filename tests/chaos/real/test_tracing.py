@@ -113,6 +113,6 @@ def test_a_call_that_fails_is_counted_in_each_thread_by_itself(state: State) -> 
     assert traced(state, failing) == (0, ["OSError 5"] * 4 + ["end"])
 
 
-def test_without_strace_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_strace_the_reason_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert reason_not_to_trace() == "strace is not installed"

@@ -20,7 +20,7 @@ MOST_OUTPUTS = 400
 """The most outputs of one client that are kept: each is compared with each."""
 
 
-class Comer(Worker):
+class TemporarySubscriber(Worker):
     """A client that subscribes to terminals and unsubscribes. Its inbox has another reader."""
 
     def _step(self, client: LineClient) -> None:

@@ -51,7 +51,7 @@ def figure(output: str, name: str) -> int:
 
 @pytest.mark.long
 @pytest.mark.every_python
-def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> None:
+def test_seeds_are_played_and_counted_in_the_table(tmp_path: Path) -> None:
     words = ("--seed", "0", "--seeds", "3", "--jobs", "2")
     done = run_chaos(*words, cwd=tmp_path, guard_s=WHOLE_GUARD_S)
     output = done.stdout.decode()
@@ -69,7 +69,7 @@ def test_seeds_are_played_and_the_table_tells_what_was_tried(tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_a_broken_promise_is_told_with_the_shortest_script_and_how_to_repeat_it(
+def test_a_broken_promise_is_reported_with_the_shortest_script_and_the_command_to_repeat_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(BREAK)

@@ -69,7 +69,7 @@ def test_every_rule_has_its_place_in_the_table() -> None:
         assert all(word in table for word in words)
 
 
-def test_the_table_tells_what_was_broken_and_of_which_guarantee() -> None:
+def test_the_table_has_the_violations_of_each_guarantee() -> None:
     lines = closing_table(total(SOUND, BROKEN, broken_off(5, "bang")), 78).splitlines()
     broken = {line.split()[0]: line.split()[-1] for line in lines if line.split()[-1:] > ["0"]}
     assert (broken["G2"], broken["G3"], broken["G9"], broken["violations"]) == ("1", "1", "1", "3")

@@ -51,7 +51,7 @@ async def test_one_of_many_is_played_twice() -> None:
     assert [each.seed for each in found if each.twice] == [seeds[0], seeds[TWICE_EVERY]]
 
 
-async def test_a_process_that_ends_is_told_of_its_seed_and_replaced() -> None:
+async def test_a_process_that_ends_is_a_violation_of_its_seed_and_replaced() -> None:
     found = await play(iter([5, 7, 9]), 1)
     [broken] = [each for each in found if each.violations]
     assert (broken.seed, broken.violations[0].rule) == (7, BROKE_OFF)
@@ -59,13 +59,13 @@ async def test_a_process_that_ends_is_told_of_its_seed_and_replaced() -> None:
     assert len({each.operations for each in found if not each.violations}) == 2
 
 
-async def test_a_process_that_hangs_is_ended_told_of_its_seed_and_replaced() -> None:
+async def test_a_process_that_hangs_is_ended_a_violation_of_its_seed_and_replaced() -> None:
     found = await play(iter([8, 9]), 1, guard_s=3)
     assert [(each.seed, len(each.violations)) for each in found] == [(8, 1), (9, 0)]
     assert "was not over after 3 s" in found[0].violations[0].what
 
 
-async def test_who_ends_it_leaves_no_process() -> None:
+async def test_a_cancelled_pool_leaves_no_process() -> None:
     found: list[Played] = []
     command = (sys.executable, "-c", ANSWERS)
     with trio.fail_after(GUARD_S):

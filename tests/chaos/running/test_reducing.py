@@ -122,7 +122,7 @@ def test_every_script_can_be_read(seed: int) -> None:
     assert not any("\n" in line for line in lines)
 
 
-def test_a_failure_is_told_in_few_lines() -> None:
+def test_a_failure_is_reported_in_few_lines() -> None:
     many = [Violation("numbers", "x" * 9999)] * 20
     lines = [
         *violation_lines(many),

@@ -53,7 +53,7 @@ def test_what_held_leaves_nothing(ring: Callable[[End], Ring3], tmp_path: Path) 
     assert done.table(50).splitlines()[0] == f"{'daemons killed':<49}1"
 
 
-def test_what_was_broken_is_told_with_its_seed_and_stays(
+def test_a_violation_is_reported_with_its_seed_and_its_files_stay(
     ring: Callable[[End], Ring3], tmp_path: Path
 ) -> None:
     done = ring(lambda run: run.violations.append(Violation("numbers", "seq goes 1, 1")))

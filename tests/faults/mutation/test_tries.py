@@ -136,7 +136,7 @@ def test_a_history_of_a_broken_tree_breaks_a_promise(monkeypatch: pytest.MonkeyP
     assert play_until_broken(range(10)) is not None
 
 
-def test_the_lines_that_ran_are_told_last() -> None:
+def test_the_lines_that_ran_are_printed_last() -> None:
     assert reached_lines('FAILED x\nREACHED {"a.py": [1, 3]}\n') == {"a.py": [1, 3]}
     assert reached_lines("Killed") == {}
 
