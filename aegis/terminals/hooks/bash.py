@@ -43,8 +43,10 @@ class BashAdapter(ShellAdapter):
 
     @property
     def interrupts(self) -> tuple[bytes, ...]:
-        """Ctrl-C; then, if bash ignores it (``trap '' INT``), a key that enables it once."""
-        return self.interrupt_line, HEED_KEY, self.interrupt_line
+        """A key that enables Ctrl-C where bash ignores it (``trap '' INT``), then Ctrl-C."""
+        # In this order: behind `case x in` the probe key that follows a Ctrl-C is a syntax error if
+        # the Ctrl-C was ignored, and readline may take the next key for text after that.
+        return HEED_KEY, self.interrupt_line
 
     def read_typed(self, number: int | None, line: TypedLine = ONE_LINE) -> TypedText:
         """Return the text of the typed command with this history number, once."""

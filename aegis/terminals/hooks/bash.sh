@@ -337,14 +337,15 @@ __aegis_probe() {
   __aegis_print 'P;k=l' ";l=${#READLINE_LINE}$again"
 }
 
-# The key after a Ctrl-C that was ignored: Ctrl-C is enabled until the line has ended. The daemon gets
-# the report that the line continues, and sends another.
+# The key before a Ctrl-C that drops an unfinished line: a shell that ignores Ctrl-C heeds it until the
+# line has ended. The daemon gets the report that the line continues, and sends the Ctrl-C.
 __aegis_heed() {
   { local -; builtin set +euvxET; } 2>/dev/null
   local -a __aegis_fd=("${1:-2}")
-  [[ $(builtin trap -p INT) == "trap -- '' SIGINT" ]] || return 0
-  __aegis_deaf=1
-  builtin trap - INT
+  if [[ $(builtin trap -p INT) == "trap -- '' SIGINT" ]]; then
+    __aegis_deaf=1
+    builtin trap - INT
+  fi
   __aegis_print 'P;k=l' ';l=0'
 }
 

@@ -22,6 +22,7 @@ from aegis.processes.pty import PtyProcess, open_pty_process
 from aegis.processes.reaper import end_processes
 from aegis.terminals.hooks import bash, zsh
 from aegis.terminals.hooks.adapter import PROBE_S, ShellAdapter
+from aegis.terminals.hooks.submission import HEED_KEY
 from aegis.terminals.parse.boundaries import (
     AcceptedLine,
     Boundaries,
@@ -188,9 +189,14 @@ class LiveShell:
         await self._write(self.adapter.interrupt_line)
 
     async def drop(self) -> None:
-        """The first key by which an owner drops text that the shell cannot finish reading."""
+        """Drop an incomplete text: the key that enables Ctrl-C, if there is one, then Ctrl-C."""
         self.boundaries.probed()
-        await self._write(self.adapter.interrupts[0])
+        keys = self.adapter.interrupts
+        if keys[0] == HEED_KEY:
+            await self._write(keys[0])
+            await self.expect(LineReport)
+            keys = keys[1:]
+        await self._write(keys[0])
 
     async def _write(self, data: bytes) -> None:
         with trio.fail_after(HANG_S):
