@@ -46,6 +46,7 @@ def commands(gate: Gate) -> list[str]:
 def busy_daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
     """A daemon with a hundred terminals at their prompts."""
     daemon = DaemonProcess(tmp_path)
+    daemon.is_installed = True  # its end is waited for as that of a child
     daemon.start()
     try:
         with daemon.connect() as client:
