@@ -45,7 +45,7 @@ THINKS_S = 0.003
 
 _VARIABLE = re.compile(r"\$([A-Z]+)")
 
-_SUBMITS, _PROBES = (1, 3), (2, 4)
+_SUBMITS, _PROBES, _ENABLES_INTERRUPT = (1, 3), (2, 4), 7
 
 _DEATHS = {
     signal.SIGHUP: "Hangup",
@@ -199,7 +199,7 @@ class SimulatedBash:
                 case Inserted(text):
                     await self._print(text.replace(b"\n", b"\n\r"))
                 case HookKey(number):
-                    await self._hook_key(number)
+                    await self._hook_key(number, is_first=is_first)
                 case Left():
                     await self._print(b"exit\n")
                     raise _Leave(self._status)
@@ -233,15 +233,18 @@ class SimulatedBash:
             if self._editor.next() is not None or not self._editor.has_keys:
                 return
 
-    async def _hook_key(self, number: int) -> None:
+    async def _hook_key(self, number: int, *, is_first: bool) -> None:
         if number in _SUBMITS:
             self._marks.submitting()
             self._editor.line = b""
         await self._print(_REDRAW)
+        if number == _ENABLES_INTERRUPT:
+            await self._print(self._marks.line_report(0))
         if number in _PROBES:
             length = len(self._editor.line.decode(errors="replace"))
             await self._print(self._marks.line_report(length))
-        await self._print(self._marks.prompt(PROMPT) + self._editor.line)
+        shown = self._marks.prompt(PROMPT) if is_first else self._marks.goes_on() + _SECONDARY
+        await self._print(shown + self._editor.line)
 
     def _remember(self, line: str, *, is_first: bool) -> str:
         if is_first and line:
