@@ -39,8 +39,6 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 ON_LOOP_BYTES = 3 * BLOCK_BYTES
 """The budget, in bytes, of a read on the event loop (at most three milliseconds)."""
 
-_Judged = Generator[Line | Damaged, None, None]
-
 
 @attrs.frozen(kw_only=True)
 class Reading:

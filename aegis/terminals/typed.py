@@ -14,7 +14,6 @@ NOT_WHOLE = (
     "the shell read more lines than its history shows, and the lines that are missing may have run"
 )
 NOT_SAID = "the shell did not report what was typed"
-TOO_LONG = "what was typed is longer than 1 MiB"
 NOT_ENDED = "the shell reports what was typed when the command ends"
 SHELL_ENDED = "the shell ended before it reported what was typed"
 LOST = "the shell did not report the end of the command, nor what was typed"

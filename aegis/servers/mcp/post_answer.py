@@ -23,7 +23,6 @@ OPEN_AFTER_S = 0.1
 PING_S = 15.0
 """How often a silent stream gets a comment, so that no proxy closes it."""
 
-JSON_TYPES = ("application/json", "application/*", "*/*")
 STREAM_TYPES = ("text/event-stream", "text/*", "*/*")
 
 _PING = b": ping\r\n\r\n"

@@ -24,11 +24,6 @@ def width_of(char: str) -> int:
     return max(wcwidth(char), 0)
 
 
-def width_of_text(text: str) -> int:
-    """Return the columns of a text without controls."""
-    return len(text) if text.isascii() else sum(map(width_of, text))
-
-
 def cut_to_width(line: str, cols: int) -> str:
     """Truncate ``line`` to ``cols`` columns; a wide character across the edge is dropped."""
     if len(line) <= cols and line.isascii():

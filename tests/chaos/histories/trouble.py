@@ -32,14 +32,6 @@ DISTURBED_S = 1.0
 TIMED = s.KillFault | s.PowerLossFault | s.ShellKilledFault
 
 
-@attrs.frozen
-class _Armed:
-    """An armed fault, with its kind."""
-
-    fault: Fault
-    kind: Kind
-
-
 class TroubledDiskPlan(DiskPlan):
     """Faults of the disk by call and number; ``on_hit`` is called at each strike."""
 
