@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from aegis.journal.flusher import Flusher
+from aegis.journal.note import Note
 from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 from tests.resources.waiting import until
 
@@ -64,6 +66,13 @@ def test_the_open_terminals_come_back_with_their_settings_and_no_closed_one(
     assert '"number": 2' in own_daemon.log
 
 
+def noted_directory(terminal: LiveTerminal) -> str | None:
+    """The directory in which a next daemon would start the shell."""
+    note = Note.open(terminal.directory / "in_flight.json", Flusher())
+    note.close()
+    return (note.load() or {}).get("cwd")
+
+
 def test_a_terminal_comes_back_in_the_directory_that_a_key_at_its_prompt_led_to(
     own_daemon: DaemonProcess,
 ) -> None:
@@ -72,7 +81,8 @@ def test_a_terminal_comes_back_in_the_directory_that_a_key_at_its_prompt_led_to(
     report = "printf '\\e]7;file://%s/tmp\\a' $HOSTNAME"
     terminal.run(f"""go() {{ cd /tmp; {report}; }}; bind -x '"\\C-o": go'""")
     terminal.keys("\x0f")
-    until(lambda: listed(own_daemon)["build"]["cwd"] == "/tmp", "the report is heard")
+    # The report comes before the prompt, and the directory of a prompt is the one that is kept.
+    until(lambda: noted_directory(terminal) == "/tmp", "the directory is noted")
     own_daemon.kill()
     own_daemon.start()
     assert listed(own_daemon)["build"]["cwd"] == "/tmp"

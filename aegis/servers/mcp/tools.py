@@ -101,7 +101,7 @@ class McpFace:
         self._running_calls = RunningCalls()
         self._sessions: set[Caller] = set()
         self._resources = McpResources(port, self._running_calls)
-        self._holding = trio.CancelScope(shield=True)
+        self._holding = trio.CancelScope()
         self._server = server = Server(
             SERVER_NAME,
             version=version,
@@ -131,6 +131,9 @@ class McpFace:
         with _without_session_tracebacks():
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._hold_sessions)
+                # Not before: Trio ignores started() in a task whose start was cancelled, so a
+                # shielded task would run for ever below a start() that waits for its end.
+                self._holding.shield = True
                 task_status.started()
                 try:
                     await trio.sleep_forever()

@@ -96,10 +96,16 @@ class StderrSplit:
             if isinstance(event, Mark):
                 yield from self._errors_mark(event)
                 yield from self._release()
-            elif isinstance(event, PasteMode):
+            elif isinstance(event, PasteMode) and self._may_edit_on_errors():
                 yield event
             else:
                 yield ErrorText(event.data)
+
+    def _may_edit_on_errors(self) -> bool:
+        """Whether the line editor may be the writer of a paste mode on the second PTY."""
+        # While the streams are merged the hook's shell edits on the first PTY. What it wrote to the
+        # second one before it read the hook may be read only now: it has accepted no line since.
+        return self.stage is not Stage.MERGED or not self._number
 
     def release_all(self) -> Iterator[Event | ErrorText]:
         """Yield all waiting events. A submission may still be on its way."""

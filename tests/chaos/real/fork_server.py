@@ -13,6 +13,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import faulthandler
 import functools
 import gc
 import json
@@ -28,9 +29,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import IO, NamedTuple
 
+import trio
+
 MOST_BYTES = 1 << 20
+
+STACKS_SIGNAL = signal.SIGUSR2
+"""The signal at which a forked process writes its stacks to standard error."""
 
 GUARD_S = 60.0
 """A guard against hanging, far above what a fork takes."""
@@ -201,6 +208,27 @@ def become(request: Request) -> None:
     os.environ.update(request.env)
     random.seed()
     sys.argv = ["aegis-actors", *request.words]
+    signal.signal(STACKS_SIGNAL, write_stacks)
+
+
+def write_stacks(_: int, frame: FrameType | None) -> None:
+    """Write the stacks of all threads and Trio tasks to standard error: a signal handler."""
+    faulthandler.dump_traceback(all_threads=True)
+    with contextlib.suppress(RuntimeError):  # not inside Trio
+        task = trio.lowlevel.current_root_task()
+        if task is not None:
+            write_tasks(task)
+
+
+def write_tasks(task: trio.lowlevel.Task, depth: int = 0) -> None:
+    """Write the stacks of a task and of all tasks below it, indented by depth."""
+    lines = [f"task {task.name}"]
+    for frame, line in task.iter_await_frames():
+        lines.append(f"  {frame.f_code.co_name} at {frame.f_code.co_filename}:{line}")
+    os.write(2, "".join(f"{'  ' * depth}{line}\n" for line in lines).encode())
+    for nursery in task.child_nurseries:
+        for child in nursery.child_tasks:
+            write_tasks(child, depth + 1)
 
 
 def descriptors_of_this_process() -> Iterator[int]:

@@ -20,13 +20,16 @@ from aegis.state.endpoint import Endpoint, read_endpoint
 from aegis.state.registry import Registry
 from aegis.state.root import State
 from tests.chaos.checking.outcome_rules import PROMPT
-from tests.chaos.real.fork_server import ForkedProcess, fork_server
+from tests.chaos.real.fork_server import STACKS_SIGNAL, ForkedProcess, fork_server
 
 GUARD_S = 60.0
 """A timeout against hanging, far above the duration of any call here."""
 
 PROGRAM = (sys.executable, "-P", "-c", "from aegis.cli.main import main; main()")
 """``aegis-actors`` as one process from its first instruction on, independent of PATH."""
+
+STACKS_S = 2.0
+"""Seconds that a process which does not end has to write its stacks."""
 
 QUIET_PORTS = range(20_000, 30_000)
 MOST_PORTS = 100
@@ -188,8 +191,18 @@ class ScratchDaemon:
         return self.wait_stopped()
 
     def wait_stopped(self) -> int:
-        """Wait until its process has ended; return its exit code."""
-        code = self.process.wait(GUARD_S)
+        """Wait until its process has ended; return its exit code.
+
+        Raises ``ScratchError`` with the log, and with the stacks of a forked process, at a timeout.
+        """
+        try:
+            code = self.process.wait(GUARD_S)
+        except subprocess.TimeoutExpired:
+            if isinstance(self.process, ForkedProcess):
+                self.process.send_signal(STACKS_SIGNAL)
+            self.wait_dead(STACKS_S)
+            self.process.kill()
+            raise ScratchError(f"the daemon did not end: {self.log[-20_000:]}") from None
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from aegis.protocol.table import COMMANDS
 from aegis.servers.calls import OPERATOR, Identity
 from aegis.servers.mcp.post_answer import OPEN_AFTER_S
-from aegis.servers.mcp.tools import tool_error, tool_of
+from aegis.servers.mcp.tools import McpFace, tool_error, tool_of
 
 pytestmark = [
     pytest.mark.real,
@@ -569,6 +569,27 @@ async def test_an_error_with_characters_that_cannot_be_sent_is_still_an_answer(
     else:
         await stream.send_all(daemon.modern_call("aegis_term_run", bad))
     assert (await stream.receive_some()).startswith((b"HTTP/1.1 200", b"HTTP/1.1 400"))
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_server_that_is_cancelled_while_it_starts_ends(daemon: Any, steps: int) -> None:
+    face = McpFace(daemon.port, version="0")
+    scope = trio.CancelScope()
+
+    async def live() -> None:
+        with scope:
+            async with trio.open_nursery() as inner:
+                await inner.start(face.run)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live)
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        left = [*nursery.child_tasks]
+        face._holding.cancel()  # so that a failure ends
+        assert left == []
 
 
 def test_the_name_of_a_tool_is_said_once_and_bounded() -> None:

@@ -167,6 +167,16 @@ def test_what_waits_goes_when_it_is_given_up(script: Script) -> None:
     assert split.stage is Stage.MERGED
 
 
+def test_a_line_accepted_on_the_second_before_the_hook_was_read_is_not_the_hooks() -> None:
+    """The daemon typed the line that reads the hook into a shell that edits on the second PTY."""
+    split = StderrSplit()
+    ready: list[Event] = [Mark(kind="D", number=1, exit=0), Mark(kind="B", number=1)]
+    assert feed(split, [(2, LET_GO)]) == [LET_GO]
+    assert [*split.feed_output(ready)] == ready
+    assert feed(split, [(2, Text(b"source"))]) == [ErrorText(b"source")]
+    assert feed(split, [(2, LET_GO)]) == [ErrorText(LET_GO.data)]
+
+
 def test_a_submission_that_is_late_is_still_expected_when_something_was_given_up() -> None:
     split = StderrSplit()
     split.submitted()
