@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -366,5 +367,7 @@ async def daemon(start: Start) -> AsyncIterator[Daemon]:
 
 
 @pytest.fixture
-def response() -> Callable[[trio.SocketStream], Any]:
+def response(monkeypatch: pytest.MonkeyPatch) -> Callable[[trio.SocketStream], Any]:
+    """Reads one response; an answer that a busy machine delays is no stream here."""
+    monkeypatch.setattr("aegis.servers.mcp.post_answer.OPEN_AFTER_S", math.inf)
     return read_response
