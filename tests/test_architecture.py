@@ -155,6 +155,16 @@ LAW: list[Rule] = [
         (f"aegis.{primitive}*", (*DURABLE, f"aegis.{primitive}"))
         for primitive in ("inboxes", "queues", "canvases", "workflows", "groups")
     ),
+    (
+        "aegis.requests*",
+        (*DURABLE, "aegis.requests"),
+    ),
+    # Agents: protocol machines and processes below, sessions above.
+    (
+        "aegis.agents.drivers*",
+        (*COMMON, "aegis.processes", "aegis.agents.drivers"),
+    ),
+    ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.
     *packages(
         "aegis.servers",

@@ -1,0 +1,158 @@
+"""The seam between a session and an agent program: a protocol machine, its orders and its outputs.
+
+A ``Harness`` is the machine of one protocol for one process. It gets frames and orders in order and
+returns its outputs in order; it does no I/O and knows no time. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from aegis.protocol.agent_events import AgentEvent, RequestAnswer
+
+Frame = dict[str, Any]
+"""One JSON object of the agent's protocol."""
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""The largest line that an agent may send."""
+
+Permission = Literal["read", "ask", "write", "full"]
+"""The permission of a profile, from the lowest."""
+
+
+@attrs.frozen(kw_only=True)
+class Capabilities:
+    """The abilities of an agent, known once it has started.
+
+    ``queues``: user frames that arrive during a turn are kept by the agent. ``reports_cost``: a
+    budget can be held. ``can_resume``, ``can_fork``: a conversation can be continued by its id.
+    """
+
+    can_resume: bool = False
+    can_fork: bool = False
+    queues: bool = False
+    reports_cost: bool = False
+    sets_model: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Beginning:
+    """How a process is to begin.
+
+    ``mcp_url`` is a secret: it travels in a frame, never in an argument. ``primer`` is added to the
+    agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
+    if given; ``fork`` makes a copy of it. ``cwd`` is the working directory.
+    """
+
+    cwd: str
+    mcp_url: str = attrs.field(repr=False)
+    primer: str = ""
+    conversation: str | None = None
+    fork: bool = False
+    model: str | None = None
+    effort: str | None = None
+    permission: Permission = "ask"
+    call_limit_s: float | None = None
+
+
+# The outputs of a machine.
+
+
+@attrs.frozen
+class Write:
+    """Write this frame to the agent."""
+
+    frame: Frame = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Emit:
+    """Pass this event to the session."""
+
+    event: AgentEvent
+
+
+@attrs.frozen(kw_only=True)
+class Ready:
+    """The agent can take its first turn, in ``conversation``."""
+
+    conversation: str
+    capabilities: Capabilities
+
+
+@attrs.frozen(kw_only=True)
+class Failed:
+    """The agent cannot be used: ``reason`` is one sentence with the remedy.
+
+    ``kind`` "conversation": the conversation cannot be resumed, so a new process may begin a fresh
+    one. "login": a person has to log in. "other": anything else.
+    """
+
+    reason: str
+    kind: Literal["conversation", "login", "other"] = "other"
+
+
+@attrs.frozen(kw_only=True)
+class Serve:
+    """The agent asks its client to do something: answer with ``Harness.served``.
+
+    ``method`` is one of ACP's client methods (``fs/read_text_file``, ``terminal/create``, …).
+    """
+
+    id: str
+    method: str
+    params: Mapping[str, Any]
+
+
+@attrs.frozen
+class Refused:
+    """The order cannot be carried out; ``reason`` is one sentence."""
+
+    reason: str
+
+
+Output = Write | Emit | Ready | Failed | Serve | Refused
+"""One output of a machine; outputs are carried out in order."""
+
+
+class Harness(Protocol):
+    """The machine of one protocol for one process. It never raises because of a frame."""
+
+    def begin(self) -> list[Output]:
+        """Return the first frames; ``Ready`` or ``Failed`` follows from ``receive``."""
+        ...
+
+    def receive(self, frame: Frame) -> list[Output]:
+        """Take one frame of the agent."""
+        ...
+
+    def send(self, uuid: str, text: str) -> list[Output]:
+        """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
+        ...
+
+    def interrupt(self) -> list[Output]:
+        """Interrupt the current turn; without one it does nothing."""
+        ...
+
+    def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
+        """Answer an open request. Returns ``Refused`` if it was withdrawn or does not fit."""
+        ...
+
+    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+        """Answer a ``Serve``: with ``result``, or with ``error`` if that is None."""
+        ...
+
+    def set_permission(self, permission: Permission) -> list[Output]:
+        """Set the permission from now on."""
+        ...
+
+    def set_model(self, model: str) -> list[Output]:
+        """Set the model from the next turn on."""
+        ...
+
+    def ended(self) -> list[Output]:
+        """Note the end of the process: open requests are withdrawn."""
+        ...

@@ -1,0 +1,313 @@
+"""Typed events of an agent session: the same for every provider, in transcripts and streams. Pure.
+
+Each class has a ``tag``; a transcript line and a stream item carry it as ``type``. ``Unknown``
+keeps a frame of a type that no class describes, so that events of a newer agent are not lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+ToolKind = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "plan", "other"
+]
+"""The category of a tool, as ACP names it."""
+
+RequestKind = Literal["permission", "question", "elicitation", "login"]
+"""The kind of a request to a person."""
+
+OptionKind = Literal["allow_once", "allow_session", "deny", "deny_session"]
+"""The effect of an option of a permission."""
+
+
+@attrs.frozen(kw_only=True)
+class SystemInit:
+    """The agent has a conversation and is configured.
+
+    ``conversation`` is the agent's own id of it, by which it can be resumed. ``mcp_servers`` maps
+    each server to its status ("connected", "failed", …), as far as the agent reports it.
+    """
+
+    tag: ClassVar[str] = "system_init"
+    conversation: str
+    model: str = ""
+    mode: str = ""
+    version: str = ""
+    mcp_servers: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class AssistantText:
+    """Text of the agent. Chunks of one message have one ``message`` id; ``""`` is no id.
+
+    ``aborted``: the message was interrupted, and this is the part that was written.
+    """
+
+    tag: ClassVar[str] = "assistant_text"
+    text: str
+    message: str = ""
+    aborted: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AssistantThinking:
+    """Reasoning that the agent shows."""
+
+    tag: ClassVar[str] = "assistant_thinking"
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class ToolUse:
+    """The agent calls a tool. A later event with the same ``id`` replaces this one."""
+
+    tag: ClassVar[str] = "tool_use"
+    id: str
+    name: str
+    title: str = ""
+    kind: ToolKind = "other"
+    input: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class ToolProgress:
+    """A tool call continues; ``terminal`` is the id of an ACP terminal that shows its output."""
+
+    tag: ClassVar[str] = "tool_progress"
+    id: str
+    text: str = ""
+    terminal: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ToolResult:
+    """The result of a tool call."""
+
+    tag: ClassVar[str] = "tool_result"
+    id: str
+    text: str
+    is_error: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class PlanStep:
+    """One step of a plan."""
+
+    text: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """The agent's plan; each replaces the one before."""
+
+    tag: ClassVar[str] = "plan"
+    steps: list[PlanStep]
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """The agent's own accounting; None: not reported.
+
+    ``input_tokens`` (with cached ones), ``cached_tokens`` and ``output_tokens`` are of one turn.
+    ``context_tokens`` is the size of the last request's prompt, ``context_limit`` the model's
+    limit. ``process_cost_usd`` is the cost of the agent's process so far; ``turn_cost_usd`` is the
+    part of it since the last result.
+    """
+
+    tag: ClassVar[str] = "usage"
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    context_tokens: int | None = None
+    context_limit: int | None = None
+    process_cost_usd: float | None = None
+    turn_cost_usd: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RateLimit:
+    """The state of a usage limit; ``resets_at`` is in seconds since 1970 (UTC)."""
+
+    tag: ClassVar[str] = "rate_limit"
+    status: Literal["allowed", "warning", "rejected"]
+    kind: str = ""
+    resets_at: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Retrying:
+    """The agent's request to its model failed and is repeated after ``delay_s`` seconds."""
+
+    tag: ClassVar[str] = "retrying"
+    attempt: int
+    attempts: int
+    delay_s: float
+    status: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """The end of a turn.
+
+    ``messages`` are the uuids of the user frames that it answers: none for a turn that the agent
+    began itself, whose ``origin`` says why. Success only if ``ok``; ``reason`` is the agent's word.
+    """
+
+    tag: ClassVar[str] = "result"
+    messages: list[str]
+    ok: bool
+    reason: str
+    text: str = ""
+    origin: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class UserMessage:
+    """Text that the agent received; ``origin``: "turn" (sent by us), or the agent's own word."""
+
+    tag: ClassVar[str] = "user_message"
+    text: str
+    origin: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class MessageChanged:
+    """The agent's report on one user frame of ours, by its uuid."""
+
+    tag: ClassVar[str] = "message_changed"
+    uuid: str
+    state: Literal["queued", "started", "completed", "cancelled"]
+
+
+@attrs.frozen(kw_only=True)
+class StateChanged:
+    """The agent's report on itself."""
+
+    tag: ClassVar[str] = "state_changed"
+    state: Literal["idle", "running", "requires_action"]
+
+
+@attrs.frozen(kw_only=True)
+class TasksChanged:
+    """The background tasks of the agent; replaces the list before."""
+
+    tag: ClassVar[str] = "tasks_changed"
+    tasks: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class RequestOption:
+    """One answer that a permission offers; ``id`` is the agent's name of it."""
+
+    id: str
+    name: str
+    kind: OptionKind
+
+
+@attrs.frozen(kw_only=True)
+class RequestOpened:
+    """The agent asks a person, and waits.
+
+    ``id`` is unique within the agent's process. ``input`` is the raw input of the tool, or the
+    questions or the schema that are to be answered. ``needs_person``: no single key may approve it.
+    ``default_to_no``: its preselected answer is a refusal. ``no_session_scope``: it may be allowed
+    once only.
+    """
+
+    tag: ClassVar[str] = "request_opened"
+    id: str
+    kind: RequestKind
+    tool: str = ""
+    tool_kind: ToolKind = "other"
+    tool_use: str = ""
+    title: str = ""
+    reason: str = ""
+    input: dict[str, Any] = attrs.field(factory=dict)
+    options: list[RequestOption] = attrs.field(factory=list)
+    needs_person: bool = False
+    default_to_no: bool = False
+    no_session_scope: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class RequestWithdrawn:
+    """A request can no longer be answered."""
+
+    tag: ClassVar[str] = "request_withdrawn"
+    id: str
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Unknown:
+    """A frame that no other class describes; ``kind`` is the agent's name of it."""
+
+    tag: ClassVar[str] = "unknown"
+    kind: str
+    raw: dict[str, Any] = attrs.field(factory=dict)
+
+
+AgentEvent = (
+    SystemInit
+    | AssistantText
+    | AssistantThinking
+    | ToolUse
+    | ToolProgress
+    | ToolResult
+    | Plan
+    | Usage
+    | RateLimit
+    | Retrying
+    | Result
+    | UserMessage
+    | MessageChanged
+    | StateChanged
+    | TasksChanged
+    | RequestOpened
+    | RequestWithdrawn
+    | Unknown
+)
+"""Every event, tagged."""
+
+
+# Answers to requests.
+
+
+@attrs.frozen(kw_only=True)
+class PermissionAnswer:
+    """The answer to a permission: an option's kind, and a sentence for the agent with a refusal.
+
+    ``interrupt``: a refusal ends the turn too.
+    """
+
+    tag: ClassVar[str] = "permission"
+    kind: OptionKind
+    message: str = ""
+    interrupt: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class QuestionAnswer:
+    """The answers to questions, by the text of the question; several labels where it allows them.
+
+    None: the person declined to answer.
+    """
+
+    tag: ClassVar[str] = "question"
+    answers: dict[str, list[str]] | None
+
+
+@attrs.frozen(kw_only=True)
+class ElicitationAnswer:
+    """The answer to an elicitation or a login; ``content`` with ``accept`` only."""
+
+    tag: ClassVar[str] = "elicitation"
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+RequestAnswer = PermissionAnswer | QuestionAnswer | ElicitationAnswer
+"""Every answer, tagged."""
