@@ -212,7 +212,8 @@ class RequestOpened:
     """The agent asks a person, and waits.
 
     ``id`` is unique within the agent's process. ``input`` is the raw input of the tool, or the
-    questions or the schema that are to be answered. ``needs_person``: no single key may approve it.
+    questions that are to be answered; of an elicitation ``{"mode": "form", "schema": …}`` or
+    ``{"mode": "url", "url": …}``. ``needs_person``: no single key may approve it.
     ``default_to_no``: its preselected answer is a refusal. ``no_session_scope``: it may be allowed
     once only.
     """

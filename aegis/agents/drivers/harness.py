@@ -77,7 +77,10 @@ class Emit:
 
 @attrs.frozen(kw_only=True)
 class Ready:
-    """The agent can take its first turn, in ``conversation``."""
+    """The agent can take its first turn, in ``conversation``.
+
+    ``""``: the agent names its conversation later, in a ``SystemInit``.
+    """
 
     conversation: str
     capabilities: Capabilities
