@@ -17,7 +17,7 @@ MCP_SERVER = "aegis"
 
 @attrs.frozen(kw_only=True)
 class Abilities:
-    """What an agent answers to initialize."""
+    """The abilities that an agent reports in its answer to initialize."""
 
     name: str = "the agent"
     version: str = ""
