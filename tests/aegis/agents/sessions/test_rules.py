@@ -110,6 +110,19 @@ def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
     assert len(case.of(steps.SendTurn)) == 2
 
 
+def test_only_what_the_disk_refused_is_written_again() -> None:
+    case = Case().give(steps.Arrived((message(1),)))
+    case.disk = "slow"
+    case.ready()
+    ready, opened = [each for each in case.of(steps.Append) if each.sync]
+    case.give(steps.NotStored(ready.number, "full")).give(steps.Due("store"))
+    assert [each.entry["kind"] for each in case.of(steps.Append) if each.sync] == [
+        *("ready", "turn_opened", "ready"),
+    ]
+    case.give(steps.Stored(opened.number))
+    assert len(case.of(steps.SendTurn)) == 1
+
+
 def test_messages_during_a_turn_become_one_turn_after_it() -> None:
     case = Case().working(1)
     case.give(steps.Arrived((message(2),))).give(steps.Arrived((message(2), message(3))))
@@ -405,6 +418,14 @@ def test_a_new_conversation_of_the_agent_is_kept() -> None:
     case = Case().working().give(steps.FromAgent(ev.SystemInit(conversation="c9")))
     case.result().give(steps.DriverEnded(code=0)).give(steps.Resume())
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
+
+
+def test_a_turn_that_the_driver_refuses_has_failed() -> None:
+    case = Case().working()
+    case.give(steps.TurnRefused(uuid="another", reason="no"))
+    assert case.phase() is Phase.WORKING
+    case.give(steps.TurnRefused(uuid=case.uuid(), reason="a turn is running"))
+    assert (case.outcome(), case.phase()) == ("failed", Phase.IDLE)
 
 
 def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:
