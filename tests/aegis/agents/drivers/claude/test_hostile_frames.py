@@ -46,7 +46,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 
-TYPES = [
+TYPES: list[Any] = [
     *("system", "assistant", "user", "result", "command_lifecycle", "rate_limit_event"),
     *("control_request", "control_response", "control_cancel_request", "keep_alive"),
     *("tool_progress", "conversation_reset", "stream_event", "new", "", None, 0, [], {}),
@@ -125,8 +125,8 @@ ANSWERS: st.SearchStrategy[RequestAnswer] = st.sampled_from(
 @st.composite
 def requests(draw: st.DrawFn) -> Any:
     key = draw(KEYS)
-    agent = {"agent_id": "a"} if draw(st.booleans()) else {}
-    suggested = {"permission_suggestions": [rules({"toolName": "Bash"})]}
+    agent: Json = {"agent_id": "a"} if draw(st.booleans()) else {}
+    suggested: Json = {"permission_suggestions": [rules({"toolName": "Bash"})]}
     questions = {"questions": [{"question": "?"}]}
     return draw(
         st.sampled_from(
@@ -171,7 +171,7 @@ ORDERS: st.SearchStrategy[Order] = st.one_of(
 
 @attrs.define
 class Ends:
-    """What became of each request; a step that breaks a promise fails."""
+    """The ends of requests; a step that ends one twice fails."""
 
     opened: set[str] = attrs.field(factory=set)
     ended: set[str] = attrs.field(factory=set)
