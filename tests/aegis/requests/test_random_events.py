@@ -55,7 +55,7 @@ class Histories(RuleBasedStateMachine):
     def answer(self, data: st.DataObject, decision: str, is_seen: bool) -> None:
         to = self.known[data.draw(st.sampled_from(sorted(self.known)))]
         record = self.machine.rules.find(to.id)
-        fields = {} if is_seen else {"digest": "0" * 64}
+        fields: Any = {} if is_seen else {"digest": "0" * 64}
         caller = self.machine.answer(to, decision, **fields)
         if not is_seen and record is not None and record.phase == "open":
             assert self.machine.outcome(caller) == "InvalidRequest"

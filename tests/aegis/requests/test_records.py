@@ -1,4 +1,4 @@
-"""What is stored and shown of a request: all of it or nothing that can be allowed, escaped."""
+"""A request is stored and shown as a whole, or it cannot be allowed; its texts are escaped."""
 
 from __future__ import annotations
 
