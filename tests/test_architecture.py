@@ -46,7 +46,7 @@ TRIED_BY_CHAOS = (
 
 COMMON = (
     *("actors", "aegis.protocol", "aegis.errors", "aegis.clock", "aegis.names"),
-    *("aegis.publishing", "aegis.directories", "aegis.path_text"),
+    *("aegis.publishing", "aegis.directories", "aegis.path_text", "aegis.shown_text"),
 )
 """Parts that every primitive may import."""
 
@@ -88,6 +88,7 @@ LAW: list[Rule] = [
     ("actors*", ("actors",)),
     ("aegis", ("aegis.client",)),
     ("aegis.path_text", ()),
+    ("aegis.shown_text", ()),
     ("aegis.settings", ()),
     ("aegis.clock", ()),
     ("aegis.launcher", ()),
