@@ -23,8 +23,8 @@ agents:
     permission: ask
 ```
 
-[`doctor`](cli.md#doctor) shows which programs are installed, whether they are as new as the versions
-below, and whether they look logged in.
+[`doctor`](cli.md#doctor) shows which programs are installed, whether they are as new as the
+versions below, and whether they look logged in.
 
 This page is generated: do not edit it, run
 `python -m aegis.agents.drivers.page > docs/reference/providers.md`.
