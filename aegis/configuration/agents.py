@@ -96,7 +96,7 @@ class AgentSection:
         Number(1, MAX_RUNTIME_S),
         default=None,
         otherwise="no limit",
-        doc="Seconds after which a session is ended, whatever it does.",
+        doc="Seconds after which a session is ended, also in the middle of a turn.",
     )
     may_spawn: tuple[str, ...] = setting(
         Several(_NAME, MAX_WORDS),

@@ -44,7 +44,7 @@ CLASSES: Mapping[str, CommandClass] = {
             *("inbox_read", "inbox_wait", "handoff", "workspace_list"),
             *("spawn", "close", "interrupt", "rename", "list_sessions", "list_agents", "meta"),
             *("session_read", "request_list", "request_answer"),
-            # For the operator only, whatever the profile.
+            # For the operator only: no session may call them.
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
             *("token_rotate", "down"),
         ),
