@@ -1,8 +1,7 @@
 """The policy of a profile: the answer to a permission before any person is asked. Pure.
 
-It decides on the exact kind of the tool. A tool whose kind is unknown is left to a person, under every
-permission. An approval is for one call: the agent's own modes that ask nobody are never
-used.
+It decides on the exact kind of the tool. A tool of an unknown kind is left to a person, under every
+permission. An approval is for one call, and the agent's own modes that ask nobody are never used.
 """
 
 from __future__ import annotations
