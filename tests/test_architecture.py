@@ -118,6 +118,18 @@ LAW: list[Rule] = [
             *("aegis.errors", "aegis.path_text", "aegis.protocol"),
         ),
     ),
+    # The table of providers is pure data: the names and rules of profiles come from it.
+    (
+        "aegis.configuration.agents",
+        (
+            *("aegis.agents.drivers.harness", "aegis.agents.drivers.providers"),
+            *("aegis.configuration", "aegis.protocol"),
+        ),
+    ),
+    (
+        "aegis.configuration.profile_rules",
+        ("aegis.agents.drivers.providers", "aegis.configuration", "aegis.names"),
+    ),
     (
         "aegis.configuration*",
         ("actors.codec", "aegis.configuration", "aegis.names", "aegis.path_text", "aegis.protocol"),
