@@ -40,7 +40,7 @@ class StderrFile:
         self._is_cut = False
         self._size = 0
         self.is_broken = False
-        """Whether the file could not be written; then it is incomplete, and the agent is not disturbed."""
+        """Whether the file could not be written, and so is incomplete."""
 
     async def drain(self, stream: trio.abc.ReceiveStream) -> None:
         """Read until the end of the stream."""
