@@ -281,11 +281,13 @@ AgentEvent = (
 class PermissionAnswer:
     """The answer to a permission: an option's kind, and a sentence for the agent with a refusal.
 
-    ``interrupt``: a refusal ends the turn too.
+    ``option`` is the id of the option, needed where several have this kind. ``interrupt``: a
+    refusal ends the turn too.
     """
 
     tag: ClassVar[str] = "permission"
     kind: OptionKind
+    option: str = ""
     message: str = ""
     interrupt: bool = False
 

@@ -87,15 +87,29 @@ class Ready:
 
 
 @attrs.frozen(kw_only=True)
+class LoginMethod:
+    """One way to log in to an agent.
+
+    ``arguments``: those of the agent's own program, which a person then runs in a terminal; None if
+    the login needs no terminal.
+    """
+
+    id: str
+    name: str
+    arguments: tuple[str, ...] | None = None
+
+
+@attrs.frozen(kw_only=True)
 class Failed:
     """The agent cannot be used: ``reason`` is one sentence with the remedy.
 
     ``kind`` "conversation": the conversation cannot be resumed, so a new process may begin a fresh
-    one. "login": a person has to log in. "other": anything else.
+    one. "login": a person has to log in, by one of ``logins``. "other": anything else.
     """
 
     reason: str
     kind: Literal["conversation", "login", "other"] = "other"
+    logins: tuple[LoginMethod, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
