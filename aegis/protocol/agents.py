@@ -49,20 +49,17 @@ class AgentInfo:
     provider: str
     state: AgentState
     since: str
-    reason: str = ""
+    reason: str
     cwd: str
     spawned_by: str
-    model: str = ""
-    turn: int = 0
-    waiting: int = 0
-    quiet_s: float = 0.0
-    tools: list[str] = attrs.field(factory=list)
-    blocked: Blocked | None = None
-    limited_until: str | None = None
-    conversation: str | None = None
-    cost_usd: float | None = None
-    context_tokens: int | None = None
-    context_limit: int | None = None
+    model: str
+    turn: int
+    waiting: int
+    quiet_s: float
+    tools: list[str]
+    blocked: Blocked | None
+    limited_until: str | None
+    conversation: str | None
 
 
 @attrs.frozen(kw_only=True)

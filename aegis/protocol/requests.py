@@ -314,13 +314,12 @@ class RequestNews:
     """``changed`` requests, in the order of their last changes.
 
     ``open`` are the ids of all open ones, in an answer to a request without a place, or whose
-    place is too old: then ``changed`` are the open requests, and other changes were ``missed``.
+    place is too old: then ``changed`` are the open requests.
     """
 
     changed: list[RequestInfo]
     place: RequestPlace
     open: list[str] | None = None
-    missed: bool = False
 
 
 @attrs.frozen(kw_only=True)
