@@ -173,9 +173,14 @@ LAW: list[Rule] = [
         (*DURABLE, "aegis.requests"),
     ),
     # Agents: protocol machines and processes below, sessions above.
+    ("aegis.agents.drivers.guard", ()),
+    (
+        "aegis.agents.messages",
+        ("actors.messages", "aegis.agents.drivers.harness", "aegis.protocol"),
+    ),
     (
         "aegis.agents.drivers*",
-        (*COMMON, "aegis.processes", "aegis.agents.drivers"),
+        (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
     ),
     *(
         (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
