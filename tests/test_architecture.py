@@ -182,6 +182,10 @@ LAW: list[Rule] = [
         "aegis.agents.drivers*",
         (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
     ),
+    *(
+        (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
+        for name in ("profiles", "limits")
+    ),
     ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.
     *packages(
