@@ -46,7 +46,7 @@ TRIED_BY_CHAOS = (
 
 COMMON = (
     *("actors", "aegis.protocol", "aegis.errors", "aegis.clock", "aegis.names"),
-    *("aegis.publishing", "aegis.directories", "aegis.path_text"),
+    *("aegis.publishing", "aegis.directories", "aegis.path_text", "aegis.shown_text"),
 )
 """Parts that every primitive may import."""
 
@@ -88,6 +88,7 @@ LAW: list[Rule] = [
     ("actors*", ("actors",)),
     ("aegis", ("aegis.client",)),
     ("aegis.path_text", ()),
+    ("aegis.shown_text", ()),
     ("aegis.settings", ()),
     ("aegis.clock", ()),
     ("aegis.launcher", ()),
@@ -116,6 +117,18 @@ LAW: list[Rule] = [
             *("actors.messages", "actors.codec", "actors.errors"),
             *("aegis.errors", "aegis.path_text", "aegis.protocol"),
         ),
+    ),
+    # The table of providers is pure data: the names and rules of profiles come from it.
+    (
+        "aegis.configuration.agents",
+        (
+            *("aegis.agents.drivers.harness", "aegis.agents.drivers.providers"),
+            *("aegis.configuration", "aegis.protocol"),
+        ),
+    ),
+    (
+        "aegis.configuration.profile_rules",
+        ("aegis.agents.drivers.providers", "aegis.configuration", "aegis.names"),
     ),
     (
         "aegis.configuration*",
@@ -160,9 +173,18 @@ LAW: list[Rule] = [
         (*DURABLE, "aegis.requests"),
     ),
     # Agents: protocol machines and processes below, sessions above.
+    ("aegis.agents.drivers.guard", ()),
+    (
+        "aegis.agents.messages",
+        ("actors.messages", "aegis.agents.drivers.harness", "aegis.protocol"),
+    ),
     (
         "aegis.agents.drivers*",
-        (*COMMON, "aegis.processes", "aegis.agents.drivers"),
+        (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
+    ),
+    *(
+        (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
+        for name in ("profiles", "limits")
     ),
     ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.

@@ -212,7 +212,8 @@ class RequestOpened:
     """The agent asks a person, and waits.
 
     ``id`` is unique within the agent's process. ``input`` is the raw input of the tool, or the
-    questions or the schema that are to be answered. ``needs_person``: no single key may approve it.
+    questions that are to be answered; of an elicitation ``{"mode": "form", "schema": …}`` or
+    ``{"mode": "url", "url": …}``. ``needs_person``: no single key may approve it.
     ``default_to_no``: its preselected answer is a refusal. ``no_session_scope``: it may be allowed
     once only.
     """
@@ -280,11 +281,13 @@ AgentEvent = (
 class PermissionAnswer:
     """The answer to a permission: an option's kind, and a sentence for the agent with a refusal.
 
-    ``interrupt``: a refusal ends the turn too.
+    ``option`` is the id of the option, needed where several have this kind. ``interrupt``: a
+    refusal ends the turn too.
     """
 
     tag: ClassVar[str] = "permission"
     kind: OptionKind
+    option: str = ""
     message: str = ""
     interrupt: bool = False
 

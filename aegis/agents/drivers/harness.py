@@ -7,7 +7,7 @@ returns its outputs in order; it does no I/O and knows no time. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -77,10 +77,26 @@ class Emit:
 
 @attrs.frozen(kw_only=True)
 class Ready:
-    """The agent can take its first turn, in ``conversation``."""
+    """The agent can take its first turn, in ``conversation``.
+
+    ``""``: the agent names its conversation later, in a ``SystemInit``.
+    """
 
     conversation: str
     capabilities: Capabilities
+
+
+@attrs.frozen(kw_only=True)
+class LoginMethod:
+    """One way to log in to an agent.
+
+    ``arguments``: those of the agent's own program, which a person then runs in a terminal; None if
+    the login needs no terminal.
+    """
+
+    id: str
+    name: str
+    arguments: tuple[str, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -88,11 +104,12 @@ class Failed:
     """The agent cannot be used: ``reason`` is one sentence with the remedy.
 
     ``kind`` "conversation": the conversation cannot be resumed, so a new process may begin a fresh
-    one. "login": a person has to log in. "other": anything else.
+    one. "login": a person has to log in, by one of ``logins``. "other": anything else.
     """
 
     reason: str
     kind: Literal["conversation", "login", "other"] = "other"
+    logins: tuple[LoginMethod, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -155,4 +172,13 @@ class Harness(Protocol):
 
     def ended(self) -> list[Output]:
         """Note the end of the process: open requests are withdrawn."""
+        ...
+
+
+@runtime_checkable
+class AwaitsMcp(Protocol):
+    """A ``Harness`` of agents that may connect to our MCP server later than they are ready."""
+
+    def mcp_connected(self) -> list[Output]:
+        """Note that the agent has listed the tools of our MCP server."""
         ...

@@ -1,6 +1,7 @@
 """The Agent Client Protocol, version 1, as its client. Pure.
 
-Owns: the events of an update (``updates``) and the machine of a process (``machine``).
+Owns: the events of an update (``updates``), the conversation and its settings (``conversation``,
+``options``), permissions and elicitations, and the machine of a process (``machine``).
 
-Public: ``Acp``.
+Public: ``Acp`` in ``machine``, ``AcpOptions`` in ``options``.
 """

@@ -1,0 +1,321 @@
+"""The conversation of one process: how it is opened, its settings, and its asking mode. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from aegis.agents.drivers.acp.calls import Calls
+from aegis.agents.drivers.acp.frames import AUTH_REQUIRED, Reply, mapping, string
+from aegis.agents.drivers.acp.opening import (
+    MCP_SERVER,
+    PROTOCOL,
+    Abilities,
+    initialize_params,
+    opening_method,
+    read_abilities,
+    session_params,
+)
+from aegis.agents.drivers.acp.options import (
+    HARMLESS_MODES,
+    AcpOptions,
+    Change,
+    Impossible,
+    Settings,
+    Step,
+    Wanted,
+    is_set,
+    mode_step,
+    model_step,
+    next_step,
+    read_settings,
+)
+from aegis.agents.drivers.harness import (
+    Beginning,
+    Emit,
+    LoginMethod,
+    Output,
+    Permission,
+    Refused,
+)
+from aegis.protocol.agent_events import SystemInit
+
+MAX_ID_CHARS = 1000
+
+MAX_MODE_RESETS = 3
+"""How often an agent may leave its asking mode by itself before it is ended."""
+
+STARTUP_CALL = f"mcp_startup.{MCP_SERVER}"
+"""The start of the id of the tool call by which codex reports how our MCP server started."""
+
+
+class Fail(Protocol):
+    """Ends the machine, with a sentence that begins with the agent's name."""
+
+    def __call__(
+        self,
+        reason: str,
+        kind: Literal["conversation", "login", "other"] = "other",
+        logins: tuple[LoginMethod, ...] = (),
+    ) -> list[Output]: ...
+
+
+class Conversation:
+    """The conversation of one process; ``ready`` is called when it can take a turn."""
+
+    def __init__(
+        self,
+        beginning: Beginning,
+        options: AcpOptions,
+        calls: Calls,
+        ready: Callable[[], list[Output]],
+        fail: Fail,
+    ) -> None:
+        self._beginning = beginning
+        self._options = options
+        self._calls = calls
+        self._then_ready = ready
+        self._fail = fail
+        self._permission: Permission = beginning.permission
+        self._method = ""
+        self._is_logged_in = False
+        self._changes = 0
+        self._mode_resets = 0
+        self._mcp = ""
+        self._described: SystemInit | None = None
+        self.id = ""
+        self.abilities = Abilities()
+        self.settings = Settings()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the agent has not seen the primer."""
+        return self._beginning.conversation is None
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether updates repeat an old conversation: until session/load is answered."""
+        return self._method == "session/load" and not self.id
+
+    @property
+    def holds_turns(self) -> bool:
+        """Whether a turn has to wait: for a setting, or for our MCP server."""
+        waits = self._options.waits_for_mcp and bool(self._beginning.mcp_url) and not self._mcp
+        return bool(self._changes) or waits or self._mcp == "starting"
+
+    def begin(self, client_version: str) -> list[Output]:
+        """Return the first frame."""
+        return [
+            self._calls.make("initialize", initialize_params(client_version), self._initialized)
+        ]
+
+    def _initialized(self, reply: Reply) -> list[Output]:
+        if reply.error is not None:
+            return self._fail(f"did not start: {reply.error}; update it, or log in to it")
+        self.abilities = read_abilities(reply.result)
+        spoken = self.abilities.protocol
+        if type(spoken) is not int or spoken != PROTOCOL:
+            return self._fail(
+                "speaks another version of the Agent Client Protocol: install a release of it that "
+                f"speaks version {PROTOCOL}"
+            )
+        if self._beginning.mcp_url and not self.abilities.takes_http_mcp:
+            return self._fail(
+                "takes no MCP server over HTTP, so it cannot use our tools: install a newer release"
+            )
+        return self._open()
+
+    def _open(self) -> list[Output]:
+        method = opening_method(self._beginning, self.abilities)
+        if method is None:
+            able = "copy" if self._beginning.fork else "continue"
+            return self._fail(f"cannot {able} a conversation: begin a new one", "conversation")
+        self._method = method
+        params = session_params(self._beginning)
+        if self._beginning.conversation is not None:
+            params["sessionId"] = self._beginning.conversation
+        return [self._calls.make(method, params, self._opened)]
+
+    def _opened(self, reply: Reply) -> list[Output]:
+        wanted = self._beginning.conversation
+        if reply.error is not None:
+            if reply.code == AUTH_REQUIRED:
+                return self._log_in(reply.error)
+            if wanted is None:
+                return self._fail(f"began no conversation: {reply.error}; see its standard error")
+            return self._not_continued(reply.error)
+        given = string(reply.result.get("sessionId"))
+        if self._method in ("session/new", "session/fork"):
+            wanted = given
+        if not 0 < len(wanted or "") <= MAX_ID_CHARS:
+            return self._fail("gave its conversation no usable id: install another release of it")
+        if given and given != wanted:
+            return self._not_continued(f"it opened {given[:200]!r} instead")
+        self.id = wanted or ""
+        self.settings = read_settings(reply.result)
+        return self._configure()
+
+    def _not_continued(self, reason: str) -> list[Output]:
+        return self._fail(
+            f"did not continue the conversation {self._beginning.conversation!r}: {reason}; "
+            "begin a new one",
+            "conversation",
+        )
+
+    def _log_in(self, reason: str) -> list[Output]:
+        """Authenticate by the method of the provider, once; else a person has to log in."""
+        auth, logins = self._options.auth, self.abilities.logins
+        if auth and not self._is_logged_in:
+            self._is_logged_in = True
+            return [self._calls.make("authenticate", {"methodId": auth}, self._logged_in)]
+        names = ", ".join(f"{each.id!r} ({each.name})" for each in logins) or "its own command"
+        return self._fail(f"needs a login ({reason}): log in by {names}", "login", logins)
+
+    def _logged_in(self, reply: Reply) -> list[Output]:
+        return self._open() if reply.error is None else self._log_in(reply.error)
+
+    def _wanted(self, permission: Permission) -> Wanted:
+        return Wanted(
+            modes=self._options.asking_modes,
+            # A profile that allows everything is not harmed by an agent that asks nobody.
+            needs_mode=self._options.needs_mode and permission != "full",
+            model=self._beginning.model,
+            effort=self._beginning.effort,
+            extra=self._options.extra,
+        )
+
+    def _configure(self) -> list[Output]:
+        """Change the next setting. Agents return to their defaults at new, load and resume."""
+        step = next_step(self.settings, self._wanted(self._permission))
+        match step:
+            case Impossible(reason):
+                return self._fail(reason)
+            case Change():
+                return self._change(step, self._configured)
+        self._described = self._description()
+        return [Emit(self._described), *self._then_ready()]
+
+    def _configured(self, problem: str | None) -> list[Output]:
+        return self._configure() if problem is None else self._fail(problem)
+
+    def _change(self, change: Change, then: Callable[[str | None], list[Output]]) -> list[Output]:
+        """Change a setting and read it back; ``then`` takes the problem, or None."""
+        self._changes += 1
+        if not change.option:  # the older methods answer nothing: a report in between decides
+            self.settings = (
+                attrs.evolve(self.settings, old_mode="")
+                if change.subject == "mode"
+                else attrs.evolve(self.settings, old_model="")
+            )
+        method, params = change.request(self.id)
+        return [self._calls.make(method, params, partial(self._changed, change, then))]
+
+    def _changed(
+        self, change: Change, then: Callable[[str | None], list[Output]], reply: Reply
+    ) -> list[Output]:
+        self._changes -= 1
+        what = f"its {change.subject} to {change.value!r}"
+        if reply.error is not None:
+            return then(f"did not set {what}: {reply.error}; update the agent or the profile")
+        self.settings = _applied(self.settings.with_options(reply.result), change)
+        if not is_set(self.settings, change):
+            return then(f"answered, but did not set {what}: update the agent or the profile")
+        return then(None)
+
+    def take(self, update: dict[str, Any]) -> list[Output]:
+        """Note an update about modes, options or our MCP server; nothing else concerns it."""
+        match string(update.get("sessionUpdate")):
+            case "current_mode_update":
+                mode = string(update.get("currentModeId"))
+                self.settings = self.settings.with_mode(mode) if mode else self.settings
+            case "config_option_update":
+                self.settings = self.settings.with_options(update)
+            case "tool_call" | "tool_call_update":
+                self._note_startup(update)
+            case _:
+                return []
+        return [*self._describe(), *self._keep_asking()]
+
+    def _note_startup(self, update: dict[str, Any]) -> None:
+        if string(update.get("toolCallId")).startswith(STARTUP_CALL):
+            status = string(update.get("status"))
+            self._mcp = {"completed": "connected", "failed": "failed"}.get(status, "starting")
+
+    def mcp_connected(self) -> list[Output]:
+        """Note that the agent has listed our tools."""
+        self._mcp = "connected"
+        return self._describe()
+
+    def _description(self) -> SystemInit:
+        return SystemInit(
+            conversation=self.id,
+            model=self.settings.model,
+            mode=self.settings.mode,
+            version=self.abilities.version,
+            mcp_servers={MCP_SERVER: self._mcp} if self._mcp else {},
+        )
+
+    def _describe(self) -> list[Output]:
+        """Report the conversation again if it has changed since it was ready."""
+        if self._described is None or self._described == self._description():
+            return []
+        self._described = self._description()
+        return [Emit(self._described)]
+
+    def _keep_asking(self) -> list[Output]:
+        """Return to the asking mode if the agent left it, for example with a plan's approval."""
+        wanted = self._wanted(self._permission)
+        allowed = (*wanted.modes, *HARMLESS_MODES)
+        if self._described is None or self._changes or self.settings.mode in allowed:
+            return []
+        step = mode_step(self.settings, wanted)
+        if step is None or self._permission == "full":
+            return []
+        self._mode_resets += 1
+        if isinstance(step, Impossible) or self._mode_resets > MAX_MODE_RESETS:
+            return self._fail(
+                f"left its asking mode for {self.settings.mode[:200]!r} by itself: start it again"
+            )
+        return self._change(step, self._kept)
+
+    def _kept(self, problem: str | None) -> list[Output]:
+        return self._describe() if problem is None else self._fail(problem)
+
+    def set_permission(self, permission: Permission) -> list[Output]:
+        """Set the permission: agents ask in all of them, and the policy answers."""
+        step = mode_step(self.settings, self._wanted(permission))
+        if isinstance(step, Impossible) and permission != "full":
+            return [Refused(f"{self.abilities.name} {step.reason}")]
+        self._permission = permission
+        return self._change(step, self._kept) if isinstance(step, Change) else []
+
+    def set_model(self, model: str) -> list[Output]:
+        """Set the model."""
+        step: Step = model_step(self.settings, model)
+        if isinstance(step, Change):
+            return self._change(step, self._refused_or_set)
+        return [] if step is None else self._refused_or_set(step.reason)
+
+    def _refused_or_set(self, problem: str | None) -> list[Output]:
+        if problem is None:
+            return self._describe()
+        return [Refused(f"{self.abilities.name} {problem}")]
+
+
+def _applied(settings: Settings, change: Change) -> Settings:
+    """Return the settings after an older method succeeded, unless the agent reported others."""
+    if change.option:
+        return settings
+    if change.subject == "mode":
+        return settings if settings.old_mode else settings.with_mode(str(change.value))
+    if settings.old_model:
+        return settings
+    return attrs.evolve(settings, old_model=str(change.value))
+
+
+def thread_of(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the session id and the update of a session/update."""
+    return string(params.get("sessionId")), mapping(params.get("update"))

@@ -1,0 +1,344 @@
+"""The machine of one agent process that speaks the Agent Client Protocol, version 1. Pure.
+
+The order on the wire is strict: frames are taken and returned one after the other, so an answer
+never overtakes the updates before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from aegis.agents.drivers.acp.calls import Calls
+from aegis.agents.drivers.acp.conversation import Conversation, thread_of
+from aegis.agents.drivers.acp.elicitation import elicitation_request, elicitation_result
+from aegis.agents.drivers.acp.frames import (
+    AUTH_REQUIRED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    MAX_DEPTH,
+    MAX_NAME_CHARS,
+    METHOD_NOT_FOUND,
+    Id,
+    Reply,
+    error_response,
+    is_nested_deeper,
+    mapping,
+    notification,
+    request_id,
+    response,
+    string,
+    without_depth,
+)
+from aegis.agents.drivers.acp.options import AcpOptions
+from aegis.agents.drivers.acp.permissions import permission_request, permission_result
+from aegis.agents.drivers.acp.requests import KINDS, Asked, OpenRequests, cancelled
+from aegis.agents.drivers.acp.turn import Turn, prompt_blocks
+from aegis.agents.drivers.acp.updates import REPLAYED, Updates, is_notice
+from aegis.agents.drivers.acp.usage import Accounting
+from aegis.agents.drivers.harness import (
+    Beginning,
+    Capabilities,
+    Emit,
+    Failed,
+    Frame,
+    LoginMethod,
+    Output,
+    Permission,
+    Ready,
+    Refused,
+    Serve,
+    Write,
+)
+from aegis.protocol.agent_events import (
+    AgentEvent,
+    ElicitationAnswer,
+    PermissionAnswer,
+    RequestAnswer,
+    RequestOpened,
+    RequestWithdrawn,
+    Result,
+    Unknown,
+)
+
+HIDDEN_URL = "\u2039secret\u203a"
+"""Replaces the URL of our MCP server where an agent repeats it."""
+
+
+class Acp:
+    """A ``Harness`` of the Agent Client Protocol."""
+
+    def __init__(
+        self, beginning: Beginning, options: AcpOptions | None = None, client_version: str = "0"
+    ) -> None:
+        self._beginning = beginning
+        self._options = options or AcpOptions()
+        self._client_version = client_version
+        self._phase: Literal["starting", "ready", "over"] = "starting"
+        self._calls = Calls()
+        self._updates = Updates()
+        self._accounting = Accounting()
+        self._requests = OpenRequests()
+        self._turn: Turn | None = None
+        self._next_model: str | None = None
+        self._conversation = Conversation(
+            beginning, self._options, self._calls, self._ready, self._fail
+        )
+        self._needs_primer = bool(beginning.primer) and self._conversation.is_new
+
+    # Frames of the agent.
+
+    def begin(self) -> list[Output]:
+        """Return the first frames; ``Ready`` or ``Failed`` follows from ``receive``."""
+        return self._conversation.begin(self._client_version)
+
+    def receive(self, frame: Frame) -> list[Output]:
+        """Take one frame of the agent."""
+        if self._phase == "over":
+            return []
+        if is_nested_deeper(frame, MAX_DEPTH):
+            frame = without_depth(frame)
+        method = frame.get("method")
+        if not isinstance(method, str):
+            outputs = self._calls.answered(frame) if "method" not in frame else None
+            outputs = [Emit(Unknown(kind="response", raw=frame))] if outputs is None else outputs
+        elif "id" in frame:
+            outputs = self._asked(frame, method)
+        else:
+            outputs = self._notified(method, mapping(frame.get("params")))
+        return [*outputs, *self._start_turn()]
+
+    def _notified(self, method: str, params: dict[str, Any]) -> list[Output]:
+        if method == "session/update":
+            return self._updated(params)
+        asked = self._requests.with_id(request_id(params.get("requestId")))
+        if method == "$/cancel_request" and asked is not None and asked.opened is not None:
+            return self._withdraw(asked, "the agent withdrew it")
+        return [Emit(Unknown(kind=method[:MAX_NAME_CHARS], raw=params))]
+
+    def _updated(self, params: dict[str, Any]) -> list[Output]:
+        session, update = thread_of(params)
+        kind = string(update.get("sessionUpdate"))
+        if not update or (self._conversation.id and session != self._conversation.id):
+            return [Emit(Unknown(kind="session/update", raw=params))]
+        if self._conversation.is_replayed and kind in REPLAYED:
+            return []
+        if kind == "usage_update":
+            return [Emit(self._accounting.update(update))]
+        events = self._updates.take(update)
+        if self._turn is not None and not is_notice(update):
+            self._turn.note(events)
+        return [*_emitted(events), *self._conversation.take(update)]
+
+    # Requests of the agent: each gets exactly one response.
+
+    def _asked(self, frame: Frame, method: str) -> list[Output]:
+        id_, params = request_id(frame.get("id")), frame.get("params")
+        unknown: Output = Emit(Unknown(kind=method[:MAX_NAME_CHARS], raw=frame))
+        if id_ is None or self._requests.is_open(id_):
+            # A response to a repeated id could be taken for the answer to the open request.
+            return [unknown]
+        kind = KINDS.get(method)
+        if kind is None:
+            return [Write(error_response(id_, METHOD_NOT_FOUND, "Method not found")), unknown]
+        if not isinstance(params, dict):
+            return [Write(error_response(id_, INVALID_PARAMS, "params is no object")), unknown]
+        if self._requests.is_full():
+            return [Write(cancelled(id_, kind)), unknown]
+        if kind == "serve":
+            key = self._requests.next_key()
+            self._requests.add(Asked(id=id_, key=key, kind=kind, method=method))
+            return [Serve(id=key, method=method, params=params)]
+        return self._ask_person(id_, method, params)
+
+    def _ask_person(self, id_: Id, method: str, params: dict[str, Any]) -> list[Output]:
+        kind = KINDS[method]
+        if self._turn is not None and self._turn.is_cancelled:
+            return [Write(cancelled(id_, kind))]  # sent before the agent read the cancellation
+        key = self._requests.next_key()
+        events, opened = self._request(method, key, params)
+        if opened is None:
+            refusal = error_response(id_, INVALID_PARAMS, f"{method} has a field of a wrong type")
+            return [Write(refusal), Emit(Unknown(kind=method, raw=params))]
+        self._requests.add(Asked(id=id_, key=key, kind=kind, method=method, opened=opened))
+        return _emitted([*events, opened])
+
+    def _request(
+        self, method: str, key: str, params: dict[str, Any]
+    ) -> tuple[list[AgentEvent], RequestOpened | None]:
+        if method == "elicitation/create":
+            return [], elicitation_request(key, params)
+        call, options = params.get("toolCall"), params.get("options")
+        if not isinstance(call, dict) or not isinstance(options, list):
+            return [], None
+        events = self._updates.describe(call)
+        known = self._updates.known(string(call.get("toolCallId")))
+        return events, permission_request(key, params, known, self._options.session_options)
+
+    def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
+        """Answer an open request. Returns ``Refused`` if it was withdrawn or does not fit."""
+        asked = self._requests.get(request)
+        if asked is None or asked.opened is None:
+            return [Refused(f"request {request!r} is not open: it was answered or withdrawn")]
+        result = self._result(asked.opened, answer)
+        if isinstance(result, Refused):
+            return [result]
+        self._requests.close(asked)
+        written: list[Output] = [Write(response(asked.id, result))]
+        match answer:
+            case PermissionAnswer(kind="deny" | "deny_session", interrupt=True):
+                return [*written, *self.interrupt()]
+        return written
+
+    def _result(self, opened: RequestOpened, answer: RequestAnswer) -> dict[str, Any] | Refused:
+        match answer:
+            case PermissionAnswer() if opened.kind == "permission":
+                return permission_result(opened, answer, self._options.session_options)
+            case ElicitationAnswer() if opened.kind == "elicitation":
+                return elicitation_result(opened, answer)
+        return Refused(f"request {opened.id!r} is of the kind {opened.kind!r}: answer it as such")
+
+    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+        """Answer a ``Serve``: with ``result``, or with ``error`` if that is None."""
+        asked = self._requests.get(serve)
+        if asked is None or asked.kind != "serve":
+            return [Refused(f"the agent does not wait for an answer to {serve!r}")]
+        self._requests.close(asked)
+        if result is None:
+            return [Write(error_response(asked.id, INTERNAL_ERROR, error))]
+        if asked.method == "terminal/create":
+            self._updates.own_terminal(string(result.get("terminalId")))
+        return [Write(response(asked.id, result))]
+
+    def _withdraw(self, asked: Asked, reason: str) -> list[Output]:
+        self._requests.close(asked)
+        withdrawn = RequestWithdrawn(id=asked.key, reason=reason)
+        return [Write(cancelled(asked.id, asked.kind)), Emit(withdrawn)]
+
+    def _withdraw_all(self, reason: str) -> list[Output]:
+        return [
+            output
+            for asked in self._requests.of_people()
+            for output in self._withdraw(asked, reason)
+        ]
+
+    # Turns: one at a time, because agents cancel or mix them otherwise.
+
+    def send(self, uuid: str, text: str) -> list[Output]:
+        """Send a turn's text as one user frame. ``Result.messages`` will name ``uuid``."""
+        if self._phase != "ready":
+            return [Refused("the agent takes no turn: it has not started, or it has ended")]
+        if self._turn is not None:
+            return [Refused("the agent has a turn: send the next one after its result")]
+        self._turn = Turn(uuid, text)
+        return self._start_turn()
+
+    def _start_turn(self) -> list[Output]:
+        """Write the prompt of the turn, unless it has been written or has to wait."""
+        turn = self._turn
+        if self._phase != "ready" or turn is None or turn.is_sent:
+            return []
+        if self._conversation.holds_turns:
+            return []
+        turn.is_sent = True
+        primer = self._beginning.primer if self._needs_primer else ""
+        self._needs_primer = False
+        params = {"sessionId": self._conversation.id, "prompt": prompt_blocks(primer, turn.text)}
+        return [self._calls.make("session/prompt", params, self._turn_ended)]
+
+    def _turn_ended(self, reply: Reply) -> list[Output]:
+        turn, self._turn = self._turn, None
+        outputs = self._withdraw_all("the turn ended")
+        outputs += _emitted(self._updates.end_turn())
+        if usage := self._accounting.result(reply.result):
+            outputs.append(Emit(usage))
+        reason = string(reply.result.get("stopReason")) or "no stop reason"
+        if reply.error is not None:
+            reason = "auth_required" if reply.code == AUTH_REQUIRED else "error"
+        result = Result(
+            messages=[turn.uuid] if turn else [],
+            ok=reply.error is None and reason == "end_turn",
+            reason=reason,
+            text=(turn.final_text if turn else "") if reply.error is None else reply.error,
+        )
+        model, self._next_model = self._next_model, None
+        return [*outputs, Emit(result), *(self.set_model(model) if model is not None else [])]
+
+    def interrupt(self) -> list[Output]:
+        """Interrupt the current turn; without one it does nothing.
+
+        The cancellation is written before the answers to open requests. Three agents end the turn
+        only after these answers, and kimi would end it as a success if they came first.
+        """
+        turn = self._turn
+        if turn is None:
+            return []
+        if not turn.is_sent:
+            self._turn = None
+            return [Emit(Result(messages=[turn.uuid], ok=False, reason="cancelled"))]
+        turn.is_cancelled = True
+        cancel = notification("session/cancel", {"sessionId": self._conversation.id})
+        return [Write(cancel), *self._withdraw_all("the turn was interrupted")]
+
+    # Settings, and the ends of the process.
+
+    def set_permission(self, permission: Permission) -> list[Output]:
+        """Set the permission from now on."""
+        if self._phase != "ready":
+            return [
+                Refused("the permission cannot be set: the agent has not started, or has ended")
+            ]
+        return self._conversation.set_permission(permission)
+
+    def set_model(self, model: str) -> list[Output]:
+        """Set the model from the next turn on."""
+        if self._phase != "ready":
+            return [Refused("the model cannot be set: the agent has not started, or has ended")]
+        if self._turn is not None and self._turn.is_sent:
+            self._next_model = model
+            return []
+        return self._conversation.set_model(model)
+
+    def mcp_connected(self) -> list[Output]:
+        """Note that the agent has listed the tools of our MCP server: a held turn is sent."""
+        if self._phase == "over":
+            return []
+        return [*self._conversation.mcp_connected(), *self._start_turn()]
+
+    def ended(self) -> list[Output]:
+        """Note the end of the process: open requests are withdrawn."""
+        self._phase = "over"
+        open_ = self._requests.of_people()
+        self._requests.clear()
+        reason = "the agent's process ended"
+        return [Emit(RequestWithdrawn(id=each.key, reason=reason)) for each in open_]
+
+    def _ready(self) -> list[Output]:
+        self._phase = "ready"
+        abilities = self._conversation.abilities
+        able = Capabilities(
+            can_resume=abilities.resumes or abilities.loads,
+            can_fork=abilities.forks,
+            reports_cost=self._options.reports_cost,
+            sets_model=self._conversation.settings.sets_model(),
+        )
+        return [Ready(conversation=self._conversation.id, capabilities=able)]
+
+    def _fail(
+        self,
+        reason: str,
+        kind: Literal["conversation", "login", "other"] = "other",
+        logins: tuple[LoginMethod, ...] = (),
+    ) -> list[Output]:
+        self._phase = "over"
+        sentence = f"{self._conversation.abilities.name} {reason}"
+        if self._beginning.mcp_url:  # agents repeat their parameters in errors
+            sentence = sentence.replace(self._beginning.mcp_url, HIDDEN_URL)
+        failed = Failed(reason=sentence, kind=kind, logins=logins)
+        withdrawn = self._withdraw_all("the agent cannot be used")
+        self._requests.clear()
+        return [*withdrawn, failed]
+
+
+def _emitted(events: list[AgentEvent]) -> list[Output]:
+    return [Emit(each) for each in events]

@@ -1,0 +1,121 @@
+"""``session/request_permission``: the request that a person sees, and the outcome. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aegis.agents.drivers.acp.frames import items, mapping, string
+from aegis.agents.drivers.acp.updates import KINDS
+from aegis.agents.drivers.harness import Refused
+from aegis.protocol.agent_events import (
+    OptionKind,
+    PermissionAnswer,
+    RequestOpened,
+    RequestOption,
+    ToolUse,
+)
+
+MAX_OPTIONS = 32
+
+CANCELLED: dict[str, Any] = {"outcome": {"outcome": "cancelled"}}
+
+_KINDS: dict[str, OptionKind] = {
+    "allow_once": "allow_once",
+    "allow_always": "allow_session",
+    "reject_once": "deny",
+    "reject_always": "deny_session",
+}
+
+_PREFERRED: dict[OptionKind, tuple[OptionKind, ...]] = {
+    "allow_once": ("allow_once",),  # never an option that allows more than was answered
+    "allow_session": ("allow_session",),
+    "deny": ("deny", "deny_session"),
+    "deny_session": ("deny_session", "deny"),
+}
+"""The kinds of option that fit an answer, the best first."""
+
+
+def permission_request(
+    key: str, params: dict[str, Any], known: ToolUse | None, session_options: Sequence[str] | None
+) -> RequestOpened:
+    """Return the request of a permission. ``known`` is its tool call, described before."""
+    call = mapping(params.get("toolCall"))
+    use = known or ToolUse(id=string(call.get("toolCallId")), name="")
+    options = _options(params.get("options"), session_options)
+    return RequestOpened(
+        id=key,
+        kind="permission",
+        tool=use.name,
+        tool_kind=KINDS.get(string(call.get("kind")), use.kind),
+        tool_use=use.id,
+        title=string(call.get("title")) or use.title,
+        input=_input(call, use),
+        options=options,
+        no_session_scope=not any(each.kind == "allow_session" for each in options),
+    )
+
+
+def _input(call: dict[str, Any], use: ToolUse) -> dict[str, Any]:
+    """Return the raw input; without one everything that the agent shows.
+
+    gemini and kimi send no ``rawInput``, and an answer must cover more than the title.
+    """
+    raw = call.get("rawInput")
+    if isinstance(raw, dict) and raw:
+        return raw
+    if use.input:
+        return use.input
+    shown = {name: call[name] for name in ("title", "content", "locations") if call.get(name)}
+    return shown if raw is None or raw == {} else {"value": raw, **shown}
+
+
+def _options(options: object, session_options: Sequence[str] | None) -> list[RequestOption]:
+    found = []
+    for each in map(mapping, items(options, MAX_OPTIONS)):
+        kind = _KINDS.get(string(each.get("kind")))
+        id_ = string(each.get("optionId"))
+        if kind is None or "optionId" not in each or not isinstance(each["optionId"], str):
+            continue
+        if kind == "allow_session" and session_options is not None and id_ not in session_options:
+            continue  # its effect outlives the session
+        found.append(RequestOption(id=id_, name=string(each.get("name")), kind=kind))
+    return found
+
+
+def permission_result(
+    opened: RequestOpened, answer: PermissionAnswer, session_options: Sequence[str] | None
+) -> dict[str, Any] | Refused:
+    """Return the outcome that an answer chooses, by the kind of an option."""
+    for kind in _PREFERRED[answer.kind]:
+        fitting = {each.id: None for each in opened.options if each.kind == kind}
+        if answer.option:
+            fitting = {each: None for each in fitting if each == answer.option}
+        elif kind == "allow_session":
+            fitting = _narrowest(fitting, session_options)
+        if len(fitting) > 1 and kind in ("allow_once", "allow_session"):
+            return Refused(_several(opened, kind, fitting))
+        if fitting:
+            return {"outcome": {"outcome": "selected", "optionId": next(iter(fitting))}}
+    if answer.kind in ("deny", "deny_session"):
+        return CANCELLED
+    return Refused(_missing(opened, answer))
+
+
+def _narrowest(fitting: dict[str, None], session_options: Sequence[str] | None) -> dict[str, None]:
+    ordered = [each for each in session_options or () if each in fitting]
+    return {ordered[0]: None} if ordered else fitting
+
+
+def _several(opened: RequestOpened, kind: OptionKind, fitting: dict[str, None]) -> str:
+    names = ", ".join(repr(each) for each in fitting)
+    return f"request {opened.id!r} has several options of the kind {kind!r}: name one of {names}"
+
+
+def _missing(opened: RequestOpened, answer: PermissionAnswer) -> str:
+    offered = ", ".join(repr(each.kind) for each in opened.options) or "none"
+    wanted = f" with the id {answer.option!r}" if answer.option else ""
+    return (
+        f"request {opened.id!r} has no option of the kind {answer.kind!r}{wanted}; "
+        f"it has {offered}: answer with one of these, or deny it"
+    )

@@ -1,0 +1,122 @@
+"""The command line, environment and MCP configuration of a process of Claude Code. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from aegis.agents.drivers.harness import Beginning, Frame, Permission
+
+SERVER = "aegis"
+"""The name of our MCP server in the agent: its tools are called ``mcp__aegis__…``."""
+
+MODES: Mapping[Permission, str] = {
+    "read": "default",
+    "ask": "default",
+    "write": "default",
+    "full": "default",
+}
+"""The process's mode for each permission.
+
+It is the asking mode for all: our own policy answers. "acceptEdits" runs shell commands that change
+files unasked, and "auto" has a model decide.
+"""
+
+SET: Mapping[str, str] = {
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+    "CLAUDE_CODE_ENTRYPOINT": "aegis",
+}
+"""Variables of every process."""
+
+REMOVED = frozenset(
+    {
+        "AI_AGENT",
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        # These two have the process repeat an interrupted turn without an order.
+        "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
+        "CLAUDE_CODE_RESUME_REASON",
+        "CLAUDE_CODE_SESSION_ATTENDED",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_PID",
+    }
+)
+"""Variables that Claude Code sets for its children: with them a process would not be its own."""
+
+
+@attrs.frozen(kw_only=True)
+class Launch:
+    """How to start a process: ``added`` to the environment, without the variables ``removed``."""
+
+    argv: tuple[str, ...]
+    added: Mapping[str, str]
+    removed: frozenset[str]
+
+
+def launch(
+    beginning: Beginning,
+    *,
+    command: Sequence[str] = ("claude",),
+    config_file: str | None = None,
+    tool_search: bool = False,
+    budget_usd: float | None = None,
+) -> Launch:
+    """Return how to start the process; no argument holds a secret.
+
+    ``config_file`` is for a program without ``--await-initialize``: the path of a file of mode 0600
+    with the text of ``config_text``, to be deleted once the machine returned ``Ready`` or
+    ``Failed``. ``tool_search``: our tools are found by the program's own search, not offered
+    directly. ``budget_usd`` is the rest of the session's budget.
+    """
+    search = {} if tool_search else {"ENABLE_TOOL_SEARCH": "false"}
+    return Launch(
+        argv=(
+            *command,
+            *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
+            *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
+            "--strict-mcp-config",
+            *_configuration(beginning, config_file),
+            # One word each: a value with a leading dash would be taken for a flag.
+            *_conversation(beginning),
+            *_option("--model", beginning.model),
+            *_option("--effort", beginning.effort),
+            *_option("--max-budget-usd", None if budget_usd is None else f"{budget_usd:.4f}"),
+        ),
+        added={**SET, **search, "PWD": beginning.cwd},
+        removed=REMOVED,
+    )
+
+
+def mcp_servers(beginning: Beginning) -> Frame:
+    """Return the MCP servers of a process, by name."""
+    return {SERVER: {"type": "http", "url": beginning.mcp_url}}
+
+
+def config_text(beginning: Beginning) -> str:
+    """Return the content of the configuration file. It holds the secret."""
+    return json.dumps({"mcpServers": mcp_servers(beginning)})
+
+
+def _configuration(beginning: Beginning, config_file: str | None) -> list[str]:
+    if config_file is None:
+        return ["--await-initialize"]
+    primer = _option("--append-system-prompt", beginning.primer or None)
+    return [f"--mcp-config={config_file}", *primer]
+
+
+def _conversation(beginning: Beginning) -> list[str]:
+    if beginning.conversation is None:
+        return []
+    fork = ["--fork-session"] if beginning.fork else []
+    return [f"--resume={beginning.conversation}", *fork]
+
+
+def _option(flag: str, value: str | None) -> list[str]:
+    return [] if value is None else [f"{flag}={value}"]

@@ -1,0 +1,396 @@
+"""``Claude``: the protocol machine of one process of Claude Code. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from aegis.agents.drivers.claude.fields import items, mapping, name, text
+from aegis.agents.drivers.claude.frames import (
+    error_text,
+    events,
+    prompt_tokens,
+    turn_usage,
+    unknown,
+)
+from aegis.agents.drivers.claude.launch import MODES, SERVER, mcp_servers
+from aegis.agents.drivers.claude.requests import Asked, Unusable, asked, response
+from aegis.agents.drivers.harness import (
+    Beginning,
+    Capabilities,
+    Emit,
+    Failed,
+    Frame,
+    Output,
+    Permission,
+    Ready,
+    Refused,
+    Write,
+)
+from aegis.protocol.agent_events import (
+    AgentEvent,
+    RequestAnswer,
+    RequestWithdrawn,
+    SystemInit,
+    Unknown,
+    Usage,
+)
+
+MAX_OPEN = 64
+"""Requests that may be open at a time; a further one is answered with an error."""
+
+MAX_CLOSED = 4096
+"""Ids of closed requests that are known, so that none of them is opened again."""
+
+MAX_UNANSWERED = 256
+"""Control requests of ours whose reply is awaited; the oldest is given up."""
+
+MAX_SHOWN = 200
+"""Characters of the agent's text that are part of a reason."""
+
+HIDDEN_URL = "\u2039secret\u203a"
+"""A session's URL in a text that people read."""
+
+LOGIN_ERROR = "authentication_failed"
+"""The error of a message that was not answered for want of a login."""
+
+CAPABILITIES = Capabilities(
+    can_resume=True, can_fork=True, queues=True, reports_cost=True, sets_model=True
+)
+
+_END = {"answered": "was already answered", "withdrawn": "was withdrawn"}
+
+
+class Claude:
+    """One process of Claude Code; a ``Harness``.
+
+    ``server_in_file``: our MCP server was passed in a file (``launch.argv``), not in a frame; the
+    caller deletes the file at ``Ready`` or ``Failed``.
+    """
+
+    def __init__(self, beginning: Beginning, *, server_in_file: bool = False) -> None:
+        self._beginning = beginning
+        self._server_in_file = server_in_file
+        self._phase: Literal["new", "starting", "ready", "over"] = "new"
+        self._conversation = "" if beginning.fork else beginning.conversation or ""
+        self._init: SystemInit | None = None
+        self._checked = False  # whether our MCP server is connected
+        self._login_needed = False
+        self._sent = 0
+        self._unanswered: dict[str, str] = {}  # id of a control request of ours → its subtype
+        self._open: dict[str, Asked] = {}
+        self._closed: dict[str, str] = {}  # id → how it ended
+        self._context: int | None = None
+        self._model = ""
+        self._cost: float | None = None
+
+    # Orders.
+
+    def begin(self) -> list[Output]:
+        """Return the first frame, which configures the process."""
+        if self._phase != "new":
+            return []
+        self._phase = "starting"
+        fields: Frame = {}
+        if self._beginning.mcp_url and not self._server_in_file:
+            fields["mcpServers"] = mcp_servers(self._beginning)
+        if self._beginning.primer and not self._server_in_file:
+            fields["appendSystemPrompt"] = self._beginning.primer
+        return [self._request("initialize", fields)]
+
+    def send(self, uuid: str, text: str) -> list[Output]:
+        """Send a turn's text as one user frame. The process ignores a uuid that it has seen."""
+        if self._phase != "ready":
+            return [self._not_ready()]
+        content = [{"type": "text", "text": text}]
+        message = {"role": "user", "content": content}
+        frame = {"type": "user", "message": message, "parent_tool_use_id": None, "uuid": uuid}
+        return [Write(frame)]
+
+    def interrupt(self) -> list[Output]:
+        """Interrupt the current turn. The process accepts it without a turn too, and does nothing.
+
+        Open requests are withdrawn by the process, with a frame for each.
+        """
+        return [self._request("interrupt", {})] if self._phase == "ready" else []
+
+    def answer(self, request: str, answer: RequestAnswer) -> list[Output]:
+        """Answer an open request once."""
+        found = self._open.get(request)
+        if found is None:
+            end = _END.get(self._closed.get(request, ""), "is unknown")
+            return [Refused(f"request {request!r} {end}; nothing was sent to the agent")]
+        body = response(found, answer)
+        if isinstance(body, str):
+            return [Refused(body)]
+        self._close(request, "answered")
+        return [_respond(request, body)]
+
+    def served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> list[Output]:
+        """Refuse: Claude Code asks for no services."""
+        return [Refused(f"{serve!r} is no open request for a service")]
+
+    def set_permission(self, permission: Permission) -> list[Output]:
+        """Set the process's mode; the policy that answers permissions is not part of the machine.
+
+        This ends modes that the agent entered itself, such as "plan".
+        """
+        if self._phase != "ready":
+            return [self._not_ready()]
+        return [self._request("set_permission_mode", {"mode": MODES[permission]})]
+
+    def set_model(self, model: str) -> list[Output]:
+        """Set the model from the next request on."""
+        if self._phase != "ready":
+            return [self._not_ready()]
+        return [self._request("set_model", {"model": model})]
+
+    def ended(self) -> list[Output]:
+        """Note the end of the process."""
+        self._phase = "over"
+        return self._withdraw_all("the agent's process ended")
+
+    def _not_ready(self) -> Refused:
+        if self._phase == "over":
+            return Refused("Claude Code has ended; start the session's process again")
+        return Refused("Claude Code is still starting; wait until it is ready")
+
+    def _request(self, subtype: str, fields: Frame) -> Write:
+        self._sent += 1
+        key = f"aegis-{self._sent}"
+        self._unanswered[key] = subtype
+        if len(self._unanswered) > MAX_UNANSWERED:
+            del self._unanswered[next(iter(self._unanswered))]
+        request = {"subtype": subtype, **fields}
+        return Write({"type": "control_request", "request_id": key, "request": request})
+
+    # Frames.
+
+    def receive(self, frame: object) -> list[Output]:
+        """Take one frame of the process; a line can hold a JSON value of any type."""
+        if self._phase == "over":
+            return []
+        if not isinstance(frame, dict):
+            return [Emit(Unknown(kind="", raw={"frame": frame}))]
+        kind = name(frame.get("type"))
+        if kind == "result" and self._phase != "ready":
+            return self._failed_start(frame)
+        special = self._special.get(kind)
+        if special is not None:
+            return special(self, frame)
+        return [*self._follow_conversation(frame), *self._happened(frame)]
+
+    def _happened(self, frame: Frame) -> list[Output]:
+        outputs: list[Output] = []
+        if frame.get("type") == "result":
+            outputs += self._withdraw_of_turn()
+        outputs += [Emit(event) for event in (*self._follow_mode(frame), *self._measured(frame))]
+        for event in events(frame):
+            if isinstance(event, SystemInit):
+                outputs += self._configured(event)
+            else:
+                outputs.append(Emit(event))
+        return [*outputs, *self._follow_login(frame)]
+
+    def _alive(self, frame: Frame) -> list[Output]:
+        return []
+
+    # The start.
+
+    def _initialized(self, reply: Frame) -> list[Output]:
+        if reply.get("subtype") != "success":
+            error = self._shown(text(reply.get("error"))) or "no reason is given"
+            return self._fail(f"Claude Code refused to start: {error}")
+        fields = mapping(reply.get("response"))
+        awaited = self._beginning.mcp_url and not self._server_in_file
+        if awaited and fields.get("mcp_servers_applied") is not True:
+            version = name(fields.get("claude_code_version")) or "of an unknown version"
+            return self._fail(
+                f"Claude Code {version} did not take the MCP server from its client; "
+                "update it with 'claude update'"
+            )
+        self._phase = "ready"
+        ready = Ready(conversation=self._conversation, capabilities=CAPABILITIES)
+        return [ready, *self._pending(reply)]
+
+    def _pending(self, reply: Frame) -> list[Output]:
+        """Open the requests that were pending before this client came."""
+        lists = ("pending_permission_requests", "pending_elicitation_requests")
+        frames = [mapping(each) for key in lists for each in items(reply.get(key))[:MAX_OPEN]]
+        return [output for each in frames for output in self._control_request(each)]
+
+    def _failed_start(self, frame: Frame) -> list[Output]:
+        shown = self._shown(error_text(frame) or text(frame.get("result")))
+        reason = shown or "no reason is given"
+        code = name(frame.get("startup_failure_reason"))
+        resumed = self._beginning.conversation is not None and not code
+        if resumed:
+            return self._fail(
+                f"Claude Code cannot resume conversation {self._beginning.conversation!r}: "
+                f"{reason}; begin a new one",
+                "conversation",
+            )
+        return self._fail(f"Claude Code could not start: {reason}{code and f' ({code})'}")
+
+    def _configured(self, event: SystemInit) -> list[Output]:
+        changed, first = event != self._init, not self._checked
+        self._init, self._checked, self._model = event, True, event.model or self._model
+        outputs: list[Output] = [Emit(event)] if changed else []
+        status = event.mcp_servers.get(SERVER) or "missing"
+        if not first or not self._beginning.mcp_url or status == "connected":
+            return outputs
+        reason = (
+            f"Claude Code has not connected to the MCP server {SERVER!r} (status: {status}), "
+            "so the agent has none of its tools; restart the agent"
+        )
+        return [*outputs, *self._fail(reason)]
+
+    def _fail(
+        self, reason: str, kind: Literal["conversation", "login", "other"] = "other"
+    ) -> list[Output]:
+        self._phase = "over"
+        return [*self._withdraw_all("the agent failed"), Failed(reason=reason, kind=kind)]
+
+    def _shown(self, written: str) -> str:
+        """Return a text of the agent for a reason: it can hold our URL, and be of any length."""
+        url = self._beginning.mcp_url
+        return (written.replace(url, HIDDEN_URL) if url else written)[:MAX_SHOWN]
+
+    def _follow_conversation(self, frame: Frame) -> list[Output]:
+        """Report a new id of the conversation, which ``/clear`` for one gives it."""
+        conversation = name(frame.get("session_id"))
+        if not conversation or conversation == self._conversation:
+            return []
+        self._conversation = conversation
+        if frame.get("subtype") == "init":
+            return []
+        known = self._init or SystemInit(conversation=conversation)
+        self._init = attrs.evolve(known, conversation=conversation)
+        return [Emit(self._init)]
+
+    def _follow_mode(self, frame: Frame) -> list[AgentEvent]:
+        mode = name(frame.get("permissionMode"))
+        if frame.get("subtype") != "status" or self._init is None or mode in ("", self._init.mode):
+            return []
+        self._init = attrs.evolve(self._init, mode=mode)
+        return [self._init]
+
+    def _follow_login(self, frame: Frame) -> list[Output]:
+        """Fail after the result of a turn whose message reports that no login is valid."""
+        match frame.get("type"):
+            case "assistant":
+                self._login_needed = frame.get("error") == LOGIN_ERROR
+            case "result" if self._login_needed and frame.get("is_error") is True:
+                shown = self._shown(text(frame.get("result"))) or LOGIN_ERROR
+                reason = (
+                    f"Claude Code has no valid login ({shown}); run 'claude' in a terminal of "
+                    "this host, log in with /login, and restart the agent"
+                )
+                return self._fail(reason, "login")
+        return []
+
+    # Requests of the agent.
+
+    def _control_request(self, frame: Frame) -> list[Output]:
+        key, request = name(frame.get("request_id")), mapping(frame.get("request"))
+        # A response to a known id could answer the wrong request, and one without an id none.
+        found = None if not key or key in self._open or key in self._closed else asked(key, request)
+        if found is None:
+            # A dialog that was not declared must not be answered: the process shows its own.
+            subtype = name(request.get("subtype"))
+            return [Emit(Unknown(kind=f"control_request/{subtype}", raw=frame))]
+        if isinstance(found, Asked) and len(self._open) >= MAX_OPEN:
+            found = Unusable(f"{MAX_OPEN} requests are open already; ask again later")
+        if isinstance(found, Unusable):
+            self._remember(key, "answered")
+            refusal = Unknown(kind="control_request/refused", raw=frame)
+            return [_respond_error(key, found.reason), Emit(refusal)]
+        self._open[key] = found
+        return [Emit(found.event)]
+
+    def _control_cancel(self, frame: Frame) -> list[Output]:
+        key = name(frame.get("request_id"))
+        return self._withdraw(key, "the agent withdrew it") if key in self._open else []
+
+    def _withdraw_of_turn(self) -> list[Output]:
+        """Withdraw the requests of the turn that ended; a subagent's can outlive it."""
+        of_turn = [key for key, each in self._open.items() if not each.subagent]
+        return [out for key in of_turn for out in self._withdraw(key, "the turn ended")]
+
+    def _withdraw_all(self, reason: str) -> list[Output]:
+        return [output for key in list(self._open) for output in self._withdraw(key, reason)]
+
+    def _withdraw(self, key: str, reason: str) -> list[Output]:
+        self._close(key, "withdrawn")
+        return [Emit(RequestWithdrawn(id=key, reason=reason))]
+
+    def _close(self, key: str, end: str) -> None:
+        del self._open[key]
+        self._remember(key, end)
+
+    def _remember(self, key: str, end: str) -> None:
+        self._closed[key] = end
+        if len(self._closed) > MAX_CLOSED:
+            del self._closed[next(iter(self._closed))]
+
+    # Replies to us.
+
+    def _control_response(self, frame: Frame) -> list[Output]:
+        reply = mapping(frame.get("response"))
+        subtype = self._unanswered.pop(name(reply.get("request_id")), None)
+        if subtype is None:
+            return [Emit(unknown(frame))]
+        if subtype == "initialize":
+            return self._initialized(reply)
+        if reply.get("subtype") == "success":
+            return []
+        refused = {"error": text(reply.get("error"))}
+        return [Emit(Unknown(kind=f"control_response/{subtype}", raw=refused))]
+
+    # Usage.
+
+    def _measured(self, frame: Frame) -> list[AgentEvent]:
+        match frame.get("type"):
+            case "assistant":
+                return self._measured_context(frame)
+            case "result":
+                return [self._measured_turn(frame)]
+            case "conversation_reset":
+                self._context, self._cost = None, None
+        return []
+
+    def _measured_context(self, frame: Frame) -> list[AgentEvent]:
+        tokens = prompt_tokens(frame)
+        if tokens is None or tokens == self._context:
+            return []
+        self._context = tokens
+        self._model = name(mapping(frame["message"]).get("model")) or self._model
+        return [Usage(context_tokens=tokens)]
+
+    def _measured_turn(self, frame: Frame) -> Usage:
+        usage = turn_usage(frame, self._model)
+        total, turn = usage.process_cost_usd, usage.turn_cost_usd
+        if turn is None and total is not None:
+            # A total below the last one is a total that began again.
+            turn = total - self._cost if self._cost is not None and total >= self._cost else total
+        self._cost = total if total is not None else self._cost
+        return attrs.evolve(usage, context_tokens=self._context, turn_cost_usd=turn)
+
+    _special: Mapping[str, Callable[[Claude, Frame], list[Output]]] = {
+        "control_request": _control_request,
+        "control_cancel_request": _control_cancel,
+        "control_response": _control_response,
+        "keep_alive": _alive,
+    }
+
+
+def _respond(key: str, body: Frame) -> Write:
+    response = {"subtype": "success", "request_id": key, "response": body}
+    return Write({"type": "control_response", "response": response})
+
+
+def _respond_error(key: str, reason: str) -> Write:
+    response = {"subtype": "error", "request_id": key, "error": reason}
+    return Write({"type": "control_response", "response": response})

@@ -1,0 +1,50 @@
+"""``Ladder``: the tries to start an agent, from its own conversation to a fresh one. Pure.
+
+The rungs of a session with a conversation: (1) resume it, (2) resume it again after a pause, (3) a
+fresh conversation primed with the last texts. Without one: two tries of a fresh conversation. Above
+the last rung the start has failed.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.steps import StartDriver
+
+RESUMES = 2
+"""Tries with the conversation before a fresh one; and all tries of a session without one."""
+
+
+@attrs.define
+class Ladder:
+    """``rung`` is the number of the current try, from 1; 0: none was made."""
+
+    rung: int = 0
+    is_over: bool = False
+
+    def climb(self, past: Past) -> StartDriver:
+        """Return the next try."""
+        self.rung += 1
+        conversation = past.conversation
+        if conversation is None:
+            return StartDriver(conversation=None)
+        if self.rung <= RESUMES:
+            return StartDriver(conversation=conversation)
+        return StartDriver(conversation=None, texts=tuple(past.texts))
+
+    def is_exhausted(self, past: Past) -> bool:
+        """Whether no further try is left."""
+        return self.is_over or self.rung >= RESUMES + (past.conversation is not None)
+
+    def skip_resumes(self) -> None:
+        """Note that the agent does not know the conversation: the next try is a fresh one."""
+        self.rung = max(self.rung, RESUMES)
+
+    def end(self) -> None:
+        """Note that no try can succeed before a person has acted."""
+        self.is_over = True
+
+    def restart(self) -> None:
+        """Begin again at the first rung."""
+        self.rung, self.is_over = 0, False

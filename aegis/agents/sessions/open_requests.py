@@ -1,0 +1,82 @@
+"""``OpenRequests``: the requests of an agent that wait for a person, and the policy before them.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from aegis.agents.sessions import steps
+from aegis.protocol import agent_events as ev
+
+MAX_OPEN = 64
+"""Open requests of one session; a further one is denied at once."""
+
+Policy = Callable[[ev.RequestOpened], tuple[ev.RequestAnswer, str] | None]
+"""Answers a request by the profile, with the reason; None: a person is asked."""
+
+
+class OpenRequests:
+    """The open requests of one agent's process, by the agent's ids."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._open: dict[str, ev.RequestOpened] = {}
+
+    @property
+    def oldest(self) -> ev.RequestOpened | None:
+        """The request that has waited longest."""
+        return next(iter(self._open.values()), None)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def decide(self, request: ev.RequestOpened) -> tuple[ev.RequestAnswer, str] | None:
+        """Open the request, or return its answer and the reason; None: a person is asked.
+
+        An open id is not opened again: the agent repeats itself.
+        """
+        decided = self._policy(request)
+        if decided is not None:
+            return decided
+        if len(self._open) >= MAX_OPEN and request.id not in self._open:
+            why = f"{MAX_OPEN} requests are open already"
+            return refusal(request, why), why
+        self._open.setdefault(request.id, request)
+        return None
+
+    def is_open(self, request: str) -> bool:
+        """Whether an answer to this request can still act."""
+        return request in self._open
+
+    def answered(self, step: steps.Answered) -> list[steps.Output]:
+        """Return the output for an answer: it acts, or its request was withdrawn meanwhile."""
+        if self._open.pop(step.request, None) is None:
+            return [_withdrawn([step.request], "the agent no longer waits for the answer")]
+        return [steps.AnswerAgent(request=step.request, answer=step.answer)]
+
+    def withdraw(self, request: str, reason: str) -> list[steps.Output]:
+        """Return the output for a request that the agent withdrew."""
+        return [] if self._open.pop(request, None) is None else [_withdrawn([request], reason)]
+
+    def withdraw_all(self, reason: str) -> list[steps.Output]:
+        """Return the output for the end of all open requests."""
+        requests = [*self._open]
+        self._open.clear()
+        return [_withdrawn(requests, reason)] if requests else []
+
+
+def refusal(request: ev.RequestOpened, why: str) -> ev.RequestAnswer:
+    """Return the answer that refuses a request, with a sentence for the agent if it takes one."""
+    match request.kind:
+        case "permission":
+            return ev.PermissionAnswer(kind="deny", message=why)
+        case "question":
+            return ev.QuestionAnswer(answers=None)
+        case "elicitation" | "login":
+            return ev.ElicitationAnswer(action="cancel")
+
+
+def _withdrawn(requests: Iterable[str], reason: str) -> steps.WithdrawRequests:
+    return steps.WithdrawRequests(requests=tuple(requests), reason=reason)

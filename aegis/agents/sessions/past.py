@@ -1,0 +1,120 @@
+"""``Past``: the fold of a session's transcript. Pure.
+
+The entries of a transcript, each with its ``kind`` and the moment ``at``:
+
+    turn_opened  turn, uuid, text, messages: [{id, sender}]
+    turn_ended   turn, outcome, reason, text
+    notified     turn
+    started      rung, conversation
+    ready        conversation
+    ended        code, reason
+    event        turn, event
+    decided      request, answer, why
+    interrupt    turn, by
+    closed       by
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+MAX_KNOWN = 4_096
+"""Message ids that are remembered, so that a message is never delivered twice."""
+
+MAX_TEXTS = 20
+MAX_TEXT_BYTES = 32 * 1024
+"""The texts that a fresh conversation is primed with, if the old one cannot be resumed."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenTurn:
+    """A turn that was opened; ``messages`` are pairs of id and sender."""
+
+    number: int
+    uuid: str
+    messages: tuple[tuple[str, str], ...]
+
+
+@attrs.define
+class Past:
+    """The fold of a transcript.
+
+    ``unreported`` is the newest turn whose senders may not have been notified, with its outcome and
+    the reason.
+    """
+
+    turn: int = 0
+    conversation: str | None = None
+    open_turn: OpenTurn | None = None
+    unreported: tuple[OpenTurn, str, str] | None = None
+    is_closed: bool = False
+    known: dict[str, None] = attrs.field(factory=dict)
+    texts: list[str] = attrs.field(factory=list)
+
+    def take(self, entry: Mapping[str, Any]) -> None:
+        """Take the next entry; one of an unknown kind, or of another form, is ignored."""
+        match entry:
+            case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid), **rest}:
+                self._opened(number, uuid, rest)
+            case {"kind": "turn_ended", "turn": int(number), "outcome": str(outcome), **rest}:
+                self._ended(number, outcome, rest)
+            case {"kind": "notified", "turn": int(number)}:
+                if self.unreported is not None and self.unreported[0].number == number:
+                    self.unreported = None
+            case {"kind": "ready", "conversation": str(conversation)}:
+                self.conversation = conversation
+            case {"kind": "closed"}:
+                self.is_closed = True
+
+    def _opened(self, number: int, uuid: str, rest: Mapping[str, Any]) -> None:
+        messages = tuple(_pair(each) for each in _items(rest.get("messages")))
+        self.turn = max(self.turn, number)
+        self.open_turn = OpenTurn(number=number, uuid=uuid, messages=messages)
+        for message_id, _ in messages:
+            self.remember(message_id)
+        self.add_text("user", rest.get("text"))
+
+    def _ended(self, number: int, outcome: str, rest: Mapping[str, Any]) -> None:
+        turn = self.open_turn
+        if turn is None or turn.number != number:
+            return
+        self.open_turn = None
+        self.unreported = turn, outcome, str(rest.get("reason", ""))
+        self.add_text("assistant", rest.get("text"))
+
+    def remember(self, message_id: str) -> None:
+        """Remember a delivered message; of too many the oldest are forgotten."""
+        self.known[message_id] = None
+        while len(self.known) > MAX_KNOWN:
+            del self.known[next(iter(self.known))]
+
+    def add_text(self, role: str, text: object) -> None:
+        """Keep a text for a fresh conversation; the newest ones are kept."""
+        if not isinstance(text, str) or not text:
+            return
+        self.texts.append(f"[{role}] {_newest(text, MAX_TEXT_BYTES - 16)}")
+        while len(self.texts) > MAX_TEXTS or _size(self.texts) > MAX_TEXT_BYTES:
+            del self.texts[0]
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _pair(message: object) -> tuple[str, str]:
+    if not isinstance(message, dict):
+        return "", ""
+    return str(message.get("id", "")), str(message.get("sender", ""))
+
+
+def _newest(text: str, most: int) -> str:
+    """Return the end of ``text``, at most ``most`` bytes of UTF-8."""
+    data = text.encode("utf-8", "replace")
+    return data[-most:].decode("utf-8", "ignore") if len(data) > most else data.decode()
+
+
+def _size(texts: list[str]) -> int:
+    return sum(len(each.encode()) for each in texts)

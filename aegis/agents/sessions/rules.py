@@ -1,0 +1,449 @@
+"""The machine of one session: its state, its turns, and its way back after a loss. Pure.
+
+``handle(input, now)`` returns the outputs in the order in which they are to be carried out. Rules:
+
+- A turn is one user frame. ``turn_opened`` is durable before the frame is sent; its messages are
+  acknowledged then. ``turn_ended`` is durable before the next turn opens and before its senders are
+  notified.
+- A turn that was sent and has no outcome when the process or the daemon ends is ``interrupted``: it
+  is not sent again. One that was opened and certainly not sent is sent once the agent is ready.
+- Messages that arrive during a turn become the next turn together; one that ``is_alone`` becomes a
+  turn of its own.
+- Only a ``Result`` that names the turn's uuid ends it, or the agent's report that it cancelled it.
+- A process is started when there is something to do, on the rungs of ``ladder``. A session whose
+  start failed is in ``error`` until a message, a restart or a resume tries again.
+- A request is open as long as its turn and its process; then it is withdrawn, never answered.
+- Each ``StartDriver`` is followed by one ``DriverEnded``, also if the start failed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from actors.codec import unstructure
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.ladder import Ladder
+from aegis.agents.sessions.open_requests import OpenRequests, Policy
+from aegis.agents.sessions.past import OpenTurn, Past
+from aegis.agents.sessions.steps import Incoming, Input, Outcome, Output, Phase
+from aegis.agents.sessions.turns import Turn, ended_entry, is_loss, next_turn, notifications
+from aegis.protocol import agent_events as ev
+
+START_AGAIN_S = 2.0
+"""Seconds between two tries to start the agent."""
+
+STORE_AGAIN_S = 1.0
+"""Seconds after which entries that the disk refused are written again."""
+
+INTERRUPT_S = 15.0
+"""Seconds that an agent has to end a turn that exceeded its time; then its process is ended."""
+
+LIMIT_S = 300.0
+"""Seconds after which a limited agent is tried again if it does not say when the limit ends."""
+
+MAX_WAITING = 1_000
+"""Messages that wait for a turn; more stay in the inbox."""
+
+MAX_TOOLS = 256
+"""Running tool calls that are followed."""
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """The parts of a session that never change; ``max_runtime_s`` limits one turn."""
+
+    session: str
+    policy: Policy
+    max_runtime_s: float | None = None
+
+
+class Session:
+    """The machine of the session ``settings.session``; ``past`` is the fold of its transcript.
+
+    Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the titles of
+    the running ``tools``; the background ``tasks``; ``limited_until``; ``progressed_at``, the
+    moment of the agent's last event.
+    """
+
+    def __init__(self, settings: Settings, past: Past, *, now: float) -> None:
+        self._settings = settings
+        self._past = past
+        self.phase = Phase.CLOSED if past.is_closed else Phase.DORMANT
+        self.since = self.progressed_at = now
+        self.reason = ""
+        self.requests = OpenRequests(settings.policy)
+        self.tools: dict[str, str] = {}
+        self.tasks: tuple[str, ...] = ()
+        self.limited_until: float | None = None
+        self._ladder = Ladder()
+        self._turn: Turn | None = None
+        self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
+        self._waiting: list[Incoming] = []
+        self._unstored: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._entries = 0
+        self._has_process = self._is_wanted = self._is_failed = self._is_finished = False
+        self._out: list[Output] = []
+        self._now = now
+
+    @property
+    def turn(self) -> int | None:
+        """The number of the current turn."""
+        return None if self._turn is None else self._turn.opened.number
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages that wait for a turn."""
+        return len(self._waiting)
+
+    @property
+    def conversation(self) -> str | None:
+        """The agent's id of the conversation."""
+        return self._past.conversation
+
+    def begin(self, now: float) -> list[Output]:
+        """Return the outputs of the daemon's start: the outcome of a turn that its end cut."""
+        self._out, self._now = [], now
+        cut, unreported = self._past.open_turn, self._past.unreported
+        if cut is not None:
+            self._end_turn(cut, "interrupted", "the daemon ended during the turn")
+        elif unreported is not None and is_loss(unreported[1]):
+            self._report(*unreported)
+        return self._out
+
+    def handle(self, step: Input, now: float) -> list[Output]:
+        """Take an input at the moment ``now``; return the outputs."""
+        self._out, self._now = [], now
+        match step:
+            case steps.Arrived(messages=messages):
+                self._arrived(messages)
+            case steps.Stored(number=number):
+                self._stored(number)
+            case steps.NotStored():
+                self._put(steps.Wake(timer="store", after_s=STORE_AGAIN_S))
+            case steps.FromAgent(event=event):
+                self._from_agent(event)
+            case steps.Answered():
+                self._out += self.requests.answered(step)
+            case steps.Due(timer=timer):
+                self._due(timer)
+            case steps.DriverReady(conversation=conversation):
+                self._ready(conversation)
+            case steps.DriverFailed():
+                self._start_failed(step)
+            case steps.DriverEnded(code=code, stderr=stderr):
+                self._ended(_end_reason(code, stderr), code)
+            case _:
+                self._ordered(step)
+        self._advance()
+        return self._out
+
+    def _advance(self) -> None:
+        """Send or open a turn, start the agent for it, or finish."""
+        is_limited = self.limited_until is not None and self._now < self.limited_until
+        match self.phase:
+            case Phase.CLOSED:
+                self._advance_end()
+            case Phase.DORMANT if self._waiting or self._turn is not None or self._is_wanted:
+                self._start()
+            case Phase.IDLE if self._turn is not None:
+                if self._turn.is_stored:
+                    self._send(self._turn)
+            case Phase.IDLE if self._waiting and self._ending is None and not is_limited:
+                self._open_turn()
+
+    def _advance_end(self) -> None:
+        if self._turn is not None and self._turn.is_stored:
+            self._finish("cancelled", self.reason)
+        is_left = self._has_process or self._turn is not None or self._unstored
+        if not is_left and not self._is_finished:
+            self._is_finished = True
+            self._put(steps.Finished())
+
+    # Messages and turns.
+
+    def _arrived(self, messages: tuple[Incoming, ...]) -> None:
+        waiting = {each.id for each in self._waiting}
+        fresh = [each for each in messages if each.id not in waiting | self._past.known.keys()]
+        if messages and not fresh and not waiting and self._turn is None:
+            self._put(steps.Acknowledge(messages[-1].id))  # the daemon ended before it could
+        self._waiting += fresh[: MAX_WAITING - len(self._waiting)]
+        if fresh and self.phase is Phase.ERROR:
+            self._try_again()
+
+    def _open_turn(self) -> None:
+        number = self._past.turn + 1
+        self._turn, taken = next_turn(self._settings.session, number, self._waiting)
+        del self._waiting[:taken]
+        self._past.turn = number
+        for message_id, _ in self._turn.opened.messages:
+            self._past.remember(message_id)
+        self._store("turn_opened", self._turn.entry())
+
+    def _send(self, turn: Turn) -> None:
+        self._past.add_text("user", turn.text)
+        self._put(steps.Acknowledge(turn.opened.messages[-1][0]))
+        if turn.is_interrupted:
+            self._finish("cancelled", "interrupted before it was sent")
+            return
+        turn.is_sent = True
+        self._become(Phase.WORKING)
+        self._put(steps.SendTurn(uuid=turn.opened.uuid, text=turn.text))
+        if self._settings.max_runtime_s is not None:
+            self._put(steps.Wake(timer="runtime", after_s=self._settings.max_runtime_s))
+
+    def _finish(self, outcome: Outcome, reason: str, text: str = "") -> None:
+        """End the current turn."""
+        turn, self._turn = self._turn, None
+        assert turn is not None
+        self._out += self.requests.withdraw_all("the turn has ended")
+        self.tools.clear()
+        self._end_turn(turn.opened, outcome, reason, text or turn.final)
+        if self.phase is Phase.WORKING:
+            self._become(Phase.IDLE)
+
+    def _end_turn(self, turn: OpenTurn, outcome: Outcome, reason: str, text: str = "") -> None:
+        fields = ended_entry(turn, outcome, reason, text)
+        self._past.open_turn = None
+        self._past.add_text("assistant", fields["text"])
+        self._ending = turn, fields
+        self._store("turn_ended", fields)
+
+    def _report(self, turn: OpenTurn, outcome: str, reason: str) -> None:
+        """Notify the senders of a turn that was lost."""
+        self._out += notifications(self._settings.session, turn, outcome, reason)
+        self._append("notified", turn=turn.number)
+
+    # The transcript.
+
+    def _store(self, kind: str, fields: dict[str, Any]) -> None:
+        """Write an entry that must be durable; it is written again until the disk takes it."""
+        self._unstored[self._append(kind, sync=True, **fields)] = kind, fields
+
+    def _stored(self, number: int) -> None:
+        kind, _ = self._unstored.pop(number, ("", {}))
+        if kind == "turn_opened" and self._turn is not None:
+            self._turn.is_stored = True
+        elif kind == "turn_ended" and self._ending is not None:
+            (turn, fields), self._ending = self._ending, None
+            if is_loss(fields["outcome"]):
+                self._report(turn, fields["outcome"], fields["reason"])
+
+    def _store_again(self) -> None:
+        unstored, self._unstored = self._unstored, {}
+        for kind, fields in unstored.values():
+            self._store(kind, fields)
+
+    # The agent's process.
+
+    def _start(self) -> None:
+        start = self._ladder.climb(self._past)
+        self._append("started", rung=self._ladder.rung, conversation=start.conversation)
+        self._put(start)
+        self._has_process = True
+        self._become(Phase.STARTING)
+
+    def _ready(self, conversation: str) -> None:
+        if self.phase is Phase.STARTING:
+            self._ladder.restart()
+            self._is_wanted = False
+            self._keep_conversation(conversation)
+            self._become(Phase.IDLE)
+
+    def _keep_conversation(self, conversation: str) -> None:
+        if conversation != self._past.conversation:
+            self._past.conversation = conversation
+            self._store("ready", {"conversation": conversation})
+
+    def _start_failed(self, failed: steps.DriverFailed) -> None:
+        if self.phase is not Phase.STARTING:
+            self._fail(failed.reason)
+            return
+        self.reason = failed.reason
+        if failed.kind == "conversation":
+            self._ladder.skip_resumes()
+        elif failed.kind == "login":
+            self._ladder.end()
+        self._put(steps.StopDriver())
+
+    def _fail(self, reason: str) -> None:
+        """End an agent that was ready and cannot be used any more."""
+        if self.phase in (Phase.IDLE, Phase.WORKING):
+            if self._turn is not None and self._turn.is_sent:
+                self._finish("failed", reason)
+            self._is_failed = True
+            self._stop_process(reason)
+
+    def _ended(self, reason: str, code: int | None) -> None:
+        self._has_process, self.tasks = False, ()
+        self._append("ended", code=code, reason=reason)
+        self._out += self.requests.withdraw_all("the agent's process has ended")
+        was, said = self.phase, self.reason
+        if was in (Phase.CLOSED, Phase.ERROR):
+            return
+        failed, self._is_failed = self._is_failed, False
+        if was is not Phase.STARTING:
+            self._become(Phase.ERROR if failed else Phase.DORMANT, said if failed else "")
+        elif self._ladder.is_exhausted(self._past):
+            self._ladder.restart()
+            self._is_wanted = False
+            self._become(Phase.ERROR, said or reason)
+        else:
+            self._put(steps.Wake(timer="start", after_s=START_AGAIN_S))
+        if self._turn is not None and self._turn.is_sent:
+            is_ours = was is Phase.STOPPING
+            self._finish("cancelled" if is_ours else "interrupted", said if is_ours else reason)
+            self._is_wanted |= not is_ours
+
+    def _due(self, timer: steps.TimerName) -> None:
+        turn = self._turn
+        match timer:
+            case "start" if self.phase is Phase.STARTING and not self._has_process:
+                self._start()
+            case "store":
+                self._store_again()
+            case "limit":
+                self.limited_until = None
+            case "runtime" if turn is not None and turn.is_sent:
+                self._interrupt("max_runtime_s")
+                self._put(steps.Wake(timer="kill", after_s=INTERRUPT_S))
+            case "kill" if turn is not None and turn.is_interrupted:
+                self._stop_process("the turn exceeded max_runtime_s")
+
+    # Events of the agent.
+
+    def _from_agent(self, event: ev.AgentEvent) -> None:
+        self.progressed_at = self._now
+        self._append("event", turn=self.turn, event=unstructure(event))
+        match event:
+            case ev.RequestOpened():
+                self._request_opened(event)
+            case ev.RequestWithdrawn(id=request, reason=reason):
+                self._out += self.requests.withdraw(request, reason)
+            case ev.Result():
+                self._result(event)
+            case ev.MessageChanged(uuid=uuid, state="cancelled") if self._is_current([uuid]):
+                self._finish("cancelled", "the agent cancelled the turn")
+            case ev.RateLimit(status="rejected", resets_at=resets_at):
+                self._limited(resets_at)
+            case ev.SystemInit(conversation=conversation) if conversation:
+                if self.phase in (Phase.IDLE, Phase.WORKING):
+                    self._keep_conversation(conversation)
+            case _:
+                self._follow(event)
+
+    def _follow(self, event: ev.AgentEvent) -> None:
+        match event:
+            case ev.AssistantText():
+                if self._turn is not None:
+                    self._turn.keep(event)
+                return
+            case ev.ToolUse(id=tool, title=title, name=name):
+                if tool in self.tools or len(self.tools) < MAX_TOOLS:
+                    self.tools[tool] = title or name
+            case ev.ToolResult(id=tool):
+                self.tools.pop(tool, None)
+            case ev.TasksChanged(tasks=tasks):
+                self.tasks = tuple(tasks)
+        if self._turn is not None:
+            self._turn.break_text()
+
+    def _result(self, result: ev.Result) -> None:
+        if not self._is_current(result.messages):
+            return
+        assert self._turn is not None
+        is_limited = self.limited_until is not None and self._now < self.limited_until
+        outcome: Outcome = "limited" if is_limited else "failed"
+        if result.ok or self._turn.is_interrupted:
+            outcome = "completed" if result.ok else "cancelled"
+        self._finish(outcome, result.reason, result.text)
+
+    def _is_current(self, uuids: list[str]) -> bool:
+        return self._turn is not None and self._turn.is_sent and self._turn.opened.uuid in uuids
+
+    def _limited(self, resets_at: float | None) -> None:
+        until = self._now + LIMIT_S if resets_at is None else max(resets_at, self._now)
+        self.limited_until = until
+        self._put(steps.Wake(timer="limit", after_s=until - self._now))
+
+    def _request_opened(self, request: ev.RequestOpened) -> None:
+        if self.requests.is_open(request.id):
+            return
+        decided = self.requests.decide(request)
+        if decided is None:
+            self._put(steps.OpenRequest(event=request, turn=self.turn))
+            return
+        answer, why = decided
+        self._append("decided", request=request.id, answer=unstructure(answer), why=why)
+        self._put(steps.AnswerAgent(request=request.id, answer=answer, is_ours=True))
+
+    # Orders.
+
+    def _ordered(self, step: Input) -> None:
+        match step:
+            case steps.Interrupt(by=by):
+                self._interrupt(by)
+            case steps.Close(by=by):
+                self._close(by)
+            case steps.Restart(by=by):
+                self._is_wanted = self.phase is not Phase.CLOSED
+                self._ladder.restart()
+                if self._has_process:
+                    self._stop_process(f"restarted by {by}")
+                elif self.phase is Phase.ERROR:
+                    self._try_again()
+            case steps.Resume():
+                self._is_wanted = self.phase in (Phase.DORMANT, Phase.ERROR)
+                if self.phase is Phase.ERROR:
+                    self._try_again()
+
+    def _try_again(self) -> None:
+        self._ladder.restart()
+        self._become(Phase.DORMANT)
+
+    def _interrupt(self, by: str) -> None:
+        turn = self._turn
+        if turn is not None and not turn.is_interrupted:
+            turn.is_interrupted = True
+            self._append("interrupt", turn=turn.opened.number, by=by)
+            if turn.is_sent:
+                self._put(steps.InterruptTurn())
+
+    def _close(self, by: str) -> None:
+        if self.phase is Phase.CLOSED:
+            return
+        self._store("closed", {"by": by})
+        self._become(Phase.CLOSED, f"closed by {by}")
+        if self._turn is not None and self._turn.is_sent:
+            self._finish("cancelled", self.reason)
+        self._out += self.requests.withdraw_all("the session was closed")
+        if self._has_process:
+            self._put(steps.StopDriver())
+
+    def _stop_process(self, reason: str) -> None:
+        if self.phase not in (Phase.STOPPING, Phase.CLOSED):
+            self._become(Phase.STOPPING, reason)
+            self._put(steps.StopDriver())
+
+    # Output.
+
+    def _become(self, phase: Phase, reason: str = "") -> None:
+        if phase is not self.phase:
+            self.phase, self.since = phase, self._now
+        self.reason = reason
+
+    def _append(self, kind: str, *, sync: bool = False, **fields: Any) -> int:
+        self._entries += 1
+        entry = {"kind": kind, "at": round(self._now, 3), **fields}
+        self._put(steps.Append(number=self._entries, entry=entry, sync=sync))
+        return self._entries
+
+    def _put(self, output: Output) -> None:
+        self._out.append(output)
+
+
+def _end_reason(code: int | None, stderr: str) -> str:
+    how = "the agent's process ended" if code is None else f"the agent ended with exit code {code}"
+    last = stderr.strip()[-2000:]
+    return f"{how}: {last}" if last else how

@@ -1,0 +1,272 @@
+"""The inputs and outputs of a session's machine (``rules``), and its phases.
+
+``now`` and all moments are seconds since 1970 (UTC). Pure.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Literal
+
+import attrs
+
+from aegis.agents.drivers.harness import Capabilities
+from aegis.protocol.agent_events import AgentEvent, RequestAnswer, RequestOpened
+
+Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
+"""The outcome of a turn.
+
+``cancelled``: by an interrupt, a close or a restart. ``interrupted``: the agent's process or the
+daemon ended in the turn, and the agent may have done a part of it.
+"""
+
+TimerName = Literal["start", "store", "limit", "runtime", "kill"]
+"""The timers of a session: start a process, write again, end of a usage limit, end of a turn's
+time, and end of the process of an agent that ignores its interrupt."""
+
+
+class Phase(enum.Enum):
+    """The state of the agent's process."""
+
+    DORMANT = "dormant"
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    STOPPING = "stopping"
+    ERROR = "error"
+    CLOSED = "closed"
+
+
+@attrs.frozen(kw_only=True)
+class Incoming:
+    """A message of the inbox; ``text`` is its rendered form.
+
+    ``is_alone``: it is a turn of its own (a broadcast, a task, a workflow's order).
+    """
+
+    id: str
+    sender: str
+    text: str
+    is_alone: bool = False
+
+
+# Inputs.
+
+
+@attrs.frozen
+class Arrived:
+    """These messages are in the inbox, oldest first; known ones are ignored."""
+
+    messages: tuple[Incoming, ...]
+
+
+@attrs.frozen
+class Stored:
+    """The entry of ``Append`` with this number would survive a power loss."""
+
+    number: int
+
+
+@attrs.frozen
+class NotStored:
+    """The disk refused the entry of ``Append`` with this number."""
+
+    number: int
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class DriverReady:
+    """The agent can take turns."""
+
+    conversation: str
+    capabilities: Capabilities
+
+
+@attrs.frozen(kw_only=True)
+class DriverFailed:
+    """The agent could not be used; its process is ended or will be. See ``harness.Failed``."""
+
+    reason: str
+    kind: Literal["conversation", "login", "other"] = "other"
+
+
+@attrs.frozen(kw_only=True)
+class DriverEnded:
+    """The agent's process has ended, and no process of its tree is left."""
+
+    code: int | None
+    stderr: str = ""
+
+
+@attrs.frozen
+class FromAgent:
+    """An event of the agent."""
+
+    event: AgentEvent
+
+
+@attrs.frozen(kw_only=True)
+class Answered:
+    """The answer to an open request, durable."""
+
+    request: str
+    answer: RequestAnswer
+
+
+@attrs.frozen
+class Interrupt:
+    """A request to end the current turn."""
+
+    by: str
+
+
+@attrs.frozen
+class Close:
+    """A request to end the session for good."""
+
+    by: str
+
+
+@attrs.frozen
+class Restart:
+    """A request for a new process with the same conversation."""
+
+    by: str
+
+
+@attrs.frozen
+class Resume:
+    """A request to start the process without waiting for a message."""
+
+
+@attrs.frozen
+class Due:
+    """A timer of ``Wake`` has run out."""
+
+    timer: TimerName
+
+
+Input = (
+    Arrived
+    | Stored
+    | NotStored
+    | DriverReady
+    | DriverFailed
+    | DriverEnded
+    | FromAgent
+    | Answered
+    | Interrupt
+    | Close
+    | Restart
+    | Resume
+    | Due
+)
+
+
+# Outputs.
+
+
+@attrs.frozen(kw_only=True)
+class Append:
+    """Write ``entry`` to the transcript; with ``sync``, report ``Stored`` or ``NotStored``."""
+
+    number: int
+    entry: dict[str, Any]
+    sync: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class StartDriver:
+    """Start the agent, in ``conversation`` if given, else in a new one primed with ``texts``."""
+
+    conversation: str | None
+    texts: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class StopDriver:
+    """End the agent's process and its tree; ``DriverEnded`` follows."""
+
+
+@attrs.frozen(kw_only=True)
+class SendTurn:
+    """Write the user frame of a turn, which is durable as opened."""
+
+    uuid: str
+    text: str
+
+
+@attrs.frozen
+class InterruptTurn:
+    """Let the agent end the current turn."""
+
+
+@attrs.frozen(kw_only=True)
+class AnswerAgent:
+    """Answer a request of the agent. ``is_ours``: by the profile's policy, not by a person."""
+
+    request: str
+    answer: RequestAnswer
+    is_ours: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class OpenRequest:
+    """Show this request to people."""
+
+    event: RequestOpened
+    turn: int | None
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawRequests:
+    """These requests can no longer be answered."""
+
+    requests: tuple[str, ...]
+    reason: str
+
+
+@attrs.frozen
+class Acknowledge:
+    """Mark the inbox as read up to this message."""
+
+    message: str
+
+
+@attrs.frozen(kw_only=True)
+class Notify:
+    """Send a message of the substrate to a handle; its id is stable, so it arrives once."""
+
+    id: str
+    handle: str
+    body: str
+
+
+@attrs.frozen(kw_only=True)
+class Wake:
+    """Start a timer, in place of one with the same name; report ``Due``."""
+
+    timer: TimerName
+    after_s: float
+
+
+@attrs.frozen
+class Finished:
+    """The session is closed: its actor ends."""
+
+
+Output = (
+    Append
+    | StartDriver
+    | StopDriver
+    | SendTurn
+    | InterruptTurn
+    | AnswerAgent
+    | OpenRequest
+    | WithdrawRequests
+    | Acknowledge
+    | Notify
+    | Wake
+    | Finished
+)

@@ -1,0 +1,118 @@
+"""One turn: the messages that it is made of, its last text, and its senders. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from aegis.agents.sessions.past import OpenTurn
+from aegis.agents.sessions.steps import Incoming, Notify, Outcome
+from aegis.protocol.agent_events import AssistantText
+
+MAX_TURN_CHARS = 1_000_000
+"""The text of one turn; further messages become the next one."""
+
+MAX_RESULT_CHARS = 262_144
+"""The last message of a turn, as far as it is kept with its outcome."""
+
+NAMESPACE = uuid.UUID("8a8f7c1e-52f5-4b53-9b51-0d6f5a1f3d11")
+"""The namespace of turns' uuids."""
+
+
+@attrs.define(kw_only=True)
+class Turn:
+    """The current turn, from its opening on.
+
+    ``is_stored``: it is durable as opened, so it may be sent. ``final`` is the agent's last message
+    in it.
+    """
+
+    opened: OpenTurn
+    text: str
+    is_stored: bool = False
+    is_sent: bool = False
+    is_interrupted: bool = False
+    final: str = ""
+    final_message: str = ""
+
+    def keep(self, chunk: AssistantText) -> None:
+        """Keep a chunk of the agent's last message; one of another message replaces it."""
+        is_same = bool(self.final) and chunk.message == self.final_message
+        self.final = (self.final + chunk.text if is_same else chunk.text)[-MAX_RESULT_CHARS:]
+        self.final_message = chunk.message
+
+    def break_text(self) -> None:
+        """Note that the agent did something else: the next text without an id is a new message."""
+        if not self.final_message:
+            self.final_message = "\0"
+
+    def entry(self) -> dict[str, Any]:
+        """Return the fields of ``turn_opened``."""
+        return {
+            "turn": self.opened.number,
+            "uuid": self.opened.uuid,
+            "messages": [{"id": each, "sender": sender} for each, sender in self.opened.messages],
+            "text": self.text,
+        }
+
+
+def next_turn(session: str, number: int, waiting: Sequence[Incoming]) -> tuple[Turn, int]:
+    """Return the turn with this number, and how many of the waiting messages it takes."""
+    batch = [waiting[0]] if waiting[0].is_alone else [*_fitting(waiting)]
+    opened = OpenTurn(
+        number=number,
+        uuid=str(uuid.uuid5(NAMESPACE, f"{session}/{number}")),
+        messages=tuple((each.id, each.sender) for each in batch),
+    )
+    return Turn(opened=opened, text="\n\n".join(each.text for each in batch)), len(batch)
+
+
+def _fitting(waiting: Sequence[Incoming]) -> Iterator[Incoming]:
+    chars = 0
+    for number, message in enumerate(waiting):
+        chars += len(message.text)
+        if message.is_alone or (number and chars > MAX_TURN_CHARS):
+            return
+        yield message
+
+
+def ended_entry(turn: OpenTurn, outcome: Outcome, reason: str, text: str) -> dict[str, Any]:
+    """Return the fields of ``turn_ended``."""
+    return {
+        "turn": turn.number,
+        "outcome": outcome,
+        "reason": reason,
+        "text": text[-MAX_RESULT_CHARS:],
+    }
+
+
+def notifications(session: str, turn: OpenTurn, outcome: str, reason: str) -> Iterator[Notify]:
+    """Yield the notifications of a turn's loss, one for each sender that can read one."""
+    for handle in dict.fromkeys(filter(None, (_handle_of(sender) for _, sender in turn.messages))):
+        yield Notify(
+            id=f"session:{session}/turn:{turn.number}/{handle}",
+            handle=handle,
+            body=f"turn {turn.number}, which your message began, {_LOSS[outcome]}: {reason}",
+        )
+
+
+_LOSS = {
+    "interrupted": "was interrupted, may have been done in part, and is not sent again",
+    "failed": "failed",
+    "limited": "was refused by a usage limit",
+}
+"""The outcomes that are reported, in words."""
+
+
+def is_loss(outcome: str) -> bool:
+    """Whether the senders are notified of this outcome."""
+    return outcome in _LOSS
+
+
+def _handle_of(sender: str) -> str:
+    """Return the handle of a sender; empty if it was no agent and no person."""
+    kind, _, handle = sender.partition(":")
+    return sender if sender == "human" else handle if kind == "agent" else ""

@@ -1,0 +1,334 @@
+"""Requests to people: the commands to list and answer them, and the messages of their owners.
+
+A *request* is a question of an agent or a workflow that a person decides. Its *owner* is the actor
+that opened it and acts on the answer: a session or a workflow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from actors.messages import Request
+from aegis.protocol.agent_events import (
+    OptionKind,
+    RequestAnswer,
+    RequestKind,
+    RequestOption,
+    ToolKind,
+)
+from aegis.protocol.command import Command, at_most_chars, between, described, matching
+from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
+
+RequestState = Literal["open", "answered", "withdrawn"]
+Scope = Literal["once", "session"]
+Decision = Literal["allow", "deny", "cancel"]
+Outcome = Literal["applied", "already_answered", "withdrawn", "unknown"]
+
+ID_PATTERN = r"[0-9a-f]{12}"
+ID_RULE = "an id from aegis_request_list: 12 digits 0-9 and a-f"
+DIGEST_PATTERN = r"[0-9a-f]{64}"
+DIGEST_RULE = "the digest that aegis_request_list showed with this request"
+
+MAX_MESSAGE_CHARS = 8_192
+MAX_VALUES_CHARS = 65_536
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """One option of a permission, as the agent named it."""
+
+    name: str
+    kind: OptionKind
+
+
+@attrs.frozen(kw_only=True)
+class RequestInfo:
+    """A request. Its texts are escaped: a character that would be invisible is ``<U+202E>``.
+
+    ``input`` is the whole input, null if it is too large or cannot be shown: then ``excerpt`` is
+    its beginning, and the request can only be denied. ``input_bytes`` is its size as JSON.
+    ``turn`` or ``workflow`` names what waits. ``needs_person``: no session may allow it, and no
+    single key. ``default_to_no``: preselect the refusal. ``no_session_scope``: once only.
+
+    ``by`` answered it ``answered`` (a time) with ``answer``, which acted at ``applied``.
+    ``withdrawn`` is the reason why it can no longer be answered.
+    """
+
+    id: str
+    digest: str
+    handle: str
+    session: str | None
+    turn: str | None
+    workflow: str | None
+    kind: RequestKind
+    tool: str
+    tool_kind: ToolKind
+    title: str
+    reason: str
+    input: dict[str, Any] | None
+    excerpt: str
+    input_bytes: int
+    options: list[Choice]
+    needs_person: bool
+    default_to_no: bool
+    no_session_scope: bool
+    created: str
+    state: RequestState
+    answer: dict[str, Any] | None
+    scope: Scope | None
+    by: str | None
+    answered: str | None
+    applied: str | None
+    withdrawn: str | None
+
+
+@attrs.frozen(kw_only=True)
+class RequestList:
+    """``requests``, the oldest first; ``more``: others were left out because of a limit."""
+
+    requests: list[RequestInfo]
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class RequestReply:
+    """The fate of an answer.
+
+    ``applied``: it acted. ``already_answered``: another answer was first, ``by`` whom and when
+    (``at``). ``withdrawn``: nobody waits for an answer any more. ``unknown``: there is no such
+    request. ``text`` says it in one sentence.
+    """
+
+    id: str
+    outcome: Outcome
+    text: str
+    by: str | None
+    at: str | None
+
+
+@attrs.frozen(kw_only=True)
+class ListRequests(Command[RequestList]):
+    """List what agents and workflows ask a person: permissions, questions, forms, logins.
+
+    An agent sees its own requests, and those that it may answer.
+    """
+
+    state: Literal["open", "closed", "all"] = attrs.field(
+        default="open",
+        metadata=described("Which: open, or closed (answered or withdrawn), or all."),
+    )
+    handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described("Only requests of this handle.", pattern=f"^{NAME_PATTERN}$"),
+    )
+    id: str | None = attrs.field(
+        default=None,
+        validator=matching(ID_PATTERN, ID_RULE),
+        metadata=described("Only this request, in any state.", pattern=f"^{ID_PATTERN}$"),
+    )
+    limit: int = attrs.field(
+        default=50,
+        validator=between(1, 500, "requests"),
+        metadata=described("Maximum number of requests.", minimum=1, maximum=500),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class AnswerRequest(Command[RequestReply]):
+    """Answer a request. The first answer wins; a later one gets who answered, and when.
+
+    `digest` names what you were shown: pass it as aegis_request_list returned it.
+    """
+
+    id: str = attrs.field(
+        validator=matching(ID_PATTERN, ID_RULE),
+        metadata=described("The request's id.", pattern=f"^{ID_PATTERN}$"),
+    )
+    digest: str = attrs.field(
+        validator=matching(DIGEST_PATTERN, DIGEST_RULE),
+        metadata=described("The request's digest.", pattern=f"^{DIGEST_PATTERN}$"),
+    )
+    answer: Decision = attrs.field(
+        metadata=described(
+            "allow: permit it, or give `values`. deny: refuse. cancel: refuse and end the turn."
+        )
+    )
+    scope: Scope = attrs.field(
+        default="once",
+        metadata=described("once, or session: for the rest of the session (permissions only)."),
+    )
+    message: str = attrs.field(
+        default="",
+        validator=at_most_chars(MAX_MESSAGE_CHARS),
+        metadata=described("A sentence for the agent, with a refused permission."),
+    )
+    values: dict[str, Any] = attrs.field(
+        factory=dict,
+        metadata=described(
+            "With allow: for a question its text and the chosen label, or a list of labels; for a "
+            "form each field and its value."
+        ),
+    )
+
+
+# Messages between the desk and the owners of requests.
+
+
+@attrs.frozen(kw_only=True)
+class RequestOpened:
+    """The request is durable and shown. ``state`` is not open if it was opened before."""
+
+    id: str
+    digest: str
+    state: RequestState
+
+
+@attrs.frozen(kw_only=True)
+class OpenRequest(Request[RequestOpened]):
+    """Open a request: durable once answered.
+
+    ``owner`` gets ``ApplyAnswer``: the path of an actor, or ``group:name`` of the registry. Either
+    ``session`` (its immutable id, with ``turn``) or ``workflow`` is set. ``key`` is unique within
+    the session or workflow: opening the same key again returns the same request, unless that was
+    withdrawn. The other fields are those of ``agent_events.RequestOpened``; they may hold anything
+    that an agent sends.
+
+    The requests of a session are withdrawn when its owner crashes or stops, and at a restart of the
+    daemon. Those of a workflow stay open. Raises ``StorageError`` if the disk refuses, and
+    ``Unavailable`` if too many are open.
+    """
+
+    owner: str
+    handle: str
+    key: str
+    kind: RequestKind
+    session: str | None = None
+    turn: str | None = None
+    workflow: str | None = None
+    tool: str = ""
+    tool_kind: ToolKind = "other"
+    title: str = ""
+    reason: str = ""
+    input: dict[str, Any] = attrs.field(factory=dict, repr=False)
+    options: list[RequestOption] = attrs.field(factory=list)
+    needs_person: bool = False
+    default_to_no: bool = False
+    no_session_scope: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AnswerReceived:
+    """The owner's reply to ``ApplyAnswer``: it acted, or ``reason`` says why it did not."""
+
+    applied: bool
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class ApplyAnswer(Request[AnswerReceived]):
+    """Act on the answer to request ``id``, which was opened with ``key``. Sent to its owner.
+
+    The answer is durable. The owner replies once it has acted (a session: its driver wrote the
+    frame). After a crash of the desk it gets the message again: it must not act twice, and replies
+    as it did the first time.
+    """
+
+    id: str
+    key: str
+    answer: RequestAnswer
+    scope: Scope
+    by: str
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawnRequests:
+    """The ids of the requests that were withdrawn."""
+
+    ids: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawRequests(Request[WithdrawnRequests]):
+    """Withdraw the unanswered requests of a session or workflow.
+
+    ``keys``, ``ids`` and ``turn`` narrow them: a request fits if each that is given names it. From
+    the handling of this message on no answer is sent; the reply comes when it is durable.
+    """
+
+    reason: str
+    session: str | None = None
+    workflow: str | None = None
+    turn: str | None = None
+    keys: list[str] | None = None
+    ids: list[str] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RenameRequests:
+    """The session is now called ``handle``."""
+
+    session: str
+    handle: str
+
+
+@attrs.frozen(kw_only=True)
+class Answerer:
+    """A caller of the desk, by its handle.
+
+    ``session`` is its immutable id, None for a handle that is no session; ``ancestors`` are the ids
+    of the sessions that spawned it, directly or not. ``answers_requests`` is its profile's.
+    """
+
+    handle: str
+    session: str | None = None
+    ancestors: list[str] = attrs.field(factory=list)
+    answers_requests: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FindAnswerer(Request[Answerer]):
+    """Return what is known of the session with this handle.
+
+    Sent by the desk to the service ``sessions``, whenever a session lists or answers requests.
+    """
+
+    handle: str
+
+
+# Messages between the desk and streams.
+
+
+@attrs.frozen(kw_only=True)
+class RequestPlace:
+    """A reader's position: the number of the last change, in one incarnation of the desk."""
+
+    incarnation: str
+    change: int
+
+
+@attrs.frozen(kw_only=True)
+class RequestNews:
+    """``changed`` requests, in the order of their last changes.
+
+    ``open`` are the ids of all open ones, in an answer to a request without a place, or whose
+    place is too old: then ``changed`` are the open requests, and other changes were ``missed``.
+    """
+
+    changed: list[RequestInfo]
+    place: RequestPlace
+    open: list[str] | None = None
+    missed: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FollowRequests(Request[RequestNews]):
+    """Return the requests that changed after ``place``, once there are any; without one, at once.
+
+    ``from_handle`` sees what it may list; None sees all.
+    """
+
+    from_handle: str | None = None
+    place: RequestPlace | None = None

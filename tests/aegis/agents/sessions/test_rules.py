@@ -1,0 +1,431 @@
+"""The machine of a session, case by case."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import pytest
+
+from aegis.agents.drivers.harness import Capabilities
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.open_requests import MAX_OPEN
+from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.rules import LIMIT_S, START_AGAIN_S, Session
+from aegis.agents.sessions.steps import Input, Output, Phase
+from aegis.protocol import agent_events as ev
+from tests.aegis.agents.sessions.world import message, settings
+
+Kind = TypeVar("Kind")
+
+
+class Case:
+    """A session whose disk is quick: what must be durable is, unless ``disk`` is "slow"."""
+
+    def __init__(self, past: Past | None = None, **fields: Any) -> None:
+        self.session = Session(settings(**fields), past or Past(), now=0.0)
+        self.out: list[Output] = []
+        self.entries: list[dict[str, Any]] = []
+        self.disk = "quick"
+        self.now = 0.0
+
+    def give(self, step: Input, at: float | None = None) -> Case:
+        self.now = self.now if at is None else at
+        self.take(self.session.handle(step, self.now))
+        return self
+
+    def take(self, outputs: list[Output]) -> None:
+        self.out += outputs
+        for each in outputs:
+            if isinstance(each, steps.Append):
+                self.entries.append(each.entry)
+                if each.sync and self.disk == "quick":
+                    self.give(steps.Stored(each.number))
+
+    def of(self, form: type[Kind]) -> list[Kind]:
+        return [each for each in self.out if isinstance(each, form)]
+
+    def kinds(self, *names: str) -> list[dict[str, Any]]:
+        return [each for each in self.entries if each["kind"] in names]
+
+    def ready(self, conversation: str = "c1") -> Case:
+        return self.give(steps.DriverReady(conversation=conversation, capabilities=Capabilities()))
+
+    def working(self, *numbers: int) -> Case:
+        self.give(steps.Arrived(tuple(message(each) for each in numbers or (1,))))
+        return self.ready() if self.session.phase is Phase.STARTING else self
+
+    def phase(self) -> Phase:
+        return self.session.phase
+
+    def uuid(self) -> str:
+        return self.of(steps.SendTurn)[-1].uuid
+
+    def result(self, *, ok: bool = True, reason: str = "completed", text: str = "") -> Case:
+        result = ev.Result(messages=[self.uuid()], ok=ok, reason=reason, text=text)
+        return self.give(steps.FromAgent(result))
+
+    def outcome(self) -> str:
+        outcome: str = self.kinds("turn_ended")[-1]["outcome"]
+        return outcome
+
+
+def permission(request: str = "r1") -> steps.FromAgent:
+    return steps.FromAgent(ev.RequestOpened(id=request, kind="permission", tool="Bash"))
+
+
+ALLOW = ev.PermissionAnswer(kind="allow_once")
+
+
+def test_a_message_starts_the_agent_and_becomes_a_turn() -> None:
+    case = Case().give(steps.Arrived((message(1),)))
+    assert case.of(steps.StartDriver) == [steps.StartDriver(conversation=None)]
+    assert case.phase() is Phase.STARTING
+    case.ready()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1"]
+    assert case.of(steps.Acknowledge) == [steps.Acknowledge("m1")]
+    assert case.phase() is Phase.WORKING
+
+
+def test_a_turn_is_not_sent_before_it_is_durable() -> None:
+    case = Case().working()
+    case.result()
+    case.disk = "slow"
+    case.give(steps.Arrived((message(2),)))
+    assert len(case.of(steps.SendTurn)) == 1
+    case.give(steps.Stored(case.of(steps.Append)[-1].number))
+    assert len(case.of(steps.SendTurn)) == 2
+
+
+def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
+    case = Case().working().result()
+    case.disk = "slow"
+    case.give(steps.Arrived((message(2),)))
+    refused = case.of(steps.Append)[-1]
+    case.give(steps.NotStored(refused.number, "full"))
+    assert case.of(steps.Wake)[-1].timer == "store"
+    case.disk = "quick"
+    case.give(steps.Due("store"))
+    assert len(case.of(steps.SendTurn)) == 2
+    case.give(steps.Stored(refused.number))
+    assert len(case.of(steps.SendTurn)) == 2
+
+
+def test_messages_during_a_turn_become_one_turn_after_it() -> None:
+    case = Case().working(1)
+    case.give(steps.Arrived((message(2),))).give(steps.Arrived((message(2), message(3))))
+    assert (case.session.waiting, len(case.of(steps.SendTurn))) == (2, 1)
+    case.result()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2\n\ndo 3"]
+
+
+def test_a_broadcast_is_a_turn_of_its_own() -> None:
+    case = Case().working(0)
+    mixed = (message(1), message(2), message(3, "group:g"), message(4, "group:g"), message(5))
+    case.give(steps.Arrived(mixed))
+    for _ in range(4):
+        case.result()
+    texts = [each.text for each in case.of(steps.SendTurn)]
+    assert texts == ["do 0", "do 1\n\ndo 2", "do 3", "do 4", "do 5"]
+
+
+@pytest.mark.parametrize("messages", [[], ["another"]])
+def test_a_result_that_answers_no_message_of_the_turn_does_not_end_it(messages: list[str]) -> None:
+    case = Case().working()
+    case.give(steps.FromAgent(ev.Result(messages=messages, ok=True, reason="completed")))
+    assert case.phase() is Phase.WORKING
+    assert case.kinds("turn_ended") == []
+
+
+@pytest.mark.parametrize(
+    ("ok", "interrupted", "outcome"),
+    [
+        (True, False, "completed"),
+        (False, False, "failed"),
+        (False, True, "cancelled"),
+        (True, True, "completed"),
+    ],
+)
+def test_the_outcome_of_a_turn(ok: bool, interrupted: bool, outcome: str) -> None:
+    case = Case().working()
+    if interrupted:
+        case.give(steps.Interrupt("pm"))
+        assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
+    case.result(ok=ok)
+    assert case.outcome() == outcome
+    assert case.phase() is Phase.IDLE
+    assert bool(case.of(steps.Notify)) == (outcome == "failed")
+
+
+def test_the_text_of_a_turn_is_the_agents_last_message() -> None:
+    case = Case().working()
+    for text, message_id in (("first", "a"), ("se", "b"), ("cond", "b")):
+        case.give(steps.FromAgent(ev.AssistantText(text=text, message=message_id)))
+    case.result()
+    assert case.kinds("turn_ended")[0]["text"] == "second"
+    case.give(steps.Arrived((message(2),)))
+    case.give(steps.FromAgent(ev.AssistantText(text="before")))
+    case.give(steps.FromAgent(ev.ToolUse(id="t", name="Bash")))
+    case.give(steps.FromAgent(ev.AssistantText(text="after")))
+    case.result()
+    assert case.kinds("turn_ended")[1]["text"] == "after"
+
+
+def test_a_process_that_dies_in_a_turn_interrupts_it_and_is_resumed() -> None:
+    case = Case().working().give(steps.DriverEnded(code=-9, stderr="fatal: out of memory"))
+    ended = case.kinds("turn_ended")[0]
+    assert ended["outcome"] == "interrupted"
+    assert "fatal: out of memory" in ended["reason"]
+    assert [each.handle for each in case.of(steps.Notify)] == ["pm"]
+    assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c1")
+    case.ready()
+    assert len(case.of(steps.SendTurn)) == 1
+    assert case.phase() is Phase.IDLE
+
+
+def test_an_end_between_turns_is_no_crash_and_starts_nothing() -> None:
+    case = Case().working().result().give(steps.DriverEnded(code=1))
+    assert case.phase() is Phase.DORMANT
+    assert len(case.of(steps.StartDriver)) == 1
+    assert case.of(steps.Notify) == []
+
+
+def test_a_turn_that_the_daemon_cut_is_interrupted_and_never_sent_again() -> None:
+    before = Case().working(1)
+    past = Past()
+    for entry in before.entries:
+        past.take(entry)
+    case = Case(past)
+    case.take(case.session.begin(0.0))
+    assert case.outcome() == "interrupted"
+    assert [each.id for each in case.of(steps.Notify)] == ["session:s1/turn:1/pm"]
+    case.give(steps.Arrived((message(1), message(2)))).ready()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 2"]
+    assert case.of(steps.StartDriver) == [steps.StartDriver(conversation="c1")]
+
+
+def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again() -> None:
+    past = Past()
+    for entry in Case().working(1).result().entries:
+        past.take(entry)
+    case = Case(past).give(steps.Arrived((message(1),)))
+    assert case.of(steps.Acknowledge) == [steps.Acknowledge("m1")]
+    assert case.phase() is Phase.DORMANT
+
+
+def test_the_ladder_resumes_twice_then_primes_a_fresh_conversation_then_gives_up() -> None:
+    case = Case().working().result(text="all done").give(steps.DriverEnded(code=0))
+    case.give(steps.Arrived((message(2),)))
+    for _ in range(3):
+        case.give(steps.DriverEnded(code=1, stderr="broken"))
+        case.give(steps.Due("start"))
+    starts = case.of(steps.StartDriver)[1:]
+    assert [each.conversation for each in starts] == ["c1", "c1", None]
+    assert starts[-1].texts == ("[user] do 1", "[assistant] all done")
+    assert [each["rung"] for each in case.kinds("started")] == [1, 1, 2, 3]
+    assert [each.after_s for each in case.of(steps.Wake)] == [START_AGAIN_S] * 2
+    assert case.phase() is Phase.ERROR
+    assert "broken" in case.session.reason
+    case.give(steps.Arrived((message(3),)))
+    assert case.phase() is Phase.STARTING
+
+
+def test_an_unknown_conversation_skips_to_a_fresh_one() -> None:
+    case = Case().working().result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    case.give(steps.DriverFailed(reason="no conversation c1", kind="conversation"))
+    case.give(steps.DriverEnded(code=1)).give(steps.Due("start"))
+    assert [each.conversation for each in case.of(steps.StartDriver)] == [None, "c1", None]
+    case.ready("c2")
+    assert case.session.conversation == "c2"
+
+
+def test_a_needed_login_is_an_error_at_once() -> None:
+    case = Case().give(steps.Arrived((message(1),)))
+    case.give(steps.DriverFailed(reason="log in with: claude /login", kind="login"))
+    assert case.of(steps.StopDriver) == [steps.StopDriver()]
+    case.give(steps.DriverEnded(code=1))
+    assert (case.phase(), case.session.reason) == (
+        Phase.ERROR,
+        "log in with: claude /login",
+    )
+    assert case.session.waiting == 1
+
+
+def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
+    case = Case().working().give(steps.DriverFailed(reason="our server is not connected"))
+    assert case.outcome() == "failed"
+    case.give(steps.DriverEnded(code=0))
+    assert (case.phase(), case.session.reason) == (
+        Phase.ERROR,
+        "our server is not connected",
+    )
+
+
+def test_a_turn_that_was_opened_and_not_sent_is_sent_when_the_agent_is_back() -> None:
+    case = Case().working().result()
+    case.disk = "slow"
+    case.give(steps.Arrived((message(2),))).give(steps.DriverEnded(code=0))
+    case.disk = "quick"
+    opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
+    case.give(steps.Stored(opened.number))
+    case.ready()
+    assert [each.text for each in case.of(steps.SendTurn)] == ["do 1", "do 2"]
+
+
+def test_an_interrupt_before_the_turn_was_sent_cancels_it_unsent() -> None:
+    case = Case().working().result()
+    case.disk = "slow"
+    case.give(steps.Arrived((message(2),))).give(steps.Interrupt("pm"))
+    opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
+    case.disk = "quick"
+    case.give(steps.Stored(opened.number))
+    assert len(case.of(steps.SendTurn)) == 1
+    assert case.outcome() == "cancelled"
+    assert case.of(steps.Acknowledge)[-1] == steps.Acknowledge("m2")
+
+
+def test_an_interrupt_without_a_turn_and_a_second_one_do_nothing() -> None:
+    case = Case().give(steps.Interrupt("pm"))
+    case.working().give(steps.Interrupt("pm")).give(steps.Interrupt("pm"))
+    assert len(case.of(steps.InterruptTurn)) == 1
+
+
+def test_a_turn_that_exceeds_its_time_is_interrupted_and_then_its_process_is_ended() -> None:
+    case = Case(max_runtime_s=60.0).working()
+    assert case.of(steps.Wake)[-1] == steps.Wake(timer="runtime", after_s=60.0)
+    case.give(steps.Due("runtime"))
+    assert case.of(steps.InterruptTurn) == [steps.InterruptTurn()]
+    case.give(steps.Due("kill"))
+    assert case.of(steps.StopDriver) == [steps.StopDriver()]
+    case.give(steps.DriverEnded(code=None))
+    assert case.kinds("turn_ended")[0]["reason"] == "the turn exceeded max_runtime_s"
+
+
+def test_a_timer_of_an_earlier_turn_does_not_touch_the_next_one() -> None:
+    case = Case(max_runtime_s=60.0).working()
+    case.give(steps.Due("runtime")).result(ok=False)
+    case.give(steps.Arrived((message(2),))).give(steps.Due("kill"))
+    assert case.of(steps.StopDriver) == []
+
+
+@pytest.mark.parametrize(("resets_at", "after_s"), [(100.0, 90.0), (None, LIMIT_S), (5.0, 0.0)])
+def test_a_usage_limit_parks_the_messages_until_it_ends(
+    resets_at: float | None, after_s: float
+) -> None:
+    case = Case().working()
+    limit = ev.RateLimit(status="rejected", resets_at=resets_at)
+    case.give(steps.FromAgent(limit), at=10.0).result(ok=False, reason="api_error")
+    assert case.outcome() == ("limited" if after_s else "failed")
+    assert case.of(steps.Wake)[-1] == steps.Wake(timer="limit", after_s=after_s)
+    case.give(steps.Arrived((message(2),)))
+    assert len(case.of(steps.SendTurn)) == (1 if after_s else 2)
+    case.give(steps.Due("limit"), at=10.0 + after_s)
+    assert len(case.of(steps.SendTurn)) == 2
+    assert len(case.of(steps.StartDriver)) == 1
+
+
+def test_a_request_is_shown_answered_once_and_applied() -> None:
+    case = Case().working().give(permission()).give(permission())
+    assert [each.event.id for each in case.of(steps.OpenRequest)] == ["r1"]
+    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert case.of(steps.AnswerAgent) == [steps.AnswerAgent(request="r1", answer=ALLOW)]
+    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert len(case.of(steps.AnswerAgent)) == 1
+    assert case.of(steps.WithdrawRequests)[-1].requests == ("r1",)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
+        (steps.DriverEnded(code=0), "the agent's process has ended"),
+        (steps.Close("human"), "the turn has ended"),
+    ],
+)
+def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -> None:
+    case = Case().working().give(permission()).give(step)
+    assert case.of(steps.WithdrawRequests) == [
+        steps.WithdrawRequests(requests=("r1",), reason=reason)
+    ]
+    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert case.of(steps.AnswerAgent) == []
+
+
+def test_the_end_of_a_turn_withdraws_its_requests() -> None:
+    case = Case().working().give(permission()).result()
+    assert case.of(steps.WithdrawRequests)[0].reason == "the turn has ended"
+
+
+def test_the_policy_answers_first_and_says_why() -> None:
+    case = Case(policy=lambda _: (ALLOW, "write allows edits")).working().give(permission())
+    assert case.of(steps.OpenRequest) == []
+    assert case.of(steps.AnswerAgent) == [
+        steps.AnswerAgent(request="r1", answer=ALLOW, is_ours=True)
+    ]
+    assert case.kinds("decided")[0]["why"] == "write allows edits"
+
+
+def test_too_many_requests_are_refused() -> None:
+    case = Case().working()
+    for number in range(MAX_OPEN + 2):
+        case.give(permission(f"r{number}"))
+    assert len(case.of(steps.OpenRequest)) == MAX_OPEN
+    refused = [each.answer for each in case.of(steps.AnswerAgent)]
+    assert [getattr(each, "kind", "") for each in refused] == ["deny", "deny"]
+
+
+def test_a_close_cancels_the_turn_ends_the_process_and_then_the_session() -> None:
+    case = Case().working().give(permission()).give(steps.Close("pm"))
+    assert case.outcome() == "cancelled"
+    assert case.of(steps.StopDriver) == [steps.StopDriver()]
+    assert case.of(steps.Finished) == []
+    case.give(steps.DriverEnded(code=0))
+    assert case.of(steps.Finished) == [steps.Finished()]
+    case.give(steps.Arrived((message(2),)))
+    assert len(case.of(steps.StartDriver)) == len(case.of(steps.Finished)) == 1
+
+
+def test_a_close_ends_only_when_it_is_durable() -> None:
+    case = Case()
+    case.disk = "slow"
+    case.give(steps.Close("pm"))
+    assert case.of(steps.Finished) == []
+    case.give(steps.Stored(case.of(steps.Append)[-1].number))
+    assert case.of(steps.Finished) == [steps.Finished()]
+
+
+def test_a_restart_keeps_the_conversation_and_cancels_the_turn() -> None:
+    case = Case().working().give(steps.Restart("human"))
+    assert case.of(steps.StopDriver) == [steps.StopDriver()]
+    case.give(steps.DriverEnded(code=0))
+    assert case.outcome() == "cancelled"
+    assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c1")
+
+
+def test_a_new_conversation_of_the_agent_is_kept() -> None:
+    case = Case().working().give(steps.FromAgent(ev.SystemInit(conversation="c9")))
+    case.result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
+
+
+def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:
+    case = Case().working().result()
+    own = ev.Result(messages=[], ok=True, reason="completed", origin="task-notification")
+    case.give(steps.FromAgent(own))
+    assert case.entries[-1]["event"]["origin"] == "task-notification"
+    assert len(case.kinds("turn_ended")) == 1
+
+
+def test_a_forgotten_entry_of_another_form_harms_nothing() -> None:
+    past = Past()
+    odd: list[dict[str, Any]] = [
+        {},
+        {"kind": "turn_opened", "turn": "1", "uuid": 1},
+        {"kind": "turn_opened", "turn": 1, "uuid": "u", "messages": [1, {"id": 2}], "text": 5},
+        {"kind": "turn_ended", "turn": 7, "outcome": "completed"},
+        {"kind": "ready"},
+        {"kind": "later"},
+    ]
+    for entry in odd:
+        past.take(entry)
+    assert past.open_turn is not None
+    assert past.open_turn.messages == (("", ""), ("2", ""))

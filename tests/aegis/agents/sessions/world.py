@@ -1,0 +1,236 @@
+"""A world around a session's machine: a disk, an inbox, an agent and people, all by chance."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from aegis.agents.drivers.harness import Capabilities
+from aegis.agents.sessions import steps
+from aegis.agents.sessions.past import Past
+from aegis.agents.sessions.rules import Session, Settings
+from aegis.agents.sessions.steps import Incoming, Input, Output, Phase
+from aegis.protocol import agent_events as ev
+
+SENDERS = ("agent:pm", "human", "agent:builder", "term:build", "group:g/broadcast:1")
+
+
+def settings(**fields: Any) -> Settings:
+    return Settings(**{"session": "s1", "policy": lambda _: None, **fields})
+
+
+def message(number: int, sender: str = "agent:pm") -> Incoming:
+    alone = sender.startswith("group:")
+    return Incoming(id=f"m{number}", sender=sender, text=f"do {number}", is_alone=alone)
+
+
+class World:
+    """Carries out the outputs of one session, over several lives of the daemon."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.now = 1000.0
+        self.entries: list[dict[str, Any]] = []  # durable, in order
+        self.unsynced: list[steps.Append] = []
+        self.inbox: list[Incoming] = []
+        self.acknowledged = 0
+        self.sent: dict[str, str] = {}
+        self.shown: dict[str, str] = {}  # requests of the desk, and the state of each
+        self.told: list[str] = []
+        self.timers: dict[str, float] = {}
+        self.running: str | None = None
+        self.process = "none"
+        self.conversation: str | None = None
+        self.requests = 0
+        self.finished = False
+        self.restart()
+
+    # Lives of the daemon.
+
+    def restart(self) -> None:
+        """The daemon was killed: a part of what was not synced is there nevertheless."""
+        kept = self.chance.randint(0, len(self.unsynced)) if self.unsynced else 0
+        self.entries += [each.entry for each in self.unsynced[:kept]]
+        self.unsynced.clear()
+        self.timers.clear()
+        self.finished = False
+        self.running, self.process = None, "none"
+        for request, state in self.shown.items():
+            if state == "open":
+                self.shown[request] = "withdrawn"
+        past = Past()
+        for entry in self.entries:
+            past.take(entry)
+        self.session = Session(settings(max_runtime_s=50.0), past, now=self.now)
+        self.carry_out(self.session.begin(self.now))
+        self.fetch()
+
+    def fetch(self) -> None:
+        self.give(steps.Arrived(tuple(self.inbox[self.acknowledged :])))
+
+    def give(self, step: Input) -> None:
+        self.now += self.chance.random()
+        self.carry_out(self.session.handle(step, self.now))
+
+    # Outputs.
+
+    def carry_out(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            self.carry_out_one(output)
+
+    def carry_out_one(self, output: Output) -> None:  # noqa: C901 - one line per output
+        match output:
+            case steps.Append():
+                self.unsynced.append(output)
+            case steps.SendTurn(uuid=uuid, text=text):
+                assert uuid not in self.sent, "a turn was sent twice"
+                assert self.process == "ready", "a turn was sent to no agent"
+                assert self.running is None, "a turn was sent during another one"
+                opened = [each for each in self.entries if each.get("uuid") == uuid]
+                assert opened, "a turn was sent before it was durable"
+                self.sent[uuid], self.running = text, uuid
+            case steps.StartDriver(conversation=conversation):
+                assert self.process == "none", "two processes of one session"
+                self.process, self.conversation = "starting", conversation
+            case steps.StopDriver():
+                assert self.process != "none"
+                self.process = "stopping"
+            case steps.Acknowledge(message=message_id):
+                position = [each.id for each in self.inbox].index(message_id)
+                self.acknowledged = max(self.acknowledged, position + 1)
+            case steps.OpenRequest(event=event):
+                assert event.id not in self.shown
+                self.shown[event.id] = "open"
+            case steps.AnswerAgent(request=request):
+                assert self.shown[request] == "answered", "an answer after the withdrawal"
+                self.shown[request] = "applied"
+            case steps.WithdrawRequests(requests=requests):
+                for request in requests:
+                    assert self.shown[request] != "applied"
+                    self.shown[request] = "withdrawn"
+            case steps.Notify(id=notification):
+                ended = [
+                    each["turn"]
+                    for each in self.entries
+                    if each["kind"] == "turn_ended" and each["outcome"] != "completed"
+                ]
+                assert int(notification.split("turn:")[1].split("/")[0]) in ended
+                self.told.append(notification)
+            case steps.Wake(timer=timer, after_s=after_s):
+                assert after_s >= 0
+                self.timers[timer] = self.now + after_s
+            case steps.Finished():
+                assert not self.finished
+                assert self.process == "none"
+                self.finished = True
+
+    # What happens.
+
+    def sync(self) -> None:
+        batch, self.unsynced = self.unsynced, []
+        self.entries += [each.entry for each in batch]
+        for each in batch:
+            if each.sync:
+                self.give(steps.Stored(each.number))
+
+    def refuse(self) -> None:
+        batch, self.unsynced = self.unsynced, []
+        for each in batch:
+            if each.sync:
+                self.give(steps.NotStored(each.number, "disk full"))
+
+    def arrive(self) -> None:
+        self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
+        self.fetch()
+
+    def ring(self) -> None:
+        """The next timer runs out."""
+        if self.timers:
+            name = min(self.timers, key=lambda each: self.timers[each])
+            self.now = max(self.now, self.timers.pop(name))
+            timer: Any = name
+            self.give(steps.Due(timer))
+
+    def ready(self) -> None:
+        if self.process == "starting":
+            self.process = "ready"
+            conversation = self.conversation or f"c{self.chance.random()}"
+            self.give(steps.DriverReady(conversation=conversation, capabilities=Capabilities()))
+
+    def fail(self) -> None:
+        if self.process in ("starting", "ready"):
+            kind: Any = self.chance.choice(["conversation", "other", "login"])
+            self.give(steps.DriverFailed(reason="it cannot", kind=kind))
+
+    def die(self) -> None:
+        if self.process != "none":
+            self.process, self.running = "none", None
+            self.give(steps.DriverEnded(code=self.chance.choice([0, 1, None]), stderr="oops"))
+
+    def result(self) -> None:
+        if self.process == "ready":
+            ok = self.chance.random() < 0.7
+            uuids = [self.running] if self.running and self.chance.random() < 0.8 else []
+            if uuids:
+                self.running = None
+            elif self.chance.random() < 0.5:
+                uuids = ["stale", *self.chance.sample(list(self.sent), k=min(1, len(self.sent)))]
+                uuids = [each for each in uuids if each != self.running]
+            self.agent(ev.Result(messages=uuids, ok=ok, reason="end", text="done"))
+
+    def cancelled(self) -> None:
+        if self.process == "ready" and self.running:
+            uuid, self.running = self.running, None
+            self.agent(ev.MessageChanged(uuid=uuid, state="cancelled"))
+
+    def ask(self) -> None:
+        if self.process == "ready":
+            self.requests += 1
+            self.agent(ev.RequestOpened(id=f"r{self.requests}", kind="permission", tool="Bash"))
+
+    def withdraw(self) -> None:
+        if self.process == "ready" and self.requests:
+            self.agent(ev.RequestWithdrawn(id=f"r{self.chance.randint(1, self.requests)}"))
+
+    def answer(self) -> None:
+        open_ones = [each for each, state in self.shown.items() if state == "open"]
+        if open_ones:
+            request = self.chance.choice(open_ones)
+            self.shown[request] = "answered"
+            self.give(
+                steps.Answered(request=request, answer=ev.PermissionAnswer(kind="allow_once"))
+            )
+
+    def limit(self) -> None:
+        if self.process == "ready":
+            resets_at = self.chance.choice([None, self.now + 5, self.now - 5])
+            self.agent(ev.RateLimit(status="rejected", resets_at=resets_at))
+
+    def talk(self) -> None:
+        if self.process == "ready":
+            self.agent(ev.AssistantText(text="hm", message=self.chance.choice(["", "a", "b"])))
+
+    def agent(self, event: ev.AgentEvent) -> None:
+        self.give(steps.FromAgent(event))
+
+    def settle(self) -> None:
+        """Let everything come to its end: a patient disk, an agent that answers."""
+        for _ in range(400):
+            before = (len(self.entries), self.process, dict(self.timers), self.acknowledged)
+            self.sync()
+            if self.process == "stopping":
+                self.die()
+            self.ready()
+            if self.process == "ready" and self.running:
+                uuid, self.running = self.running, None
+                self.agent(ev.Result(messages=[uuid], ok=True, reason="end"))
+            self.sync()
+            self.fetch()
+            if before == (len(self.entries), self.process, dict(self.timers), self.acknowledged):
+                if not self.timers:
+                    return
+                self.ring()
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.session.phase in (Phase.IDLE, Phase.DORMANT, Phase.CLOSED, Phase.ERROR)

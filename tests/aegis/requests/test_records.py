@@ -1,0 +1,101 @@
+"""A request is stored and shown as a whole, or it cannot be allowed; its texts are escaped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from actors.codec import structure, unstructure
+from aegis.protocol.agent_events import RequestOption
+from aegis.requests.ledger import opened_line
+from aegis.requests.records import MAX_DEPTH, MAX_WHOLE_BYTES, Record, record_of
+from tests.aegis.requests.machine import NOW, Machine, permission
+
+
+def record(**changes: Any) -> Record:
+    return record_of(permission(**changes), request_id="a" * 12, life="1", now=NOW)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth - 1):
+        found = {"a": found}
+    return found
+
+
+DEEP: Any = nested(50_000)
+
+PARTIAL: list[dict[str, Any]] = [
+    {"input": {"content": "x" * MAX_WHOLE_BYTES}},
+    {"input": {"content": "\ud800"}},
+    {"input": {"a": [{"\udfff": 1}]}},
+    {"input": {"a": float("nan")}},
+    {"input": {"a": float("inf")}},
+    {"input": {"a": {1: 2}}},
+    {"input": {"a": object}},
+    {"input": nested(MAX_DEPTH + 1)},
+    {"input": DEEP},
+    {"tool": "T" * 201},
+    {"tool": "\ud800"},
+    {"options": [RequestOption(id="\ud800", name="Allow", kind="allow_once")]},
+    {"options": [RequestOption(id="y", name="n" * MAX_WHOLE_BYTES, kind="allow_once")]},
+]
+
+
+@pytest.mark.parametrize("changes", PARTIAL, ids=range(len(PARTIAL)))
+def test_what_cannot_be_shown_as_a_whole_can_only_be_denied(changes: dict[str, Any]) -> None:
+    machine = Machine()
+    request = machine.opened(permission(**changes))
+    refused = machine.returned[machine.answer(request)]
+    assert "can only be denied: its input of" in str(refused)
+    machine.answer(request, "deny")
+    machine.sync()
+    assert len(machine.applied) == 1
+    info = machine.rules.history[request.id].info()
+    assert (info.input, len(info.excerpt) <= 4000, info.excerpt != "") == (None, True, True)
+
+
+def test_an_input_at_the_limits_can_be_allowed() -> None:
+    for document in ({"content": "x" * (MAX_WHOLE_BYTES - 400)}, nested(MAX_DEPTH)):
+        machine = Machine()
+        request = machine.opened(permission(input=document))
+        machine.answer(request)
+        machine.sync()
+        assert len(machine.applied) == 1
+
+
+def test_two_inputs_that_differ_beyond_the_excerpt_have_different_digests() -> None:
+    long = "x" * 2 * MAX_WHOLE_BYTES
+    assert record(input={"a": f"{long}1"}).digest != record(input={"a": f"{long}2"}).digest
+
+
+def test_texts_of_the_agent_are_escaped_and_the_input_is_stored_as_it_is() -> None:
+    hostile = "a\x1b[2K\r\u202eb\n"
+    found = record(tool="B\x1bash", title=hostile, reason=hostile, input={"command": hostile})
+    info = found.info()
+    assert info.tool == "B<U+001B>ash"
+    assert info.title == info.reason == "a<U+001B>[2K<U+000D><U+202E>b\n"
+    assert info.input == {"command": "a<U+001B>[2K<U+000D><U+202E>b\n"}
+    assert found.input == {"command": hostile}
+
+
+def test_long_texts_of_the_agent_are_shortened() -> None:
+    info = record(title="\u202e" * 5_000, reason="r" * 50_000).info()
+    assert (len(info.title), len(info.reason)) == (1_000, 4_000)
+    assert info.title.endswith("…")
+
+
+@pytest.mark.parametrize("changes", [{}, *PARTIAL], ids=range(len(PARTIAL) + 1))
+def test_every_record_can_be_written_and_read_again(changes: dict[str, Any]) -> None:
+    line: Any = json.loads(json.dumps(opened_line(record(**changes)), allow_nan=False))
+    found = structure(Record, line["record"])
+    assert unstructure(found) == line["record"]
+    assert found.digest == record(**changes).digest
+
+
+def test_everything_that_is_shown_is_json_in_utf8() -> None:
+    for changes in ({}, {"input": {"n": 2**60, "s": "\u2028"}}, *PARTIAL):
+        text = json.dumps(unstructure(record(**changes).info()), ensure_ascii=False)
+        text.encode()
