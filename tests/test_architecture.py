@@ -182,6 +182,11 @@ LAW: list[Rule] = [
         "aegis.agents.drivers*",
         (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
     ),
+    *(
+        (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
+        for name in ("profiles", "limits")
+    ),
+    ("aegis.agents.render", ("aegis.names", "aegis.protocol", "aegis.shown_text")),
     (
         "aegis.agents*",
         (*DURABLE, "aegis.processes", "aegis.agents", "aegis.configuration"),
@@ -373,6 +378,7 @@ ONLY_IN = {
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
+    "rich": ("aegis.agents.render",),
 }
 """Libraries that only one place may touch."""
 
@@ -392,6 +398,7 @@ Nodes need an extra that may not be there: whoever does without them does not lo
 """
 
 ONLY_LAZILY = {
+    "rich": ("aegis*",),
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),

@@ -12,7 +12,7 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
-from aegis.agents.drivers.harness import Capabilities, Permission
+from aegis.agents.drivers.harness import Capabilities, LoginMethod, Permission
 from aegis.protocol.agent_events import AgentEvent, RequestAnswer
 
 # Orders: session to driver. The answer is None, or one sentence that says why the order was not
@@ -55,11 +55,18 @@ class SetModel(Request[str | None]):
 
 
 @attrs.frozen
+class McpConnected(Request[str | None]):
+    """Note that the agent has listed the tools of our MCP server: a turn may wait for that."""
+
+
+@attrs.frozen
 class CloseDriver(Request[None]):
     """End the process and its tree; answered once that is done. ``DriverEnded`` is reported too."""
 
 
-DriverOrder = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | CloseDriver
+DriverOrder = (
+    SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected | CloseDriver
+)
 """Every order."""
 
 
@@ -87,12 +94,13 @@ class DriverReady(Request[None]):
 class DriverFailed(Request[None]):
     """The agent cannot be used: ``reason`` is one sentence. ``DriverEnded`` follows.
 
-    ``kind`` is that of ``harness.Failed``.
+    ``kind`` and ``logins`` are those of ``harness.Failed``.
     """
 
     launch: int
     reason: str
     kind: Literal["conversation", "login", "other"] = "other"
+    logins: tuple[LoginMethod, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

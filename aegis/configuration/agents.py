@@ -27,9 +27,10 @@ _SENDER = Line("a profile or 'agent:' and a handle", rf"(agent:)?{NAME_PATTERN}"
 
 @attrs.frozen(kw_only=True)
 class AgentSection:
-    """Profiles of agents, by name. A session is started from a profile ([providers](providers.md)).
+    """Profiles of agents, by name. A session is started from a profile.
 
-    Each profile is a mapping of these keys.
+    The name of a [provider](providers.md) is a profile too, with all defaults. Each profile is a
+    mapping of these keys.
     """
 
     provider: str = setting(

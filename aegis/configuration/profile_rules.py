@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from aegis.agents.drivers.providers import BY_NAME
+from aegis.agents.drivers.providers import BUILT_IN, BY_NAME
 from aegis.configuration.agents import AgentSection
 from aegis.names import nearest
 
@@ -13,6 +13,8 @@ SECRET_NAME = re.compile(
     r"(^|_)(API)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?(_|$)", re.IGNORECASE
 )
 """Names of variables whose value is taken for a secret."""
+
+MAX_NAMES = 20
 
 FROM_DAEMON = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 """A value that is the value of a variable of the daemon's environment."""
@@ -22,14 +24,14 @@ def profile_problems(
     agents: Mapping[str, AgentSection], default_agent: str | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the errors of profiles: the full name of a key in the file, and a sentence."""
-    if default_agent is not None and default_agent not in agents:
+    known = dict.fromkeys((*agents, *BUILT_IN))
+    if default_agent is not None and default_agent not in known:
         yield (
             "default_agent",
-            f"default_agent is {default_agent!r}, which is not in agents"
-            f"{_hint(default_agent, agents)}",
+            f"default_agent is {default_agent!r}, which is no profile{_hint(default_agent, known)}",
         )
     for name, section in agents.items():
-        yield from _names(f"agents.{name}", section, agents)
+        yield from _names(f"agents.{name}", section, known)
         yield from _variables(f"agents.{name}", section)
         yield from _command(f"agents.{name}", section)
 
@@ -45,15 +47,13 @@ def _command(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
         yield where, f"{where} is for the provider 'acp' only: leave it out"
 
 
-def _names(
-    prefix: str, section: AgentSection, agents: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _names(prefix: str, section: AgentSection, known: Collection[str]) -> Iterator[tuple[str, str]]:
     accepted = [each for each in section.accepts_from if not each.startswith("agent:")]
     for key, names in (("may_spawn", section.may_spawn), ("accepts_from", accepted)):
         for each in names:
-            if each not in agents:
+            if each not in known:
                 full = f"{prefix}.{key}"
-                yield full, f"{full} has {each!r}, which is not in agents{_hint(each, agents)}"
+                yield full, f"{full} has {each!r}, which is no profile{_hint(each, known)}"
 
 
 def _variables(prefix: str, section: AgentSection) -> Iterator[tuple[str, str]]:
@@ -75,4 +75,4 @@ def _hint(name: str, known: Collection[str]) -> str:
     close = nearest(name, known, most=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return f"; the profiles are {', '.join(known)}" if known else ": there are no profiles"
+    return f"; the profiles are {', '.join([*known][:MAX_NAMES])}"

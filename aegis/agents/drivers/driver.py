@@ -19,6 +19,7 @@ import trio
 
 from actors import Actor, Ref
 from aegis.agents.drivers.harness import (
+    AwaitsMcp,
     Emit,
     Failed,
     Output,
@@ -37,6 +38,7 @@ from aegis.agents.messages import (
     DriverFailed,
     DriverReady,
     InterruptTurn,
+    McpConnected,
     SendTurn,
     SetModel,
     SetPermission,
@@ -63,7 +65,7 @@ class ReadyDeadline:
     """The time limit for the agent's start."""
 
 
-Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel
+Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected
 
 
 class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
@@ -83,7 +85,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         self._harness = plan.make_harness(plan.beginning)
         self._process: LineProcess | None = None
         self._is_ready = False
-        self._failure: str | None = None
+        self._has_failed = False
         self._end_reason: str | None = None
         self._is_ordered = False
         self._is_gone = trio.Event()
@@ -96,6 +98,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
 
     async def teardown(self) -> None:
         """End the processes at once, unless they have ended."""
+        self._delete_secret()
         if self._process is not None:
             await self._end_at_once(self._process)
 
@@ -116,19 +119,23 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
 
     def _check_ready(self) -> None:
         if not self._is_ready:
-            self._fail(
+            reason = (
                 f"{self._plan.agent} was not ready within {self._plan.ready_within_s:g} s; its "
                 "process was ended; start it by hand to see what it waits for"
             )
+            self._fail(Failed(reason=reason))
 
     def _ordered(self, order: Order) -> str | None:
         """Carry out an order; return why it was refused, or None."""
         agent = self._plan.agent
         if self._is_over.is_set():
             return f"the process of {agent} has ended"
-        if not self._is_ready:
+        if not self._is_ready and not isinstance(order, McpConnected):
             return f"{agent} is not ready yet"
         match order:
+            case McpConnected():
+                machine = self._harness
+                outputs = machine.mcp_connected() if isinstance(machine, AwaitsMcp) else []
             case SendTurn(uuid=uuid, text=text):
                 outputs = self._harness.send(uuid, text)
             case InterruptTurn():
@@ -162,9 +169,11 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
     async def _start(self) -> LineProcess | None:
         plan = self._plan
         try:
+            if plan.secret_file is not None:
+                plan.secret_file.write()
             return await start_process(plan.process(), plan.settings(), self._scan, self._is_over)
         except Unavailable as error:
-            self._fail(str(error))
+            self._fail(Failed(reason=str(error)))
             return None
 
     async def _use(self, process: LineProcess) -> tuple[str, ...]:
@@ -174,7 +183,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                 self._perform(self._harness.begin())
             nursery.start_soon(self._read, process)
             await self._is_over.wait()
-            is_waited_for = self._is_ordered and self._failure is None
+            is_waited_for = self._is_ordered and not self._has_failed
             left = await process.close(self._plan.eof_s if is_waited_for else 0)
         await process.release()
         return left
@@ -197,9 +206,10 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
         self._end(process.end_reason(agent))
         if process.noise:
             log.info("lines that are no frames were skipped", agent=agent, lines=process.noise)
-        if not self._is_ready and self._failure is None and not self._is_ordered:
+        if not self._is_ready and not self._has_failed and not self._is_ordered:
             last = process.stderr_tail().rpartition("\n")[2]
-            self._fail(f"{self._end_reason} before it was ready" + (f": {last}" if last else ""))
+            reason = f"{self._end_reason} before it was ready" + (f": {last}" if last else "")
+            self._fail(Failed(reason=reason))
 
     async def _end_at_once(self, process: LineProcess) -> None:
         if not self._is_gone.is_set():
@@ -244,8 +254,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
                     self._reporter.add_event(event)
                 case Ready():
                     self._report_ready(output)
-                case Failed(reason=reason, kind=kind):
-                    self._fail(reason, kind)
+                case Failed():
+                    self._fail(output)
                 case Serve():
                     self._serve(output)
                 case Refused(reason):
@@ -257,9 +267,10 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
             self._process.put(frame)
 
     def _report_ready(self, ready: Ready) -> None:
-        if not self._is_ready and self._failure is None:
+        if not self._is_ready and not self._has_failed:
             self._is_ready = True
             self._alarm.cancel()
+            self._delete_secret()
             report = DriverReady(
                 launch=self._plan.launch,
                 conversation=ready.conversation,
@@ -267,13 +278,26 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
             )
             self._reporter.add(report)
 
-    def _fail(self, reason: str, kind: Any = "other") -> None:
+    def _fail(self, failed: Failed) -> None:
         """Report that the agent cannot be used, and end its process."""
-        if self._failure is None and not self._is_gone.is_set():
-            self._failure = reason
-            report = DriverFailed(launch=self._plan.launch, reason=reason, kind=kind)
+        if not self._has_failed and not self._is_gone.is_set():
+            self._has_failed = True
+            report = DriverFailed(
+                launch=self._plan.launch,
+                reason=failed.reason,
+                kind=failed.kind,
+                logins=failed.logins,
+            )
             self._reporter.add(report)
-        self._end(reason)
+        self._delete_secret()
+        self._end(failed.reason)
+
+    def _delete_secret(self) -> None:
+        if self._plan.secret_file is not None:
+            try:
+                self._plan.secret_file.delete()
+            except OSError as error:
+                log.warning("the file with a secret was not deleted", reason=error.strerror)
 
     def _serve(self, serve: Serve) -> None:
         if self._client is None:

@@ -156,7 +156,7 @@ async def start_guarded(launch: Launch, scan: ProcessScan) -> GuardedProcess:
     """
     program = await trio.to_thread.run_sync(_find_program, launch)
     with trio.CancelScope(shield=True):
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket_pair(launch)
         control = _Control(ours)
         try:
             with theirs:
@@ -178,6 +178,13 @@ async def start_guarded(launch: Launch, scan: ProcessScan) -> GuardedProcess:
         f"{launch.argv[0]!r} was not started within {START_S:g} s; the machine may be overloaded, "
         "try again"
     )
+
+
+def _socket_pair(launch: Launch) -> tuple[socket.socket, socket.socket]:
+    try:
+        return socket.socketpair()
+    except OSError as error:
+        raise Unavailable(f"{launch.argv[0]!r} cannot be started: {error.strerror}") from error
 
 
 async def _open_guard(launch: Launch, program: str, theirs: int) -> trio.Process:

@@ -12,6 +12,7 @@ from aegis.agents.drivers.environment import agent_environment
 from aegis.agents.drivers.guarded_process import Launch
 from aegis.agents.drivers.harness import Beginning, Harness
 from aegis.agents.drivers.line_process import LineSettings
+from aegis.agents.drivers.secret_file import SecretFile
 
 
 class MakeHarness(Protocol):
@@ -27,7 +28,9 @@ class DriverPlan:
     """One process of an agent.
 
     ``agent`` is its name in sentences. ``argv`` is the command: a program by path, or by name in
-    ``PATH``. ``inherited`` is the daemon's environment, and ``environment`` is merged over it.
+    ``PATH``. ``inherited`` is the daemon's environment; without the variables ``removed``, and with
+    ``environment`` merged over it, it is the agent's. ``secret_file`` is written before the start
+    and deleted once the agent is ready or has failed.
     ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
     (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
     file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within
@@ -42,6 +45,8 @@ class DriverPlan:
     make_harness: MakeHarness
     inherited: Mapping[str, str] = attrs.field(repr=False)
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    removed: frozenset[str] = frozenset()
+    secret_file: SecretFile | None = None
     launch: int
     cookie: str
     directory: Path | None
@@ -54,9 +59,8 @@ class DriverPlan:
     def process(self) -> Launch:
         """Return how the program is started."""
         cwd = self.beginning.cwd
-        environment = agent_environment(
-            self.inherited, self.environment, cwd=cwd, cookie=self.cookie
-        )
+        inherited = {key: self.inherited[key] for key in self.inherited.keys() - self.removed}
+        environment = agent_environment(inherited, self.environment, cwd=cwd, cookie=self.cookie)
         return Launch(
             argv=self.argv,
             cwd=cwd,

@@ -233,3 +233,6 @@ PROVIDERS: tuple[Provider, ...] = (
 BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
 
 NAMES = tuple(BY_NAME)
+
+BUILT_IN = tuple(provider.name for provider in PROVIDERS if provider.start)
+"""The providers that need no configuration: their names are profiles."""

@@ -24,27 +24,34 @@ MAX_TREES = 10_000
 
 
 class _Window:
-    """Amounts within a sliding window."""
+    """Amounts within a sliding window, in the order of their times."""
 
     def __init__(self, length_s: float) -> None:
         self._length_s = length_s
         self._entries: deque[tuple[float, float]] = deque()
+        self._sum = 0.0
 
     def add(self, now: float, amount: float, step_s: float = 0.0) -> None:
         """Add an amount; one within ``step_s`` of the last entry is added to that entry."""
+        self.total(now)
         if self._entries and now - self._entries[-1][0] < step_s:
-            first, before = self._entries.pop()
-            self._entries.append((first, before + amount))
+            at, before = self._entries.pop()
+            self._entries.append((at, before + amount))
         else:
             self._entries.append((now, amount))
+        self._sum += amount
 
     def total(self, now: float) -> float:
         """Return the sum of the amounts within the window that ends now."""
-        # A clock that was set back leaves entries in the future: they count as made now.
-        self._entries = deque((min(at, now), amount) for at, amount in self._entries)
-        while self._entries and self._entries[0][0] <= now - self._length_s:
-            self._entries.popleft()
-        return math.fsum(amount for _, amount in self._entries)
+        entries = self._entries
+        if entries and entries[-1][0] > now:
+            # The clock was set back: entries in the future count as made now.
+            entries = self._entries = deque((min(at, now), amount) for at, amount in entries)
+        while entries and entries[0][0] <= now - self._length_s:
+            self._sum -= entries.popleft()[1]
+        if not entries:
+            self._sum = 0.0  # without the rounding errors
+        return self._sum
 
     def wait_s(self, now: float, limit: float) -> float:
         """Return the seconds until the sum is below ``limit``; infinite if it never is."""

@@ -94,8 +94,9 @@ CHOICES = "claude, claude-agent-acp, codex, gemini, opencode, kimi or acp"
         ("env: {API_KEY: hunter2}", "env.API_KEY looks like a secret, which does not belong in this"
          " file: set it in the daemon's environment, and write its name here, such as $API_KEY"),
         ("budget_usd: 0", "budget_usd must be a number from 0.01 to 1000000, not 0"),
-        ("may_spawn: c", "may_spawn has 'c', which is not in agents; the profiles are a, b"),
-        ("accepts_from: [bb]", "accepts_from has 'bb', which is not in agents; did you mean 'b'?"),
+        ("may_spawn: c", "may_spawn has 'c', which is no profile; the profiles are a, b, claude, "
+         "claude-agent-acp, codex, gemini, opencode, kimi"),
+        ("accepts_from: [bb]", "accepts_from has 'bb', which is no profile; did you mean 'b'?"),
         ("accepts_from: ['queue:b']", "accepts_from, item 1, must be a profile or 'agent:' and a "
          "handle, not the quoted 'queue:b'"),
         ("asking_mode: auto", "asking_mode is for the provider 'acp' only: leave it out"),
@@ -132,10 +133,10 @@ def test_a_variable_by_which_an_agent_asks_cannot_be_changed(name: str) -> None:
         ),
         ("agents:\n  a: {}\n  a: {}", "line 3: agents.a is repeated; it is already on line 2: keep "
          "one of them"),
-        ("default_agent: a", "line 1: default_agent is 'a', which is not in agents: there are no "
-         "profiles"),
+        ("default_agent: a", "line 1: default_agent is 'a', which is no profile; the profiles "
+         "are claude, claude-agent-acp, codex, gemini, opencode, kimi"),
         ("agents: {build: {}}\ndefault_agent: built", "line 2: default_agent is 'built', which is "
-         "not in agents; did you mean 'build'?"),
+         "no profile; did you mean 'build'?"),
         ("limits: {sessions: 0}", "line 1: limits.sessions must be a whole number from 1 to 1000, "
          "not 0"),
         ("limits: {session: 1}", "line 1: there is no key 'limits.session'; did you mean "
@@ -146,6 +147,12 @@ def test_a_variable_by_which_an_agent_asks_cannot_be_changed(name: str) -> None:
 )  # fmt: skip
 def test_a_bad_mapping_is_reported_with_its_line(text: str, sentence: str) -> None:
     assert errors(text) == [sentence]
+
+
+def test_the_name_of_a_provider_is_a_profile_too() -> None:
+    parsed = parse(b"agents: {a: {may_spawn: [gemini]}}\ndefault_agent: claude\n")
+    assert parsed.configuration.default_agent == "claude"
+    assert errors("default_agent: acp")[0].startswith("line 1: default_agent is 'acp', which is no")
 
 
 def test_the_keys_that_the_file_gives_are_known_by_their_full_names() -> None:

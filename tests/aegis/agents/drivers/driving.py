@@ -234,7 +234,11 @@ class Driven:
 
     def pid_of_guard(self) -> int:
         found = find_processes([], [self.plan.cookie])
-        return min(each.pid for each in found if each.parent == os.getpid())
+        return next(each.pid for each in found if each.parent == os.getpid())
+
+    def pid_of_agent(self) -> int:
+        found = find_processes([], [self.plan.cookie])
+        return next(each.pid for each in found if each.parent == self.pid_of_guard())
 
 
 def plan_for(
