@@ -39,6 +39,7 @@ MAX_VALUES_CHARS = 65_536
 class Choice:
     """One option of a permission, as the agent named it."""
 
+    id: str
     name: str
     kind: OptionKind
 
@@ -159,6 +160,11 @@ class AnswerRequest(Command[RequestReply]):
     scope: Scope = attrs.field(
         default="once",
         metadata=described("once, or session: for the rest of the session (permissions only)."),
+    )
+    option: str = attrs.field(
+        default="",
+        validator=at_most_chars(MAX_MESSAGE_CHARS),
+        metadata=described("The id of an option, where several have the same effect."),
     )
     message: str = attrs.field(
         default="",
@@ -314,13 +320,12 @@ class RequestNews:
     """``changed`` requests, in the order of their last changes.
 
     ``open`` are the ids of all open ones, in an answer to a request without a place, or whose
-    place is too old: then ``changed`` are the open requests, and other changes were ``missed``.
+    place is too old: then ``changed`` are the open requests.
     """
 
     changed: list[RequestInfo]
     place: RequestPlace
     open: list[str] | None = None
-    missed: bool = False
 
 
 @attrs.frozen(kw_only=True)

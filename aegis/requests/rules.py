@@ -235,20 +235,30 @@ class Requests:
     # Withdrawing.
 
     def _withdraw_fitting(self, request: WithdrawRequests, caller: int) -> list[Action]:
-        fitting = [
+        own = [
             each
             for each in self.history.of_holder(request.session, request.workflow)
-            if each.is_live and _fits(request, each)
+            if _fits(request, each)
         ]
+        fitting = [each for each in own if each.is_live]
         reason = shortened(escape_line(request.reason), MAX_REASON_CHARS)
         # An answer on its way to the owner: only the owner knows whether it acted before.
         for each in fitting:
             if each.phase == "answered":
                 self._doomed[each.id] = reason
         now = [each for each in fitting if each.phase != "answered"]
-        if not now:
-            return [Return(caller=caller, value=WithdrawnRequests(ids=[]))]
-        return self._withdraw(now, reason, [caller])
+        if now:
+            return self._withdraw(now, reason, [caller])
+        return self._withdrawn_before([each.id for each in own], caller)
+
+    def _withdrawn_before(self, ids: list[str], caller: int) -> list[Action]:
+        """Answer the caller once an earlier withdrawal of these requests is durable."""
+        actions = self._append_unsaved()
+        for line in reversed(self._lines.values()):
+            if line.what == "withdrawn" and not set(line.ids).isdisjoint(ids):
+                line.callers.append(caller)
+                return actions
+        return [*actions, Return(caller=caller, value=WithdrawnRequests(ids=[]))]
 
     def _withdraw(self, records: list[Record], reason: str, callers: list[int]) -> list[Action]:
         """Withdraw requests; their answers, if any, never act from now on."""
@@ -317,13 +327,16 @@ class Requests:
         callers: list[int],
     ) -> list[Action]:
         """Append a line, after those that the disk refused before."""
+        return [*self._append_unsaved(), self._append_line(_Line(what, fields, ids, callers))]
+
+    def _append_unsaved(self) -> list[Action]:
         again, self._unsaved = self._unsaved, []
-        actions: list[Action] = []
-        for line in (*again, _Line(what, fields, ids, callers)):
-            self._numbers += 1
-            self._lines[self._numbers] = line
-            actions.append(Append(number=self._numbers, line=line.fields))
-        return actions
+        return [self._append_line(each) for each in again]
+
+    def _append_line(self, line: _Line) -> Append:
+        self._numbers += 1
+        self._lines[self._numbers] = line
+        return Append(number=self._numbers, line=line.fields)
 
     def _line_of(self, request_id: str, what: str) -> _Line:
         for line in self._lines.values():

@@ -6,7 +6,13 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from aegis.protocol.requests import RequestOpened
 from aegis.requests.events import OwnerDown
@@ -129,5 +135,7 @@ class Histories(RuleBasedStateMachine):
             assert not waiting, "a caller waits for nothing"
 
 
-TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+def test_one_answer_acts_and_none_after_a_withdrawal() -> None:
+    run_state_machine_as_test(
+        Histories, settings=settings(max_examples=400, stateful_step_count=40, deadline=None)
+    )

@@ -201,6 +201,20 @@ def test_an_answer_that_its_owner_did_not_apply_is_withdrawn_with_the_reason() -
     assert machine.state(request) == "withdrawn"
 
 
+def test_a_withdrawal_that_the_disk_refused_is_answered_once_it_is_durable() -> None:
+    machine = Machine()
+    request = machine.opened()
+    first = machine.withdraw()
+    machine.refuse()
+    assert machine.outcome(first) == "StorageError"
+    second, third = machine.withdraw(), machine.withdraw()
+    assert second not in machine.returned
+    machine.sync()
+    assert machine.returned[second].ids == machine.returned[third].ids == [request.id]
+    fourth = machine.withdraw()
+    assert machine.returned[fourth].ids == []
+
+
 # Rights.
 
 
