@@ -119,6 +119,18 @@ LAW: list[Rule] = [
             *("aegis.errors", "aegis.path_text", "aegis.protocol"),
         ),
     ),
+    # The table of providers is pure data: the names and rules of profiles come from it.
+    (
+        "aegis.configuration.agents",
+        (
+            *("aegis.agents.drivers.harness", "aegis.agents.drivers.providers"),
+            *("aegis.configuration", "aegis.protocol"),
+        ),
+    ),
+    (
+        "aegis.configuration.profile_rules",
+        ("aegis.agents.drivers.providers", "aegis.configuration", "aegis.names"),
+    ),
     (
         "aegis.configuration*",
         ("actors.codec", "aegis.configuration", "aegis.names", "aegis.path_text", "aegis.protocol"),
@@ -162,10 +174,20 @@ LAW: list[Rule] = [
         (*DURABLE, "aegis.requests"),
     ),
     # Agents: protocol machines and processes below, sessions above.
+    ("aegis.agents.drivers.guard", ()),
+    (
+        "aegis.agents.messages",
+        ("actors.messages", "aegis.agents.drivers.harness", "aegis.protocol"),
+    ),
     (
         "aegis.agents.drivers*",
-        (*COMMON, "aegis.processes", "aegis.agents.drivers"),
+        (*COMMON, "aegis.agents.messages", "aegis.processes", "aegis.agents.drivers"),
     ),
+    *(
+        (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
+        for name in ("profiles", "limits")
+    ),
+    ("aegis.agents.render", ("aegis.names", "aegis.protocol", "aegis.shown_text")),
     ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.
     *packages(
@@ -268,6 +290,7 @@ LAW: list[Rule] = [
         "aegis.doctor*",
         (
             *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
+            *("aegis.agents.drivers.providers", "aegis.agents.sessions.profiles"),
             *(
                 "aegis.errors",
                 "actors.errors",
@@ -355,6 +378,7 @@ ONLY_IN = {
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
+    "rich": ("aegis.agents.render",),
 }
 """Libraries that only one place may touch."""
 
@@ -374,6 +398,7 @@ Nodes need an extra that may not be there: whoever does without them does not lo
 """
 
 ONLY_LAZILY = {
+    "rich": ("aegis*",),
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),

@@ -16,6 +16,8 @@ from aegis.state.root import CONFIG_NAME, find_root
 BAD_CONFIGURATION = 2
 """Exit code of a verb that cannot use the configuration."""
 
+MAX_SHOWN_CHARS = 60
+
 _HEAD = ["key", "value", "from"]
 
 
@@ -81,7 +83,19 @@ def _show(path: Path, parsed: Any, *, as_json: bool) -> None:
 
 
 def _plain(value: object) -> object:
-    return f"{value:.16g}" if isinstance(value, float) else value
+    """Return a value for the table; an empty list or mapping is no value."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.16g}"
+        case list() | tuple():
+            return " ".join(map(str, value)) or None
+        case dict():
+            return " ".join(f"{name}={each}" for name, each in value.items()) or None
+        case str() if len(value) > MAX_SHOWN_CHARS:
+            return value[: MAX_SHOWN_CHARS - 1] + "…"
+    return value
 
 
 def _refusal(path: Path, error: Any) -> dict[str, Any]:

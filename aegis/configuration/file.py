@@ -11,13 +11,20 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
 
 from aegis.configuration.problems import BadConfiguration, Problem
 from aegis.configuration.sections import MAX_BYTES, Configuration, Parsed
+from aegis.names import shorten
+
+POWERS = (
+    *("permission", "command", "asking_mode", "env", "may_spawn", "accepts_from"),
+    "answers_requests",
+)
+"""The keys of a profile that name programs or give rights."""
 
 
 def read_configuration(path: Path) -> Parsed:
@@ -41,9 +48,19 @@ def read_configuration(path: Path) -> Parsed:
 
 
 def programs_of(configuration: Configuration) -> tuple[str, ...]:
-    """Return the programs that the configuration names, one sentence each."""
+    """Return the keys by which the configuration runs programs or lets agents, one sentence each.
+
+    A foreign checkout could bring such keys: they are used once the user trusts the file.
+    """
     shell = configuration.terminals.shell
-    return () if shell is None else (f"terminals.shell is {shell!r}",)
+    sentences = [] if shell is None else [f"terminals.shell is {shell!r}"]
+    for name, section in configuration.agents.items():
+        powers = {key: getattr(section, key) for key in POWERS}
+        if section.permission in ("read", "ask"):
+            del powers["permission"]
+        given = ((key, value) for key, value in powers.items() if value)
+        sentences += [f"agents.{name}.{key} is {_shown(value)}" for key, value in given]
+    return tuple(sentences)
 
 
 def warnings_of(configuration: Configuration) -> Iterator[str]:
@@ -54,6 +71,14 @@ def warnings_of(configuration: Configuration) -> Iterator[str]:
             f"terminals.shell {shell!r} is not an executable program: a spawn that does not name "
             "another shell fails until you install it or change the key"
         )
+
+
+def _shown(value: str | bool | Iterable[str]) -> str:
+    """Return the value of a key for a sentence: of ``env``, only the names."""
+    if isinstance(value, bool):
+        return "true"
+    words = value if isinstance(value, str) else " ".join(value)
+    return repr(shorten(words))
 
 
 def _content(path: Path) -> bytes | None:

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterable
 
 from aegis.configuration.document import MAX_DEPTH
-from aegis.configuration.sections import MAX_BYTES, sections
+from aegis.configuration.sections import (
+    MAX_BYTES,
+    named_sections,
+    sections,
+    single_keys,
+    top_names,
+)
 from aegis.configuration.setting import Key, keys_of
 
 INTRODUCTION = """\
@@ -32,13 +39,19 @@ does and prints every value:
 ```
 $ aegis-actors config check
 read /srv/.aegis.yaml
-key                      value     from
-terminals.shell          fish      the file
-terminals.cols           120       the file
-terminals.rows           40        the file
-terminals.raw_log_bytes  10000000  default
-terminals.timeout_s      300       the file
-nodes.workers            0         default
+key                       value     from
+terminals.shell           fish      the file
+terminals.cols            120       the file
+terminals.rows            40        the file
+terminals.raw_log_bytes   10000000  default
+terminals.timeout_s       300       the file
+nodes.workers             0         default
+default_agent             -         default
+limits.sessions           16        default
+limits.spawn_depth        3         default
+limits.spawns_per_hour    60        default
+limits.messages_per_hour  200       default
+limits.usd_per_day        -         default
 ```
 
 If the file has errors, `up` does not start. It prints one line for each error and exits with 2:
@@ -50,13 +63,39 @@ aegis-actors: /srv/.aegis.yaml line 9: there is no key 'terminal'; did you mean 
 
 `up` reads the file once, at the start. A change takes effect at the next `up`.
 
-A file that names a program (`terminals.shell`) is not used until you trust it. `up` prints the
-program and refuses to start until you pass `--trust`, once for each content of the file
+A file that names a program (`terminals.shell`, `command` of a profile) is not used until you trust
+it; nor is one that changes the environment of an agent or gives it more rights than `ask`. `up`
+prints these keys and refuses to start until you pass `--trust`, once for each content of the file
 ([why](../security.md#state-that-is-not-yours)).
 
 This page is generated: do not edit it, run
 `python -m aegis.configuration.page > docs/reference/configuration.md`.
 """
+
+EXAMPLES = {
+    "agents": """\
+```yaml
+agents:
+  builder:
+    provider: claude
+    permission: write
+    budget_usd: 5
+  reviewer:
+    provider: codex
+    permission: read
+    env: {OPENAI_API_KEY: $REVIEW_KEY}
+  qwen:
+    provider: acp
+    command: [qwen, --acp]
+    asking_mode: default
+    permission: ask
+default_agent: builder
+```
+
+A key or a password does not belong in this file. Set it in the daemon's environment, and name the
+variable here: `$REVIEW_KEY` above. A session of `reviewer` is refused if the variable is not set.
+"""
+}
 
 RULES = f"""\
 ## The file
@@ -77,25 +116,41 @@ daemon ended is restarted with the shell and the size that it had.
 
 def configuration_page() -> str:
     """Return the whole page, ending in a newline."""
+    single, named, forms = single_keys(), named_sections(), sections()
     parts = [INTRODUCTION]
-    for name, form in sections().items():
+    for name in top_names():
         parts.append(f"## {name}\n")
+        if name in single:
+            parts += [*_table([single[name]]), ""]
+            continue
+        form = named.get(name) or forms[name]
         parts.append(f"{inspect.cleandoc(form.__doc__ or '')}\n")
-        parts.append("| key | value | default | description |\n|---|---|---|---|")
-        parts += [_row(key) for key in keys_of(name, form)]
-        parts.append("")
+        parts += [EXAMPLES[name]] if name in EXAMPLES else []
+        parts += [*_table(keys_of(name, form)), ""]
     return "\n".join([*parts, RULES])
 
 
+def _table(keys: Iterable[Key]) -> list[str]:
+    head = "| key | value | default | description |\n|---|---|---|---|"
+    return [head, *(_row(key) for key in keys)]
+
+
 def _row(key: Key) -> str:
-    name = key.name.partition(".")[2]
+    name = key.name.rpartition(".")[2]
     return f"| `{name}` | {key.kind.expected} | {_default(key)} | {key.doc} |"
 
 
 def _default(key: Key) -> str:
-    if key.default is None:
+    if key.otherwise:
         return key.otherwise
-    return f"{key.default:.16g}" if isinstance(key.default, float) else f"{key.default}"
+    match key.default:
+        case bool():
+            return str(key.default).lower()
+        case float():
+            return f"{key.default:.16g}"
+        case tuple():
+            return ", ".join(key.default)
+    return f"{key.default}"
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import attrs
 
-from aegis.names import shorten
+from aegis.names import nearest, shorten
 from aegis.path_text import MAX_PATH_CHARS
 
 Guess = Literal["text", "nothing", "true or false", "a number", "a date"]
@@ -128,9 +129,7 @@ class Program:
                 f"must be {self.expected}; YAML takes {shown(scalar)} for {scalar.guess}: if it is "
                 "a program, put it in quotes"
             )
-        if len(scalar.text) > self.max_chars:
-            length = len(scalar.text)
-            raise Unfit(f"must be at most {self.max_chars} characters long, not {length}")
+        check_length(scalar, self.max_chars)
         if not self.fits(scalar.text):
             raise unfit(scalar, self)
         return scalar.text
@@ -142,21 +141,145 @@ class Program:
         return is_sane and _is_written(value) and ("/" not in value or value.startswith("/"))
 
 
+@attrs.frozen
+class Choice:
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+    def read(self, scalar: Scalar) -> str:
+        check_given(scalar, self)
+        if not self.fits(scalar.text):
+            raise unfit(scalar, self, nearest(scalar.text[:MAX_SHOWN_CHARS], self.words, most=1))
+        return scalar.text
+
+    def fits(self, value: Any) -> bool:
+        return type(value) is str and value in self.words
+
+
+@attrs.frozen
+class TrueOrFalse:
+    """``true`` or ``false``, and no other word that YAML takes for one."""
+
+    expected: str = "true or false"
+
+    def read(self, scalar: Scalar) -> bool:
+        check_given(scalar, self)
+        if not scalar.plain or scalar.text not in ("true", "false"):
+            raise unfit(scalar, self)
+        return scalar.text == "true"
+
+    def fits(self, value: Any) -> bool:
+        return type(value) is bool
+
+
+@attrs.frozen
+class Line:
+    """One line of text that matches ``pattern`` as a whole; ``expected`` describes it."""
+
+    expected: str
+    pattern: str
+    max_chars: int
+
+    def read(self, scalar: Scalar) -> str:
+        check_given(scalar, self)
+        check_length(scalar, self.max_chars)
+        if not self.fits(scalar.text):
+            raise unfit(scalar, self)
+        return scalar.text
+
+    def fits(self, value: Any) -> bool:
+        is_sane = type(value) is str and len(value) <= self.max_chars and _is_written(value)
+        return is_sane and re.fullmatch(self.pattern, value) is not None
+
+
+@attrs.frozen
+class Text:
+    """A text of several lines."""
+
+    max_chars: int
+
+    @property
+    def expected(self) -> str:
+        return f"a text of at most {self.max_chars} characters"
+
+    def read(self, scalar: Scalar) -> str:
+        check_given(scalar, self)
+        check_length(scalar, self.max_chars)
+        if not self.fits(scalar.text):
+            raise unfit(scalar, self)
+        return scalar.text
+
+    def fits(self, value: Any) -> bool:
+        is_text = type(value) is str and 0 < len(value) <= self.max_chars
+        return is_text and _is_written(value.replace("\n", "").replace("\t", ""))
+
+
+@attrs.frozen
+class Several:
+    """A list of at most ``most`` values of one kind; a single value is a list of one."""
+
+    item: Kind
+    most: int
+
+    @property
+    def expected(self) -> str:
+        return f"a list of at most {self.most}, each {self.item.expected}"
+
+    def fits(self, value: Any) -> bool:
+        is_list = type(value) is tuple and len(value) <= self.most
+        return is_list and all(self.item.fits(each) for each in value)
+
+
+@attrs.frozen
+class Mapped:
+    """A mapping of at most ``most`` names to values of one kind."""
+
+    name: Kind
+    item: Kind
+    most: int
+
+    @property
+    def expected(self) -> str:
+        return f"a mapping of at most {self.most} names ({self.name.expected}) to texts"
+
+    def fits(self, value: Any) -> bool:
+        is_mapping = type(value) is dict and len(value) <= self.most
+        return is_mapping and all(
+            self.name.fits(name) and self.item.fits(each) for name, each in value.items()
+        )
+
+
+AnyKind = Kind | Several | Mapped
+"""A kind of one value, or of several."""
+
+
+def check_length(scalar: Scalar, limit: int) -> None:
+    """Raise ``Unfit`` if the value is longer than ``limit`` characters."""
+    if len(scalar.text) > limit:
+        raise Unfit(f"must be at most {limit} characters long, not {len(scalar.text)}")
+
+
 def check_given(scalar: Scalar, kind: Kind) -> None:
     """Raise ``Unfit`` if the key has no value."""
     if scalar.plain and scalar.guess == "nothing":
         raise Unfit(f"has no value: give {kind.expected}, or leave the key out")
 
 
-def unfit(scalar: Scalar, kind: Kind) -> Unfit:
-    """Return the error for a value that is not of this kind."""
+def unfit(scalar: Scalar, kind: Kind, close: Sequence[str] = ()) -> Unfit:
+    """Return the error for a value that is not of this kind; ``close`` are similar ones."""
     quoted = "" if scalar.plain else "the quoted "
-    return Unfit(f"must be {kind.expected}, not {quoted}{shown(scalar)}{_remedy(scalar, kind)}")
+    remedy = f"; did you mean {close[0]!r}?" if close else _remedy(scalar, kind)
+    return Unfit(f"must be {kind.expected}, not {quoted}{shown(scalar)}{remedy}")
 
 
 def _remedy(scalar: Scalar, kind: Kind) -> str:
     """Return what to do about a number in a notation that is not accepted."""
-    if isinstance(kind, Program):
+    if not isinstance(kind, WholeNumber | Number):
         return ""
     if not scalar.plain:
         return ": leave the quotes out" if _DECIMAL.fullmatch(scalar.text) else ""

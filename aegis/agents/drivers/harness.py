@@ -7,7 +7,7 @@ returns its outputs in order; it does no I/O and knows no time. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -172,4 +172,13 @@ class Harness(Protocol):
 
     def ended(self) -> list[Output]:
         """Note the end of the process: open requests are withdrawn."""
+        ...
+
+
+@runtime_checkable
+class AwaitsMcp(Protocol):
+    """A ``Harness`` of agents that may connect to our MCP server later than they are ready."""
+
+    def mcp_connected(self) -> list[Output]:
+        """Note that the agent has listed the tools of our MCP server."""
         ...

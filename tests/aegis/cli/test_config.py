@@ -21,6 +21,12 @@ DEFAULTS = {
     "terminals.raw_log_bytes": 10_000_000,
     "terminals.timeout_s": 50.0,
     "nodes.workers": 0,
+    "default_agent": None,
+    "limits.sessions": 16,
+    "limits.spawn_depth": 3,
+    "limits.spawns_per_hour": 60,
+    "limits.messages_per_hour": 200,
+    "limits.usd_per_day": None,
 }
 
 
@@ -34,13 +40,19 @@ def test_without_a_file_it_shows_the_defaults(invoke: Invoke, path: Path) -> Non
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         f"there is no {path}: all values are defaults\n"
-        "key                      value     from\n"
-        "terminals.shell          -         default\n"
-        "terminals.cols           80        default\n"
-        "terminals.rows           24        default\n"
-        "terminals.raw_log_bytes  10000000  default\n"
-        "terminals.timeout_s      50        default\n"
-        "nodes.workers            0         default\n"
+        "key                       value     from\n"
+        "terminals.shell           -         default\n"
+        "terminals.cols            80        default\n"
+        "terminals.rows            24        default\n"
+        "terminals.raw_log_bytes   10000000  default\n"
+        "terminals.timeout_s       50        default\n"
+        "nodes.workers             0         default\n"
+        "default_agent             -         default\n"
+        "limits.sessions           16        default\n"
+        "limits.spawn_depth        3         default\n"
+        "limits.spawns_per_hour    60        default\n"
+        "limits.messages_per_hour  200       default\n"
+        "limits.usd_per_day        -         default\n"
     )
 
 
@@ -55,6 +67,24 @@ def test_it_shows_what_holds_and_what_of_it_the_file_says(invoke: Invoke, path: 
         ["terminals.cols", "80", "the", "file"],
     ]
     assert all(row.endswith("default") for row in rows[2:])
+
+
+def test_the_values_of_a_profile_are_on_one_line_each(invoke: Invoke, path: Path) -> None:
+    prompt = "Be brief.\\nBe kind." + "!" * 60
+    path.write_text(
+        "agents:\n  builder:\n    command: [agent, --acp]\n    env: {A: $B, C: d}\n"
+        f'    answers_requests: true\n    prompt: "{prompt}"\n'
+    )
+    result = invoke("config", "check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    rows = [row for row in result.stdout.splitlines() if row.startswith("agents.")]
+    keys = {row.split()[0]: " ".join(row.split()[1:]) for row in rows}
+    assert keys["agents.builder.command"] == "agent --acp the file"
+    assert keys["agents.builder.env"] == "A=$B C=d the file"
+    assert keys["agents.builder.answers_requests"] == "true the file"
+    assert keys["agents.builder.prompt"].startswith(r"Be brief.\nBe kind.!!!")
+    assert keys["agents.builder.may_spawn"] == "- default"
+    assert max(map(len, rows)) < 120
 
 
 def test_as_json_it_has_every_value(invoke: Invoke, path: Path) -> None:

@@ -17,6 +17,7 @@ from aegis.configuration.terminals import TerminalsSection
 ALL_KEYS = (
     "terminals.shell, terminals.cols, terminals.rows, terminals.raw_log_bytes, terminals.timeout_s"
 )
+TOP = "terminals, nodes, agents, default_agent, limits"
 PROGRAM = "the name of a program or an absolute path"
 
 
@@ -185,8 +186,8 @@ def test_a_bad_value_is_told_with_its_line_and_what_is_expected(
         ),
         (b"terminal:\n  cols: 5", "line 1: there is no key 'terminal'; did you mean 'terminals'?"),
         (b"cols: 5", "line 1: there is no key 'cols'; did you mean 'terminals.cols'?"),
-        (b"web: {port: 1}", "line 1: there is no key 'web'; the known keys are terminals, nodes"),
-        (b"<<: {cols: 5}", "line 1: there is no key '<<'; the known keys are terminals, nodes"),
+        (b"web: {port: 1}", f"line 1: there is no key 'web'; the known keys are {TOP}"),
+        (b"<<: {cols: 5}", f"line 1: there is no key '<<'; the known keys are {TOP}"),
         (
             b"terminals:\n  cols: 5\n  rows: 5\n  cols: 6",
             "line 4: terminals.cols is repeated; it is already on line 2: keep one of them",
@@ -261,7 +262,7 @@ def test_several_problems_are_told_at_once_in_the_order_of_the_file() -> None:
 def test_no_more_than_a_handful_is_told_one_by_one() -> None:
     lines = told(b"".join(b"key%d: 1\n" % number for number in range(3000)))
     assert len(lines) == MAX_PROBLEMS + 1
-    assert lines[0] == "line 1: there is no key 'key0'; the known keys are terminals, nodes"
+    assert lines[0] == f"line 1: there is no key 'key0'; the known keys are {TOP}"
     assert lines[-1] == f".aegis.yaml: and {3000 - MAX_PROBLEMS} more like these"
 
 

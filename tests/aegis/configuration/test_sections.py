@@ -9,8 +9,16 @@ import attrs
 import pytest
 
 from actors.codec import resolved_fields
+from aegis.configuration.agents import AgentSection
 from aegis.configuration.page import configuration_page
-from aegis.configuration.sections import Configuration, effective_values, every_key, sections
+from aegis.configuration.sections import (
+    Configuration,
+    effective_values,
+    every_key,
+    named_sections,
+    sections,
+)
+from aegis.configuration.setting import keys_of
 from aegis.configuration.terminals import DEFAULT_RAW_LOG_BYTES, TerminalsSection
 from aegis.configuration.values import Number, Program, WholeNumber
 from aegis.journal.raw_log import BUFFER_BYTES, LIMIT_BYTES
@@ -20,6 +28,7 @@ from aegis.protocol.table import COMMANDS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "configuration.md"
 
+PROFILE_KEYS = list(keys_of("agents.x", AgentSection))
 KEYS = {key.name: key for key in every_key()}
 
 SET = [
@@ -41,17 +50,25 @@ def test_every_key_is_named_once_with_what_it_does() -> None:
         "terminals.raw_log_bytes",
         "terminals.timeout_s",
         "nodes.workers",
+        "default_agent",
+        "limits.sessions",
+        "limits.spawn_depth",
+        "limits.spawns_per_hour",
+        "limits.messages_per_hour",
+        "limits.usd_per_day",
     ]
-    assert list(sections()) == ["terminals", "nodes"]
-    for key in KEYS.values():
+    assert list(sections()) == ["terminals", "nodes", "limits"]
+    assert named_sections() == {"agents": AgentSection}
+    for key in [*KEYS.values(), *PROFILE_KEYS]:
         assert key.doc.endswith(".")
         assert key.kind.expected
         assert key.default is not None or key.otherwise
 
 
 def test_every_default_fits_its_own_key() -> None:
-    for key in KEYS.values():
-        assert key.kind.fits(key.default), key.name
+    for key in [*KEYS.values(), *PROFILE_KEYS]:
+        assert key.kind.fits(key.default) or (key.default is None and key.otherwise), key.name
+    assert AgentSection() == AgentSection()
 
 
 def test_the_effective_values_are_those_of_the_configuration() -> None:

@@ -41,7 +41,8 @@ def test_each_problem_is_a_finding(tmp_path: Path) -> None:
         ),
         problem(
             "configuration",
-            f"{path} line 3: there is no key 'web'; the known keys are terminals, nodes",
+            f"{path} line 3: there is no key 'web'; the known keys are terminals, nodes, agents, "
+            "default_agent, limits",
             REMEDY,
         ),
     ]

@@ -47,6 +47,15 @@ MAX_CLOSED = 4096
 MAX_UNANSWERED = 256
 """Control requests of ours whose reply is awaited; the oldest is given up."""
 
+MAX_SHOWN = 200
+"""Characters of the agent's text that are part of a reason."""
+
+HIDDEN_URL = "\u2039secret\u203a"
+"""A session's URL in a text that people read."""
+
+LOGIN_ERROR = "authentication_failed"
+"""The error of a message that was not answered for want of a login."""
+
 CAPABILITIES = Capabilities(
     can_resume=True, can_fork=True, queues=True, reports_cost=True, sets_model=True
 )
@@ -68,10 +77,11 @@ class Claude:
         self._conversation = "" if beginning.fork else beginning.conversation or ""
         self._init: SystemInit | None = None
         self._checked = False  # whether our MCP server is connected
+        self._login_needed = False
         self._sent = 0
-        self._unanswered: dict[str, str] = {}  # key of a control request of ours → its subtype
+        self._unanswered: dict[str, str] = {}  # id of a control request of ours → its subtype
         self._open: dict[str, Asked] = {}
-        self._closed: dict[str, str] = {}  # key → how it ended
+        self._closed: dict[str, str] = {}  # id → how it ended
         self._context: int | None = None
         self._model = ""
         self._cost: float | None = None
@@ -182,7 +192,7 @@ class Claude:
                 outputs += self._configured(event)
             else:
                 outputs.append(Emit(event))
-        return outputs
+        return [*outputs, *self._follow_login(frame)]
 
     def _alive(self, frame: Frame) -> list[Output]:
         return []
@@ -191,7 +201,7 @@ class Claude:
 
     def _initialized(self, reply: Frame) -> list[Output]:
         if reply.get("subtype") != "success":
-            error = text(reply.get("error")) or "no reason is given"
+            error = self._shown(text(reply.get("error"))) or "no reason is given"
             return self._fail(f"Claude Code refused to start: {error}")
         fields = mapping(reply.get("response"))
         awaited = self._beginning.mcp_url and not self._server_in_file
@@ -212,9 +222,10 @@ class Claude:
         return [output for each in frames for output in self._control_request(each)]
 
     def _failed_start(self, frame: Frame) -> list[Output]:
-        reason = error_text(frame) or text(frame.get("result")) or "no reason is given"
+        shown = self._shown(error_text(frame) or text(frame.get("result")))
+        reason = shown or "no reason is given"
         code = name(frame.get("startup_failure_reason"))
-        resumed = self._beginning.conversation is not None and not code
+        resumed = bool(self._beginning.conversation) and not code
         if resumed:
             return self._fail(
                 f"Claude Code cannot resume conversation {self._beginning.conversation!r}: "
@@ -242,6 +253,11 @@ class Claude:
         self._phase = "over"
         return [*self._withdraw_all("the agent failed"), Failed(reason=reason, kind=kind)]
 
+    def _shown(self, written: str) -> str:
+        """Return a text of the agent for a reason: it can hold our URL, and be of any length."""
+        url = self._beginning.mcp_url
+        return (written.replace(url, HIDDEN_URL) if url else written)[:MAX_SHOWN]
+
     def _follow_conversation(self, frame: Frame) -> list[Output]:
         """Report a new id of the conversation, which ``/clear`` for one gives it."""
         conversation = name(frame.get("session_id"))
@@ -260,6 +276,20 @@ class Claude:
             return []
         self._init = attrs.evolve(self._init, mode=mode)
         return [self._init]
+
+    def _follow_login(self, frame: Frame) -> list[Output]:
+        """Fail after the result of a turn whose message reports that no login is valid."""
+        match frame.get("type"):
+            case "assistant":
+                self._login_needed = frame.get("error") == LOGIN_ERROR
+            case "result" if self._login_needed and frame.get("is_error") is True:
+                shown = self._shown(text(frame.get("result"))) or LOGIN_ERROR
+                reason = (
+                    f"Claude Code has no valid login ({shown}); run 'claude' in a terminal of "
+                    "this host, log in with /login, and restart the agent"
+                )
+                return self._fail(reason, "login")
+        return []
 
     # Requests of the agent.
 

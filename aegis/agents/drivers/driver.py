@@ -1,0 +1,323 @@
+"""``Driver``: the actor that joins the protocol machine of an agent to its process.
+
+It starts the process, passes frames to the machine in order, and carries out the machine's outputs
+in order: frames go to the agent, events and reports to the session. However it ends, it leaves no
+process of the agent behind; if the daemon itself is killed, the agent's guard sees to that.
+
+Reading pauses while the session is slow. Writing never does: an agent that does not read its input
+is ended after a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+import structlog
+import trio
+
+from actors import Actor, Ref
+from aegis.agents.drivers.harness import (
+    AwaitsMcp,
+    Emit,
+    Failed,
+    Output,
+    Ready,
+    Refused,
+    Serve,
+    Write,
+)
+from aegis.agents.drivers.line_process import LineProcess, ProcessFailed, start_process
+from aegis.agents.drivers.plan import DriverPlan
+from aegis.agents.drivers.reporter import Reporter
+from aegis.agents.messages import (
+    AnswerRequest,
+    CloseDriver,
+    DriverEnded,
+    DriverFailed,
+    DriverReady,
+    InterruptTurn,
+    McpConnected,
+    SendTurn,
+    SetModel,
+    SetPermission,
+)
+from aegis.errors import AegisError, Unavailable
+from aegis.processes.process_scan import ProcessScan
+
+log = structlog.get_logger("aegis.agents")
+
+MAX_SERVED = 64
+"""The number of requests of one agent to its client that may be in progress."""
+
+
+class ClientPort(Protocol):
+    """The services of an ACP client: files, terminals."""
+
+    async def serve(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the result of one of ACP's client methods. Raises ``AegisError``."""
+        ...
+
+
+@attrs.frozen
+class ReadyDeadline:
+    """The time limit for the agent's start."""
+
+
+Order = SendTurn | InterruptTurn | AnswerRequest | SetPermission | SetModel | McpConnected
+
+
+class Driver(Actor[Order | CloseDriver | ReadyDeadline]):
+    """The driver of one process; it finishes after its last report, ``DriverEnded``.
+
+    ``client`` answers the agent's requests to its client; None refuses them.
+    """
+
+    def __init__(
+        self, plan: DriverPlan, session: Ref[Any], scan: ProcessScan, client: ClientPort | None
+    ) -> None:
+        self._plan = plan
+        self._scan = scan
+        self._client = client
+        self._is_over = trio.Event()  # the process is to be ended, or has ended
+        self._reporter = Reporter(session, plan.launch, self._is_over)
+        self._harness = plan.make_harness(plan.beginning)
+        self._process: LineProcess | None = None
+        self._is_ready = False
+        self._has_failed = False
+        self._end_reason: str | None = None
+        self._is_ordered = False
+        self._is_gone = trio.Event()
+        self._serving = 0
+
+    async def setup(self) -> None:
+        self.context.start_soon(self._reporter.run)
+        self.context.start_soon(self._live)
+        self._alarm = self.context.after(self._plan.ready_within_s, ReadyDeadline())
+
+    async def teardown(self) -> None:
+        """End the processes at once, unless they have ended."""
+        self._delete_secret()
+        if self._process is not None:
+            await self._end_at_once(self._process)
+
+    async def receive(self, message: Order | CloseDriver | ReadyDeadline) -> None:
+        match message:
+            case CloseDriver():
+                self._is_ordered = True
+                self._end(f"{self._plan.agent} was closed")
+                self.context.start_soon(self._reply_when_gone, self.defer(message))
+            case ReadyDeadline():
+                self._check_ready()
+            case _:
+                self.reply(message, self._ordered(message))
+
+    async def _reply_when_gone(self, reply: Any) -> None:
+        await self._is_gone.wait()
+        reply.send(None)
+
+    def _check_ready(self) -> None:
+        if not self._is_ready:
+            reason = (
+                f"{self._plan.agent} was not ready within {self._plan.ready_within_s:g} s; its "
+                "process was ended; start it by hand to see what it waits for"
+            )
+            self._fail(Failed(reason=reason))
+
+    def _ordered(self, order: Order) -> str | None:
+        """Carry out an order; return why it was refused, or None."""
+        agent = self._plan.agent
+        if self._is_over.is_set():
+            return f"the process of {agent} has ended"
+        if not self._is_ready and not isinstance(order, McpConnected):
+            return f"{agent} is not ready yet"
+        match order:
+            case McpConnected():
+                machine = self._harness
+                outputs = machine.mcp_connected() if isinstance(machine, AwaitsMcp) else []
+            case SendTurn(uuid=uuid, text=text):
+                outputs = self._harness.send(uuid, text)
+            case InterruptTurn():
+                outputs = self._harness.interrupt()
+            case AnswerRequest(request=request, answer=answer):
+                outputs = self._harness.answer(request, answer)
+            case SetPermission(permission=permission):
+                outputs = self._harness.set_permission(permission)
+            case SetModel(model=model):
+                outputs = self._harness.set_model(model)
+        return self._perform(outputs)
+
+    # The life of the process.
+
+    async def _live(self) -> None:
+        process = self._process = await self._start()
+        if process is None:
+            await self._finish((), None, "")
+            return
+        try:
+            # The start is not cancelled half-way, so it may have outlived the teardown.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self.context.start_soon(process.run)
+            left = await self._use(process)
+            self._note_end(process)
+            await self._finish(left, process.exit_code, process.stderr_tail())
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._end_at_once(process)
+
+    async def _start(self) -> LineProcess | None:
+        plan = self._plan
+        try:
+            if plan.secret_file is not None:
+                plan.secret_file.write()
+            return await start_process(plan.process(), plan.settings(), self._scan, self._is_over)
+        except Unavailable as error:
+            self._fail(Failed(reason=str(error)))
+            return None
+
+    async def _use(self, process: LineProcess) -> tuple[str, ...]:
+        """Read until the process is over, end it, and read the rest of its output."""
+        async with trio.open_nursery() as nursery:
+            if not self._is_over.is_set():
+                self._perform(self._harness.begin())
+            nursery.start_soon(self._read, process)
+            await self._is_over.wait()
+            is_waited_for = self._is_ordered and not self._has_failed
+            left = await process.close(self._plan.eof_s if is_waited_for else 0)
+        await process.release()
+        return left
+
+    async def _read(self, process: LineProcess) -> None:
+        try:
+            while (frames := await process.read()) is not None:
+                for frame in frames:
+                    self._perform(self._harness.receive(frame))
+                await self._reporter.room()
+        except ProcessFailed as error:
+            self._end(str(error))
+        self._is_over.set()
+
+    def _note_end(self, process: LineProcess) -> None:
+        """Note why the process ended, unless it was ended by order or because of a failure."""
+        agent = self._plan.agent
+        if self._reporter.is_lost:
+            self._end(f"the session of {agent} has ended")
+        self._end(process.end_reason(agent))
+        if process.noise:
+            log.info("lines that are no frames were skipped", agent=agent, lines=process.noise)
+        if not self._is_ready and not self._has_failed and not self._is_ordered:
+            last = process.stderr_tail().rpartition("\n")[2]
+            reason = f"{self._end_reason} before it was ready" + (f": {last}" if last else "")
+            self._fail(Failed(reason=reason))
+
+    async def _end_at_once(self, process: LineProcess) -> None:
+        if not self._is_gone.is_set():
+            await process.end_at_once()
+            self._is_gone.set()
+
+    async def _finish(self, left: tuple[str, ...], code: int | None, stderr: str) -> None:
+        """Report the end, and finish when the session has taken the report."""
+        if left:
+            log.error("processes of an agent remain", agent=self._plan.agent, processes=list(left))
+        self._perform(self._harness.ended())
+        self._is_gone.set()
+        assert self._end_reason is not None
+        ended = DriverEnded(
+            launch=self._plan.launch,
+            reason=self._end_reason,
+            exit_code=code,
+            stderr=stderr,
+            is_ordered=self._is_ordered,
+            left=left,
+        )
+        self._reporter.add(ended)
+        await self._reporter.flushed()
+        self.context.finish()
+
+    def _end(self, reason: str) -> None:
+        """End the process; ``reason`` is reported unless there is one already."""
+        if self._end_reason is None:
+            self._end_reason = reason
+        self._is_over.set()
+
+    # The outputs of the machine.
+
+    def _perform(self, outputs: Sequence[Output]) -> str | None:
+        """Carry out outputs in order; return the reason of a refusal."""
+        refusal = None
+        for output in outputs:
+            match output:
+                case Write(frame):
+                    self._write(frame)
+                case Emit(event):
+                    self._reporter.add_event(event)
+                case Ready():
+                    self._report_ready(output)
+                case Failed():
+                    self._fail(output)
+                case Serve():
+                    self._serve(output)
+                case Refused(reason):
+                    refusal = reason
+        return refusal
+
+    def _write(self, frame: dict[str, Any]) -> None:
+        if self._process is not None:
+            self._process.put(frame)
+
+    def _report_ready(self, ready: Ready) -> None:
+        if not self._is_ready and not self._has_failed:
+            self._is_ready = True
+            self._alarm.cancel()
+            self._delete_secret()
+            report = DriverReady(
+                launch=self._plan.launch,
+                conversation=ready.conversation,
+                capabilities=ready.capabilities,
+            )
+            self._reporter.add(report)
+
+    def _fail(self, failed: Failed) -> None:
+        """Report that the agent cannot be used, and end its process."""
+        if not self._has_failed and not self._is_gone.is_set():
+            self._has_failed = True
+            report = DriverFailed(
+                launch=self._plan.launch,
+                reason=failed.reason,
+                kind=failed.kind,
+                logins=failed.logins,
+            )
+            self._reporter.add(report)
+        self._delete_secret()
+        self._end(failed.reason)
+
+    def _delete_secret(self) -> None:
+        if self._plan.secret_file is not None:
+            try:
+                self._plan.secret_file.delete()
+            except OSError as error:
+                log.warning("the file with a secret was not deleted", reason=error.strerror)
+
+    def _serve(self, serve: Serve) -> None:
+        if self._client is None:
+            self._served(serve.id, None, f"{serve.method} is not served here")
+        elif self._serving >= MAX_SERVED:
+            self._served(serve.id, None, f"{MAX_SERVED} requests are in progress already")
+        else:
+            self._serving += 1
+            self.context.start_soon(self._serve_by, self._client, serve)
+
+    async def _serve_by(self, client: ClientPort, serve: Serve) -> None:
+        try:
+            result = await client.serve(serve.method, serve.params)
+        except AegisError as error:
+            self._served(serve.id, None, str(error))
+        else:
+            self._served(serve.id, result, "")
+        finally:
+            self._serving -= 1
+
+    def _served(self, serve: str, result: Mapping[str, Any] | None, error: str) -> None:
+        if not self._is_gone.is_set():
+            self._perform(self._harness.served(serve, result, error))

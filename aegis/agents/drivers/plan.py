@@ -1,0 +1,78 @@
+"""``DriverPlan``: everything that a driver needs to start one process of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from aegis.agents.drivers.environment import agent_environment
+from aegis.agents.drivers.guarded_process import Launch
+from aegis.agents.drivers.harness import Beginning, Harness
+from aegis.agents.drivers.line_process import LineSettings
+from aegis.agents.drivers.secret_file import SecretFile
+
+
+class MakeHarness(Protocol):
+    """The factory of the machine of one protocol."""
+
+    def __call__(self, beginning: Beginning) -> Harness:
+        """Return the machine for one process."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class DriverPlan:
+    """One process of an agent.
+
+    ``agent`` is its name in sentences. ``argv`` is the command: a program by path, or by name in
+    ``PATH``. ``inherited`` is the daemon's environment; without the variables ``removed``, and with
+    ``environment`` merged over it, it is the agent's. ``secret_file`` is written before the start
+    and deleted once the agent is ready or has failed.
+    ``launch`` is the number of the process within the session, and ``cookie`` marks its processes
+    (``cookie_of_driver``). ``directory`` is the session's own: standard error is drained into its
+    file ``stderr``; None keeps only the end of it, in memory. The agent must be ready within
+    ``ready_within_s`` seconds. When it is closed it has ``eof_s`` seconds to end by itself, and
+    then ``term_s`` seconds between TERM and KILL. It is ended when it reads nothing for
+    ``write_within_s`` seconds.
+    """
+
+    agent: str
+    argv: Sequence[str]
+    beginning: Beginning
+    make_harness: MakeHarness
+    inherited: Mapping[str, str] = attrs.field(repr=False)
+    environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    removed: frozenset[str] = frozenset()
+    secret_file: SecretFile | None = None
+    launch: int
+    cookie: str
+    directory: Path | None
+    ready_within_s: float = 180.0
+    eof_s: float = 3.0
+    term_s: float = 3.0
+    write_within_s: float = 30.0
+    open_files: int | None = None
+
+    def process(self) -> Launch:
+        """Return how the program is started."""
+        cwd = self.beginning.cwd
+        inherited = {key: self.inherited[key] for key in self.inherited.keys() - self.removed}
+        environment = agent_environment(inherited, self.environment, cwd=cwd, cookie=self.cookie)
+        return Launch(
+            argv=self.argv,
+            cwd=cwd,
+            environment=environment,
+            term_s=self.term_s,
+            open_files=self.open_files,
+        )
+
+    def settings(self) -> LineSettings:
+        """Return the options of the process."""
+        return LineSettings(
+            stderr=None if self.directory is None else self.directory / "stderr",
+            secret_urls=[self.beginning.mcp_url],
+            write_within_s=self.write_within_s,
+        )

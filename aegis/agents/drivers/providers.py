@@ -1,0 +1,238 @@
+"""The table of providers: what each agent program needs to be started and understood. Pure.
+
+``docs/reference/providers.md`` is made from it (``aegis.agents.drivers.page``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+Family = Literal["claude", "acp"]
+
+CUT_CALLS_S = 60.0
+"""The time after which opencode and kimi give up a call of an MCP tool, measured."""
+
+
+@attrs.frozen(kw_only=True)
+class Provider:
+    """One agent program, and the facts that were measured with the versions in ``tried``.
+
+    ``start`` is the program and its first arguments; the driver of the ``family`` adds others.
+    ``version`` are the arguments that print its version. ``oldest`` is the oldest version that was
+    tried. ``asking_modes`` are the ids of the modes in which it asks before it acts; the first one
+    that it offers is set. ``environment`` is set in every process of it, and a profile may not
+    change it; ``preset`` is set unless the profile sets the same variable. ``call_limit_s`` is the
+    time after which it gives up a call of an MCP tool; None: it does not. ``login`` says how to log
+    in. A key in one of ``key_variables`` or a file of ``key_files``, relative to the home
+    directory, is a sign that it is logged in; the variables in ``home_variables`` replace the
+    directory of a file.
+    """
+
+    name: str
+    title: str
+    family: Family
+    start: tuple[str, ...]
+    version: tuple[str, ...] = ("--version",)
+    tried: tuple[str, ...] = ()
+    oldest: str = ""
+    asking_modes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    preset: Mapping[str, str] = attrs.field(factory=dict)
+    reports_cost: bool = False
+    call_limit_s: float | None = None
+    install: str = ""
+    login: str = ""
+    key_variables: tuple[str, ...] = ()
+    key_files: tuple[str, ...] = ()
+    home_variables: Mapping[str, str] = attrs.field(factory=dict)
+    traps: tuple[str, ...] = ()
+
+
+def _asking_rules() -> dict[str, object]:
+    """Return the rules with which opencode asks before it does anything but read.
+
+    The last rule that fits wins, and a key keeps its place in the user's own configuration. So the
+    tools are named one by one beside the ``*``.
+    """
+    asks = (
+        *("*", "bash", "edit", "webfetch", "websearch", "external_directory", "task", "skill"),
+        "todowrite",
+    )
+    allowed = dict.fromkeys(("list", "glob", "grep"), "allow")
+    reads = {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}
+    return {**dict.fromkeys(asks, "ask"), **allowed, "read": reads}
+
+
+def _asking_environment() -> dict[str, str]:
+    """Return the environment in which opencode asks.
+
+    The rules are given for each of its modes too, since those of a mode win.
+    """
+    rules = _asking_rules()
+    modes = {mode: {"permission": rules} for mode in ("build", "plan")}
+    configuration = {"permission": rules, "agent": modes}
+    return {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(configuration, separators=(",", ":")),
+        # Read last, so that one in the daemon's environment would win.
+        "OPENCODE_PERMISSION": json.dumps(rules, separators=(",", ":")),
+        # A checkout's own configuration may allow tools, bring agents and run plugins.
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+    }
+
+
+_ANTHROPIC_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_CLAUDE_FILES = (".claude/.credentials.json",)
+_CLAUDE_HOME = {"CLAUDE_CONFIG_DIR": ".claude"}
+
+PROVIDERS: tuple[Provider, ...] = (
+    Provider(
+        name="claude",
+        title="Claude Code",
+        family="claude",
+        start=("claude",),
+        tried=("2.1.330",),
+        oldest="2.1.330",
+        asking_modes=("default",),
+        # Without the first, it does not report its states.
+        environment={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"},
+        preset={"ENABLE_TOOL_SEARCH": "false"},
+        reports_cost=True,
+        install="npm install -g @anthropic-ai/claude-code",
+        login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
+        key_variables=_ANTHROPIC_KEYS,
+        key_files=_CLAUDE_FILES,
+        home_variables=_CLAUDE_HOME,
+        traps=(
+            "It hides MCP tools behind a search unless ENABLE_TOOL_SEARCH is false.",
+            "It ends with code 1 after a clean end too, if its last turn failed.",
+            "It repeats a request that was answered with 401 for more than a minute.",
+            "Its cost is lost with a process that is killed, so it is summed here.",
+        ),
+    ),
+    Provider(
+        name="claude-agent-acp",
+        title="Claude Code by its ACP adapter",
+        family="acp",
+        start=("claude-agent-acp",),
+        tried=("0.101.0",),
+        oldest="0.101.0",
+        asking_modes=("default",),
+        reports_cost=True,
+        install="npm install -g @agentclientprotocol/claude-agent-acp",
+        login="claude auth login, or ANTHROPIC_API_KEY in the daemon's environment",
+        key_variables=_ANTHROPIC_KEYS,
+        key_files=_CLAUDE_FILES,
+        home_variables=_CLAUDE_HOME,
+        traps=(
+            "It starts in the mode auto, in which a model approves and no person is asked.",
+            "It needs Node 22: with an older one, npm installs an older version.",
+            "kill -9 leaves its claude process alive.",
+        ),
+    ),
+    Provider(
+        name="codex",
+        title="Codex by its ACP adapter",
+        family="acp",
+        start=("codex-acp",),
+        tried=("2.6.0",),
+        oldest="2.6.0",
+        asking_modes=("read-only",),
+        install="npm install -g @agentclientprotocol/codex-acp",
+        login="codex login, or OPENAI_API_KEY in the daemon's environment",
+        key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        key_files=(".codex/auth.json",),
+        home_variables={"CODEX_HOME": ".codex"},
+        traps=(
+            "It starts in the mode agent, in which a model approves and no person is asked.",
+            "In the mode workspace-write it edits files of the workspace unasked.",
+            "It has no tools of ours in a first turn right after the start: that turn waits.",
+            "A refusal ends the turn.",
+            "It reports no cost, so a profile of it cannot have a budget.",
+        ),
+    ),
+    Provider(
+        name="gemini",
+        title="Gemini CLI",
+        family="acp",
+        start=("gemini", "--acp"),
+        tried=("0.61.0",),
+        oldest="0.61.0",
+        asking_modes=("default",),
+        install="npm install -g @google/gemini-cli",
+        login="gemini, or GEMINI_API_KEY in the daemon's environment",
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        key_files=(".gemini/oauth_creds.json",),
+        traps=(
+            "It cannot load a conversation after kill -9: the next process begins a new one.",
+            "A second prompt cancels the first, so one is sent at a time.",
+            "It ends a cancelled turn only when its open permission was answered.",
+            "It does not end at the end of its input.",
+            "It reports no cost, so a profile of it cannot have a budget.",
+        ),
+    ),
+    Provider(
+        name="opencode",
+        title="opencode",
+        family="acp",
+        start=("opencode", "acp"),
+        tried=("1.18.33",),
+        oldest="1.18.33",
+        asking_modes=("build",),
+        environment=_asking_environment(),
+        reports_cost=True,
+        call_limit_s=CUT_CALLS_S,
+        install="npm install -g opencode-ai",
+        login="opencode auth login, or the key of its model in the daemon's environment",
+        key_variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY"),
+        key_files=(".local/share/opencode/auth.json",),
+        home_variables={"XDG_DATA_HOME": ".local/share"},
+        traps=(
+            "It asks only if its configuration says so: it is started with one that does.",
+            "It does not read opencode.json, .opencode/ and AGENTS.md of a checkout.",
+            "It gives up a call of a tool after 60 s.",
+            "It writes failed requests to stderr, with the MCP servers' URLs: they are scrubbed.",
+            "A refusal ends the turn without a text.",
+        ),
+    ),
+    Provider(
+        name="kimi",
+        title="Kimi CLI",
+        family="acp",
+        start=("kimi", "acp"),
+        tried=("1.44.0",),
+        oldest="1.44.0",
+        asking_modes=("default",),
+        call_limit_s=CUT_CALLS_S,
+        install="uv tool install --python 3.13 kimi-cli==1.44.0",
+        login="kimi login",
+        key_variables=("KIMI_API_KEY",),
+        key_files=(".kimi/credentials/kimi-code.json",),
+        home_variables={"KIMI_SHARE_DIR": ".kimi"},
+        traps=(
+            "It gives up a call of a tool after 60 s.",
+            "A cancelled prompt and the next one reach its model as one message.",
+            "A refusal ends the turn without a text.",
+            "It opens a new MCP session for each call.",
+            "Version 1.52 did not start.",
+            "It reports no cost, so a profile of it cannot have a budget.",
+        ),
+    ),
+    Provider(
+        name="acp",
+        title="Any other agent that speaks ACP",
+        family="acp",
+        start=(),
+        traps=("Its profile names the command, and the mode in which it asks.",),
+    ),
+)
+
+BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
+
+NAMES = tuple(BY_NAME)
+
+BUILT_IN = tuple(provider.name for provider in PROVIDERS if provider.start)
+"""The providers that need no configuration: their names are profiles."""

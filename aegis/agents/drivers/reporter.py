@@ -1,0 +1,106 @@
+"""``Reporter``: the ordered, bounded stream of a driver's reports to its session."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import trio
+
+from actors import AskError, MailboxFull, Ref
+from aegis.agents.messages import DriverEvents, DriverReport
+from aegis.protocol.agent_events import AgentEvent
+
+BATCH = 256
+"""The maximum number of events in one report."""
+
+MAX_PENDING = 1024
+"""The number of pending events and reports from which on no further output is read."""
+
+RETRY_S = 0.05
+"""The pause before a report is sent again to a session whose mailbox was full."""
+
+
+class Reporter:
+    """Sends reports to a session, one at a time. ``run`` must run in a task.
+
+    Events are collected while a report is being handled: batches are small while the session is
+    fast, and large while it is slow. ``on_lost`` is set when the session has stopped or crashed.
+    """
+
+    def __init__(self, session: Ref[Any], launch: int, on_lost: trio.Event) -> None:
+        self._session = session
+        self._launch = launch
+        self._pending: deque[AgentEvent | DriverReport] = deque()
+        self._changed = trio.Event()
+        self._is_sending = False
+        self._on_lost = on_lost
+        self.is_lost = False
+        """Whether the session has stopped or crashed: then reports are dropped."""
+
+    def add_event(self, event: AgentEvent) -> None:
+        """Report an event, together with those before and after it."""
+        self._add(event)
+
+    def add(self, report: DriverReport) -> None:
+        """Report something that is no event."""
+        self._add(report)
+
+    async def room(self) -> None:
+        """Wait until few enough reports are pending. A checkpoint only if it waits."""
+        while len(self._pending) >= MAX_PENDING and not self.is_lost:
+            await self._changed.wait()
+
+    async def flushed(self) -> None:
+        """Wait until the session has taken every report, or is lost."""
+        while (self._pending or self._is_sending) and not self.is_lost:
+            await self._changed.wait()
+
+    async def run(self) -> None:
+        """Send reports until the session is lost."""
+        while not self.is_lost:
+            while not self._pending:
+                await self._changed.wait()
+            self._is_sending = True
+            report = self._next()
+            self._notify()
+            await self._send(report)
+            self._is_sending = False
+            self._notify()
+
+    def _add(self, item: AgentEvent | DriverReport) -> None:
+        if not self.is_lost:
+            self._pending.append(item)
+            self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _next(self) -> DriverReport:
+        first = self._pending.popleft()
+        if isinstance(first, DriverReport):
+            return first
+        events: list[AgentEvent] = [first]
+        while self._pending and len(events) < BATCH:
+            item = self._pending[0]
+            if isinstance(item, DriverReport):
+                break
+            events.append(item)
+            self._pending.popleft()
+        return DriverEvents(launch=self._launch, events=tuple(events))
+
+    async def _send(self, report: DriverReport) -> None:
+        while True:
+            try:
+                await self._session.ask(report, timeout=math.inf)
+            except MailboxFull:
+                await trio.sleep(RETRY_S)
+            except AskError:
+                self._pending.clear()
+                self.is_lost = True
+                self._on_lost.set()
+                return
+            else:
+                return

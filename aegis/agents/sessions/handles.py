@@ -1,0 +1,80 @@
+"""Handles of sessions: generated names, and the check of chosen ones. Pure.
+
+A handle is never given twice: the names of closed sessions and the former names of renamed ones
+stay taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from aegis.names import shorten
+from aegis.protocol.naming import NAME_RULE, RESERVED_HANDLES, is_name, name_key
+
+Choose = Callable[[int], int]
+"""Return a random number from 0 up to, not including, the argument."""
+
+TRIES = 16
+"""Random pairs that are tried before the free ones are searched in order."""
+
+_ADJECTIVES = """
+    able agile alert amber ample apt astute autumn azure bold brave brief bright brisk calm candid
+    careful clear clever coral crisp deft early eager exact fair fast fine fleet fond frank fresh
+    gentle glad golden grand green happy honest ivory keen kind lively loyal lucid merry mild neat
+    nimble noble open patient placid plain polite prompt proud quick quiet rapid ready silver smart
+    solid steady sunny swift tidy warm wise
+"""
+
+_SURNAMES = """
+    abel ampere avery babbage banach bell bohr boole borel bose brahe carnot cauchy celsius clarke
+    cori coulomb curie dalton darwin dijkstra dirac doppler edison euler faraday fermat fermi
+    fibonacci floyd fourier franklin galilei galois gauss germain goodall hamilton hertz hilbert
+    hooper hopper hubble huygens joule kelvin kepler knuth lagrange laplace leavitt leibniz liskov
+    lovelace mach maxwell meitner mendel morse napier newton noether ohm pascal pasteur planck
+    ramanujan riemann sagan shannon tesla turing volta watt weyl wiener
+"""
+
+
+ADJECTIVES = tuple(_ADJECTIVES.split())
+
+SURNAMES = tuple(_SURNAMES.split())
+
+
+def new_handle(taken: Collection[str], choose: Choose) -> str:
+    """Return an ``adjective-surname`` that is none of ``taken``, ignoring case.
+
+    Once all pairs are taken, a number is added.
+    """
+    keys = {name_key(each) for each in taken}
+    count = len(ADJECTIVES) * len(SURNAMES)
+    for _ in range(TRIES):
+        handle = _pair(choose(count))
+        if handle not in keys:
+            return handle
+    first = choose(count)
+    for number in range(count):
+        handle = _pair((first + number) % count)
+        if handle not in keys:
+            return handle
+    number = 2
+    while f"{_pair(first)}-{number}" in keys:
+        number += 1
+    return f"{_pair(first)}-{number}"
+
+
+def refuse_handle(handle: str, taken: Collection[str]) -> str | None:
+    """Return why a session cannot have this handle, in one sentence; None if it can."""
+    shown = repr(shorten(handle))
+    if not is_name(handle):
+        return f"handle {shown} is not a name: use {NAME_RULE}"
+    key = name_key(handle)
+    if key in RESERVED_HANDLES:
+        return f"handle {shown} is reserved: choose another one"
+    if any(name_key(each) == key for each in taken):
+        return f"handle {shown} is or was used, and no handle is given twice: choose another one"
+    return None
+
+
+def _pair(number: int) -> str:
+    adjective, surname = divmod(number, len(SURNAMES))
+    return f"{ADJECTIVES[adjective]}-{SURNAMES[surname]}"

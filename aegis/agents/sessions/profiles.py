@@ -1,0 +1,145 @@
+"""Profiles of sessions: configured values with the defaults of their provider. Pure.
+
+The name of a provider is a profile too: of that provider, with all defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from aegis.agents.drivers.harness import Permission
+from aegis.agents.drivers.providers import BUILT_IN, BY_NAME, Provider
+from aegis.configuration.agents import AgentSection
+from aegis.configuration.profile_rules import FROM_DAEMON
+from aegis.names import nearest, shorten
+
+
+@attrs.frozen(kw_only=True)
+class Profile:
+    """Everything that a session is started with, resolved.
+
+    ``command`` is the program with its first arguments. ``asking_modes`` are the modes in which it
+    asks before it acts, by preference. ``environment`` are the variables to set; a value ``$NAME``
+    is the value of the daemon's variable (``variables_of``). ``may_spawn`` and ``accepts_from`` are
+    checked by ``rights``.
+    """
+
+    name: str
+    provider: Provider
+    command: tuple[str, ...]
+    asking_modes: tuple[str, ...]
+    environment: Mapping[str, str]
+    permission: Permission = "ask"
+    model: str | None = None
+    effort: str | None = None
+    prompt: str = ""
+    budget_usd: float | None = None
+    max_runtime_s: float | None = None
+    may_spawn: tuple[str, ...] = ()
+    accepts_from: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ("core",)
+    call_limit_s: float | None = None
+    answers_requests: bool = False
+
+
+def profile_of(name: str, section: AgentSection) -> Profile:
+    """Return the profile of a section of the configuration."""
+    provider = BY_NAME[section.provider]
+    own_mode = () if section.asking_mode is None else (section.asking_mode,)
+    limit = provider.call_limit_s if section.call_limit_s is None else section.call_limit_s
+    return Profile(
+        name=name,
+        provider=provider,
+        command=section.command or provider.start,
+        asking_modes=own_mode or provider.asking_modes,
+        environment={**provider.preset, **section.env, **provider.environment},
+        permission=section.permission,
+        model=section.model,
+        effort=section.effort,
+        prompt=section.prompt or "",
+        budget_usd=section.budget_usd,
+        max_runtime_s=section.max_runtime_s,
+        may_spawn=section.may_spawn,
+        accepts_from=section.accepts_from,
+        tools=section.tools,
+        call_limit_s=limit,
+        answers_requests=section.answers_requests,
+    )
+
+
+def every_profile(agents: Mapping[str, AgentSection]) -> dict[str, Profile]:
+    """Return the configured profiles by name, then those of providers whose name is free."""
+    plain = {name: AgentSection(provider=name) for name in BUILT_IN if name not in agents}
+    return {name: profile_of(name, section) for name, section in {**agents, **plain}.items()}
+
+
+def find_profile(
+    wanted: str | None, agents: Mapping[str, AgentSection], default: str | None
+) -> Profile | str:
+    """Return the profile ``wanted``, or the default one for None; or a refusal in one sentence."""
+    known = every_profile(agents)
+    name = default if wanted is None else wanted
+    if name is None:
+        return (
+            "no profile was given, and .aegis.yaml has no default_agent: give one of "
+            f"{_some(list(known))}"
+        )
+    if name in known:
+        return known[name]
+    close = nearest(name, known, most=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the profiles are {_some(list(known))}"
+    return f"there is no profile {shorten(name)!r}; {hint}"
+
+
+def refuse_start(profile: Profile, variables: Mapping[str, str]) -> str | None:
+    """Return why no session can be started from the profile, in one sentence; None if one can.
+
+    ``variables`` is the environment of the daemon.
+    """
+    prefix, provider = f"profile {profile.name!r}", profile.provider.name
+    if profile.budget_usd is not None and not profile.provider.reports_cost:
+        able = [each.name for each in BY_NAME.values() if each.reports_cost]
+        return (
+            f"{prefix} has a budget, but {provider} reports no cost: remove budget_usd, or use one "
+            f"of {', '.join(able)}"
+        )
+    if not profile.asking_modes and profile.permission != "full":
+        return (
+            f"{prefix} has the permission {profile.permission!r}, but no mode of "
+            f"{profile.command[0]!r} is known in which it asks: set asking_mode, or permission: "
+            "full"
+        )
+    missing = sorted(
+        name for name in references(profile.environment).values() if name not in variables
+    )
+    if missing:
+        names = ", ".join(missing)
+        return (
+            f"{prefix} needs {names} from the environment of the daemon, where it is not set: set "
+            "it and restart the daemon"
+        )
+    return None
+
+
+def variables_of(profile: Profile, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables to set in a process, with the values of the daemon's ``variables``.
+
+    Variables that the daemon does not have are left out: ``refuse_start`` names them.
+    """
+    wanted = references(profile.environment)
+    found = {name: value for name, value in profile.environment.items() if name not in wanted}
+    found |= {name: variables[source] for name, source in wanted.items() if source in variables}
+    return {name: found[name] for name in profile.environment if name in found}
+
+
+def references(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables whose value is ``$NAME``, each with that name."""
+    matches = {name: FROM_DAEMON.fullmatch(value) for name, value in environment.items()}
+    return {name: match[1] for name, match in matches.items() if match is not None}
+
+
+def _some(names: list[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

@@ -1,0 +1,165 @@
+"""The rights of sessions: the commands, profiles and handles that they may use. Pure.
+
+Each function returns the refusal in one sentence, or None. The operator is not asked for here: all
+of this holds for sessions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from aegis.agents.drivers.harness import Permission
+from aegis.names import shorten
+from aegis.protocol.naming import name_key
+
+CommandClass = Literal["read", "write", "execute"]
+Verdict = Literal["allow", "ask", "refuse"]
+
+PERMISSIONS: tuple[Permission, ...] = ("read", "ask", "write", "full")
+"""The permissions, from the lowest."""
+
+CLASSES: Mapping[str, CommandClass] = {
+    **dict.fromkeys(
+        (
+            *("term_run", "term_keys", "term_signal", "term_spawn", "term_broadcast"),
+            *("workspace_exec", "shell_open", "shell_read", "shell_write", "shell_signal"),
+            "shell_close",
+            # They end the commands of others, as a signal does.
+            *("term_close", "workspace_delete"),
+        ),
+        "execute",
+    ),
+    **dict.fromkeys(
+        (
+            *("canvas_open", "canvas_write_section", "canvas_append_to_section"),
+            "workspace_create",
+        ),
+        "write",
+    ),
+    **dict.fromkeys(
+        (
+            *("term_list", "term_read", "term_screen", "term_output", "term_wait"),
+            *("term_subscribe", "term_unsubscribe", "term_resize"),
+            *("inbox_read", "inbox_wait", "handoff", "workspace_list"),
+            *("spawn", "close", "interrupt", "rename", "list_sessions", "list_agents", "meta"),
+            *("session_read", "request_list", "request_answer"),
+            # For the operator only: no session may call them.
+            *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
+            *("token_rotate", "down"),
+        ),
+        "read",
+    ),
+}
+"""The class of each command. A command that is not listed counts as ``execute``."""
+
+VERDICTS: Mapping[Permission, Mapping[CommandClass, Verdict]] = {
+    "read": {"read": "allow", "write": "refuse", "execute": "refuse"},
+    "ask": {"read": "allow", "write": "ask", "execute": "ask"},
+    "write": {"read": "allow", "write": "allow", "execute": "ask"},
+    "full": {"read": "allow", "write": "allow", "execute": "allow"},
+}
+
+_BY_AGENT = "agent:"
+
+
+def command_class(command: str) -> CommandClass:
+    """Return the class of a command, by its name on the wire."""
+    return CLASSES.get(command, "execute")
+
+
+def verdict(command: str, permission: Permission) -> Verdict:
+    """Return whether a session with this permission may call a command, or a person is asked."""
+    return VERDICTS[permission][command_class(command)]
+
+
+def refuse_call(command: str, permission: Permission, profile: str) -> str | None:
+    """Return why a session of ``profile`` may not call a command; None if it may, or may ask."""
+    if verdict(command, permission) != "refuse":
+        return None
+    return (
+        f"command {command!r} is not allowed: profile {profile!r} has the permission "
+        f"{permission!r}, and the command may {_VERBS[command_class(command)]}; ask a session with "
+        "a higher permission, or the person who set the profile"
+    )
+
+
+_VERBS: Mapping[CommandClass, str] = {
+    "read": "read",
+    "write": "write files",
+    "execute": "run programs",
+}
+
+
+def refuse_profile(
+    own: str, permission: Permission, may_spawn: Collection[str], wanted: str, needed: Permission
+) -> str | None:
+    """Return why a session of profile ``own`` may not give work to profile ``wanted``.
+
+    It may if the permission of ``wanted``, ``needed``, is no higher than its own, or if its
+    ``may_spawn`` lists ``wanted``. This holds for a spawn, a group and a queue alike.
+    """
+    if PERMISSIONS.index(needed) <= PERMISSIONS.index(permission) or wanted in may_spawn:
+        return None
+    return (
+        f"profile {shorten(wanted)!r} has the permission {needed!r}, which is higher than "
+        f"{permission!r} of your profile {own!r}: use another profile, or have a person list it "
+        f"in agents.{own}.may_spawn"
+    )
+
+
+def refuse_reach(
+    verb: str, caller: str, target: str, parents: Mapping[str, str | None]
+) -> str | None:
+    """Return why the session ``caller`` may not close, interrupt or rename ``target``.
+
+    ``parents`` maps the handle of each session to the one that spawned it, None for the operator.
+    """
+    if descends(target, caller, parents):
+        return None
+    reason = "it is your own" if name_key(target) == name_key(caller) else "you did not spawn it"
+    return (
+        f"session {shorten(target)!r} cannot be reached with {verb!r}: {reason}; ask a person or "
+        "the session that spawned it with aegis_handoff"
+    )
+
+
+def descends(target: str, ancestor: str, parents: Mapping[str, str | None]) -> bool:
+    """Return whether ``ancestor`` spawned ``target``, itself or by its descendants."""
+    by_key = {name_key(handle): parent for handle, parent in parents.items()}
+    wanted, current = name_key(ancestor), name_key(target)
+    seen: set[str] = set()
+    while current not in seen:
+        seen.add(current)
+        parent = by_key.get(current)
+        if parent is None:
+            return False
+        current = name_key(parent)
+        if current == wanted:
+            return current not in seen
+    return False
+
+
+def refuse_message(
+    target: str,
+    permission: Permission,
+    accepts_from: Collection[str],
+    sender: str,
+    sender_profile: str | None,
+) -> str | None:
+    """Return why the session ``target`` does not take a message of the agent ``sender``.
+
+    A session with the permission ``full`` takes messages only from the profiles in its
+    ``accepts_from``, and from the handles there that are written ``agent:HANDLE``.
+    """
+    if permission != "full":
+        return None
+    handles = {name_key(each) for each in accepts_from if each.startswith(_BY_AGENT)}
+    profiles = {each for each in accepts_from if not each.startswith(_BY_AGENT)}
+    if name_key(_BY_AGENT + sender) in handles or sender_profile in profiles:
+        return None
+    return (
+        f"session {shorten(target)!r} does not take messages of {shorten(sender)!r}: its profile "
+        "has the permission 'full', and its accepts_from lists neither you nor your profile; ask "
+        "a person to pass the message on"
+    )

@@ -1,0 +1,163 @@
+"""A stand-in of Claude Code's stream-json protocol, scripted by its prompts.
+
+SAY text      a text of the assistant
+ASK command   a Bash call that needs a permission
+HANG          go on until the turn is interrupted
+FLOOD n       n texts of the assistant
+ENVIRON       a text with the environment and the arguments
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from tests.fakes.agents.orders import Conduct, end, environment_text, orders_of
+from tests.fakes.agents.wire import Ended, Json, Wire
+
+SESSION = "00000000-0000-4000-8000-000000000001"
+
+
+class Claude:
+    """One process of the stand-in."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._conduct = Conduct(wire, self._say)
+        self._numbers = itertools.count(1)
+        self._waiting: list[Json] = []
+        self._cost = 0.0
+
+    def run(self) -> None:
+        """Serve until the end of the input."""
+        try:
+            while True:
+                if self._waiting:
+                    self._turn(self._waiting.pop(0))
+                else:
+                    self._take(self._wire.next())
+        except Ended:
+            end(self._conduct)
+
+    def _out(self, kind: str, **parts: Any) -> None:
+        uuid = f"00000000-0000-4000-9000-{next(self._numbers):012}"
+        self._wire.send({"type": kind, **parts, "session_id": SESSION, "uuid": uuid})
+
+    def _state(self, state: str) -> None:
+        self._out("system", subtype="session_state_changed", state=state)
+
+    def _message(self, block: Json, who: str = "assistant") -> None:
+        message = {"id": f"msg_{next(self._numbers)}", "role": who, "content": [block]}
+        self._out(who, message=message, parent_tool_use_id=None)
+
+    def _say(self, text: str) -> None:
+        self._message({"type": "text", "text": text})
+
+    def _take(self, frame: Json | None) -> str:
+        """Take a frame that comes between turns or in one; "interrupt" if it is that."""
+        if frame is None:
+            return ""
+        if frame.get("type") == "user":
+            self._waiting.append(frame)
+            self._out("command_lifecycle", command_uuid=frame.get("uuid", ""), state="queued")
+        elif frame.get("type") == "control_request":
+            return self._control(frame)
+        return ""
+
+    def _control(self, frame: Json) -> str:
+        request = frame["request"]
+        body: Json = {}
+        if request["subtype"] == "initialize":
+            body = {
+                "commands": [],
+                "session_state": "idle",
+                "claude_code_version": "2.1.330",
+                "mcp_servers_applied": bool(request.get("mcpServers")),
+            }
+        elif request["subtype"] == "interrupt":
+            body = {"still_queued": [each["uuid"] for each in self._waiting]}
+        answer = {"subtype": "success", "request_id": frame["request_id"], "response": body}
+        self._wire.send({"type": "control_response", "response": answer})
+        return str(request["subtype"])
+
+    def _turn(self, frame: Json) -> None:
+        uuid = frame.get("uuid")
+        self._state("running")
+        self._out("command_lifecycle", command_uuid=uuid, state="started")
+        servers = [{"name": "aegis", "status": "connected"}]
+        self._out("system", subtype="init", model="stand-in", mcp_servers=servers, tools=[])
+        is_whole = all(self._order(*order) for order in orders_of(_text_of(frame)))
+        self._cost += 0.01
+        self._out(
+            "result",
+            subtype="success" if is_whole else "error_during_execution",
+            is_error=not is_whole,
+            terminal_reason="completed" if is_whole else "aborted_streaming",
+            result="",
+            user_message_uuids=[uuid] if uuid else [],
+            total_cost_usd=self._cost,
+            usage={"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0},
+            num_turns=1,
+        )
+        state = "completed" if is_whole else "cancelled"
+        self._out("command_lifecycle", command_uuid=uuid, state=state)
+        self._state("idle")
+
+    def _order(self, word: str, rest: str) -> bool:
+        """Carry out one order; False if the turn was interrupted."""
+        if word == "ASK":
+            return self._ask(rest)
+        if word == "HANG":
+            while self._take(self._wire.next()) != "interrupt":
+                pass
+            return False
+        if word == "FLOOD":
+            for number in range(int(rest)):
+                self._say(f"event {number}")
+        elif word == "ENVIRON":
+            self._say(environment_text())
+        elif not self._conduct.follow(word, rest):
+            self._say(rest if word == "SAY" else f"{word} {rest}".strip())
+        return True
+
+    def _ask(self, command: str) -> bool:
+        number = next(self._numbers)
+        request, tool, given = f"req_{number}", f"toolu_{number}", {"command": command}
+        self._message({"type": "tool_use", "id": tool, "name": "Bash", "input": given})
+        self._state("requires_action")
+        question = {
+            "subtype": "can_use_tool",
+            "tool_name": "Bash",
+            "display_name": "Bash",
+            "input": given,
+            "description": "",
+            "tool_use_id": tool,
+            "permission_suggestions": [],
+        }
+        frame = {"type": "control_request", "request_id": request, "request": question}
+        self._wire.send(frame)
+        answer = self._answer(request)
+        self._state("running")
+        is_allowed = answer.get("behavior") == "allow"
+        used = answer.get("updatedInput") or given
+        text = f"ran {used['command']}" if is_allowed else str(answer.get("message"))
+        result = {"type": "tool_result", "tool_use_id": tool, "content": text}
+        self._message({**result, "is_error": not is_allowed}, "user")
+        return not answer.get("interrupt")
+
+    def _answer(self, request: str) -> Json:
+        while True:
+            frame = self._wire.next()
+            response = (frame or {}).get("response") or {}
+            if response.get("request_id") == request:
+                return response.get("response") or {"behavior": "deny", "message": "refused"}
+            if self._take(frame) == "interrupt":
+                self._wire.send({"type": "control_cancel_request", "request_id": request})
+                return {"behavior": "deny", "message": "interrupted", "interrupt": True}
+
+
+def _text_of(frame: Json) -> str:
+    content = frame["message"]["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.get("text", "") for block in content)

@@ -1,0 +1,36 @@
+"""Stand-ins for agent programs: the standard library only, and a fast start.
+
+main.py claude             Claude Code's stream-json, scripted by its prompts
+main.py acp                an ACP agent, scripted by its prompts
+main.py play RECORDING     play recorded frames of either protocol
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
+
+from tests.fakes.agents.wire import Wire
+
+
+def main() -> None:
+    """Run the stand-in that the first argument names."""
+    # Imported when used: the start of a stand-in is part of what is measured.
+    if sys.argv[1] == "acp":
+        from tests.fakes.agents.acp import Acp
+
+        Acp(Wire()).run()
+    elif sys.argv[1] == "play":
+        from tests.fakes.agents.playing import play
+
+        play(sys.argv[2], Wire())
+    else:
+        from tests.fakes.agents.claude import Claude
+
+        Claude(Wire()).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The orders of a prompt that are the same in every protocol: one on each line.
+
+NOISE n       n bytes of standard error, and a line that is no JSON
+ERROR text    a line of standard error
+LINE n        a line of n bytes
+SPAWN how     start a child that ignores TERM: ``setsid``, ``double`` (its parent ends), ``bare``
+              (no environment either); SAY its pid
+STUBBORN      ignore TERM from now on
+STAY          do not end at the end of the input
+DEAF          read no input from now on, and never end
+SILENT        close standard output, and never end
+DIE code      end with this exit code; ``DIE -9`` by a signal
+PARENT        kill the parent process
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from tests.fakes.agents.wire import Wire
+
+
+class Conduct:
+    """The orders of all protocols, and what they changed."""
+
+    def __init__(self, wire: Wire, say: Callable[[str], None]) -> None:
+        self._wire = wire
+        self._say = say
+        self.stays = False
+
+    def follow(self, word: str, rest: str) -> bool:
+        """Carry out an order; return whether it is one of these."""
+        order = getattr(self, f"_{word.lower()}", None)
+        if not word.isupper() or order is None:
+            return False
+        order(rest)
+        return True
+
+    def _noise(self, rest: str) -> None:
+        os.write(2, b"x" * int(rest) + b"\n")
+        self._wire.write(b"this is no JSON\n[1, 2]\n{broken\n\n\xff\xfe{}\n")
+
+    def _error(self, rest: str) -> None:
+        os.write(2, rest.encode() + b"\n")
+
+    def _line(self, rest: str) -> None:
+        left = int(rest)
+        self._wire.write(b'{"type":"')
+        while left > 0:
+            self._wire.write(b"x" * min(left, 65_536))
+            left -= 65_536
+        self._wire.write(b'"}\n')
+
+    def _spawn(self, how: str) -> None:
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            if how == "double" and os.fork():
+                os._exit(0)
+            os.setsid()
+            if how == "bare":
+                os.set_inheritable(writing, True)
+                code = _STUBBORN.format(descriptor=writing)
+                os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code], {})
+            _stay_stubborn(writing)
+        if how == "double":
+            os.wait()
+        self._say(f"child {os.read(reading, 20).decode()}")
+
+    def _stubborn(self, _: str) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def _stay(self, _: str) -> None:
+        self.stays = True
+
+    def _deaf(self, _: str) -> NoReturn:
+        _sleep_forever()
+
+    def _silent(self, _: str) -> NoReturn:
+        os.close(1)
+        _sleep_forever()
+
+    def _die(self, rest: str) -> None:
+        code = int(rest or "0")
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+
+    def _parent(self, _: str) -> None:
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+_STUBBORN = (
+    "import os, signal, time; signal.signal(15, signal.SIG_IGN);"
+    " os.write({descriptor}, str(os.getpid()).encode()); time.sleep(1000)"
+)
+
+
+def _stay_stubborn(writing: int) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(writing, str(os.getpid()).encode())
+    _sleep_forever()
+
+
+def _sleep_forever() -> NoReturn:
+    while True:
+        time.sleep(1000)
+
+
+def orders_of(text: str) -> list[tuple[str, str]]:
+    """Return the orders of a prompt: the first word of each line, and the rest."""
+    pairs = [line.strip().partition(" ") for line in text.splitlines() if line.strip()]
+    return [(word, rest) for word, _, rest in pairs]
+
+
+def end(conduct: Conduct) -> NoReturn:
+    """End at the end of the input, unless the prompt said otherwise."""
+    if conduct.stays:
+        _sleep_forever()
+    os._exit(int(os.environ.get("STAND_IN_EXIT", "0")))
+
+
+def environment_text() -> str:
+    """Return the environment and the arguments, for tests of what they must not hold."""
+    return json.dumps({"environ": dict(os.environ), "argv": sys.argv})
