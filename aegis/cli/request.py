@@ -164,7 +164,7 @@ def _whole(request: Mapping[str, Any]) -> str:
     )
     lines += [f"options: {options}"] if options else []
     flags = [
-        name for name in ("needs_person", "default_to_no", "no_session_scope") if request[name]
+        name for name in ("needs_person", "default_to_no", "no_session_scope") if request.get(name)
     ]
     lines += [f"flags: {', '.join(flags)}"] if flags else []
     lines += [f"{name}: {request[name]}" for name in after if request[name]]

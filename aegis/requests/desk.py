@@ -128,7 +128,7 @@ class RequestDesk(Actor[DeskMessage]):
                 f"the owner {request.owner!r} of a request does not run: open it anew"
             )
         new = uuid.uuid4().hex[:12]
-        while self._rules.history.get(new) is not None:
+        while self._rules.kept.get(new) is not None:
             new = uuid.uuid4().hex[:12]
         caller = self._keep(self.defer(request))
         self._handle(e.Opening(request=request, id=new, caller=caller))

@@ -103,8 +103,8 @@ class Followers:
 
     def _drop_old(self) -> None:
         """Drop the changes of requests that the history has dropped."""
-        if len(self._changes) > 2 * len(self._rules.history) + AT_ONCE:
-            gone = [each for each in self._changes if self._rules.history.get(each) is None]
+        if len(self._changes) > 2 * len(self._rules.kept) + AT_ONCE:
+            gone = [each for each in self._changes if self._rules.kept.get(each) is None]
             for each in gone:
                 self._dropped_at = max(self._dropped_at, self._changes.pop(each))
 

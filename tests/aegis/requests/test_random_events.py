@@ -88,7 +88,7 @@ class Histories(RuleBasedStateMachine):
         self.note_withdrawn()
 
     def note_withdrawn(self) -> None:
-        self.over |= {each.id for each in self.machine.rules.history if each.phase == "withdrawn"}
+        self.over |= {each.id for each in self.machine.rules.kept if each.phase == "withdrawn"}
         self.look()
 
     @rule(count=st.integers(1, 5))
@@ -106,7 +106,7 @@ class Histories(RuleBasedStateMachine):
         if is_daemon:
             self.life += 1
             self.dead |= self.applied.keys()
-            self.dead |= {each.id for each in self.machine.rules.history if each.session}
+            self.dead |= {each.id for each in self.machine.rules.kept if each.session}
         # What was sent to an owner is sent again, if its reply is not in the ledger.
         self.in_flight.clear()
         self.machine, before = Machine(f"life{self.life}", self.machine.durable), self.machine
