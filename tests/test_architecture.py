@@ -186,6 +186,7 @@ LAW: list[Rule] = [
         (f"aegis.agents.sessions.{name}", (*COMMON, "aegis.agents.drivers", "aegis.configuration"))
         for name in ("profiles", "limits")
     ),
+    ("aegis.agents.render", ("aegis.names", "aegis.protocol", "aegis.shown_text")),
     ("aegis.agents*", (*DURABLE, "aegis.processes", "aegis.agents")),
     # The servers, likewise.
     *packages(
@@ -287,6 +288,7 @@ LAW: list[Rule] = [
         "aegis.doctor*",
         (
             *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
+            *("aegis.agents.drivers.providers", "aegis.agents.sessions.profiles"),
             *(
                 "aegis.errors",
                 "actors.errors",
@@ -374,6 +376,7 @@ ONLY_IN = {
     "avt": ("aegis.terminals.screen*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
+    "rich": ("aegis.agents.render",),
 }
 """Libraries that only one place may touch."""
 
@@ -393,6 +396,7 @@ Nodes need an extra that may not be there: whoever does without them does not lo
 """
 
 ONLY_LAZILY = {
+    "rich": ("aegis*",),
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),
