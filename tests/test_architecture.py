@@ -288,6 +288,7 @@ LAW: list[Rule] = [
         "aegis.doctor*",
         (
             *("aegis.__version__", "aegis.client.line", "aegis.configuration", "aegis.doctor"),
+            *("aegis.agents.drivers.providers", "aegis.agents.sessions.profiles"),
             *(
                 "aegis.errors",
                 "actors.errors",
