@@ -228,7 +228,7 @@ def _event_text(event: Mapping[str, Any]) -> str:
 
 
 agent = Group(
-    """Coding agents that the daemon drives: Claude Code, Codex, Gemini and others.
+    """Coding agents that the daemon drives.
 
 An agent works in the background and is woken by messages to its handle.""",
     {

@@ -13,6 +13,7 @@ from aegis.client.address import Remote, address_of
 from aegis.client.nouns.agents import Agents
 from aegis.client.nouns.daemon import Daemon, Sessions, Tree
 from aegis.client.nouns.inboxes import Inboxes
+from aegis.client.nouns.requests import Requests
 from aegis.client.nouns.terminals import Terminals
 from aegis.client.nouns.workspaces import Shells, Workspaces
 from aegis.client.session import DEFAULT_PATIENCE_S, Session
@@ -35,6 +36,7 @@ class Client:
         self.workspaces = Workspaces(session)
         self.agents = Agents(session)
         self.inboxes = Inboxes(session)
+        self.requests = Requests(session)
         self.sessions = Sessions(session)
         self.daemon = Daemon(session)
         self.tree = Tree(session)

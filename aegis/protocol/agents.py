@@ -78,23 +78,30 @@ class SpawnAgent(Command[AgentInfo]):
 
     profile: str | None = attrs.field(
         default=None,
-        validator=attrs.validators.optional(matching(NAME_PATTERN, NAME_RULE)),
-        metadata=described("A profile of aegis_list_agents; default: the default one."),
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A profile of aegis_list_agents; default: the default one.", pattern=f"^{NAME_PATTERN}$"
+        ),
     )
     prompt: str | None = attrs.field(
         default=None,
-        validator=attrs.validators.optional(at_most_chars(MAX_BODY_CHARS)),
+        validator=at_most_chars(MAX_BODY_CHARS),
         metadata=described("Its first message. Without one it waits for a handoff."),
     )
     handle: str | None = attrs.field(
         default=None,
-        validator=attrs.validators.optional(matching(NAME_PATTERN, NAME_RULE)),
-        metadata=described("A new handle for it; default: a generated one."),
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "A new handle for it; default: a generated one.", pattern=f"^{NAME_PATTERN}$"
+        ),
     )
     workspace: str | None = attrs.field(
         default=None,
-        validator=attrs.validators.optional(matching(NAME_PATTERN, NAME_RULE)),
-        metadata=described("The workspace whose directory it works in; default: the root."),
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "The workspace whose directory it works in; default: the root.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
     )
 
 

@@ -24,6 +24,7 @@ class Owner(enum.Enum):
     INBOXES = ("inboxes", "the inbox", "aegis_")
     WORKSPACES = ("workspaces", "the directory of workspaces", "")
     AGENTS = ("agents", "the directory of agents", "aegis_")
+    REQUESTS = ("requests", "the desk of requests", "aegis_")
     DAEMON = ("daemon", "the daemon", "aegis_")
 
     def __init__(self, service: str, subject: str, prefix: str) -> None:

@@ -109,6 +109,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
     async def setup(self) -> None:
         """Read the roster and start the sessions that are not closed; they have no process yet."""
         self.context.register("service", "agents")
+        self.context.register("service", "sessions")
         await self._open()
         for member in self._roster.open:
             await self._restore(member)

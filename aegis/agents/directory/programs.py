@@ -160,7 +160,7 @@ tools of the server `aegis` are for that: run commands on shared terminals with 
 work to others with aegis_handoff, start other agents with aegis_spawn. Messages to you arrive as
 user messages that begin with a line `> from SENDER`; answer an agent with aegis_handoff, for it
 does not see your text. Subscribe to a terminal with aegis_term_subscribe to get a message when the
-command of another has finished there. aegis_meta says more."""
+command of another has finished there."""
 
 LOST = """\
 Your earlier conversation could not be resumed. These are its last texts, word for word, the oldest

@@ -56,7 +56,7 @@ class _Settled:
 
 @attrs.frozen(kw_only=True)
 class _TimerDue:
-    """A timer has run out; ``number`` tells it from an earlier one with the same name."""
+    """A timer has run out; ``number`` distinguishes it from an earlier one with the same name."""
 
     timer: steps.TimerName
     number: int

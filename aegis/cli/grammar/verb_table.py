@@ -14,6 +14,7 @@ VERBS = {
     "shell": "aegis.cli.shell:shell",
     "inbox": "aegis.cli.inbox:inbox",
     "agent": "aegis.cli.agent:agent",
+    "request": "aegis.cli.request:request",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
     "node": "aegis.cli.node:node",

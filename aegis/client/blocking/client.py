@@ -9,6 +9,7 @@ from aegis.client.address import BadAddress, is_url
 from aegis.client.blocking.agents import Agents
 from aegis.client.blocking.daemon import Daemon, Sessions
 from aegis.client.blocking.inboxes import Inboxes
+from aegis.client.blocking.requests import Requests
 from aegis.client.blocking.session import BlockingSession
 from aegis.client.blocking.terminals import Terminals
 from aegis.client.blocking.workspaces import Shells, Workspaces
@@ -30,6 +31,7 @@ class BlockingClient:
         self.workspaces = Workspaces(session)
         self.agents = Agents(session)
         self.inboxes = Inboxes(session)
+        self.requests = Requests(session)
         self.sessions = Sessions(session)
         self.daemon = Daemon(session)
         self.open_shell = self.shells.open

@@ -225,7 +225,7 @@ class Claude:
         shown = self._shown(error_text(frame) or text(frame.get("result")))
         reason = shown or "no reason is given"
         code = name(frame.get("startup_failure_reason"))
-        resumed = self._beginning.conversation is not None and not code
+        resumed = bool(self._beginning.conversation) and not code
         if resumed:
             return self._fail(
                 f"Claude Code cannot resume conversation {self._beginning.conversation!r}: "
@@ -316,7 +316,7 @@ class Claude:
 
     def _withdraw_of_turn(self) -> list[Output]:
         """Withdraw the requests of the turn that ended; a subagent's can outlive it."""
-        of_turn = [key for key, each in self._open.items() if not each.subagent]
+        of_turn = [key for key, each in self._open.items() if not each.outlives_turn]
         return [out for key in of_turn for out in self._withdraw(key, "the turn ended")]
 
     def _withdraw_all(self, reason: str) -> list[Output]:
