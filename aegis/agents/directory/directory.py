@@ -220,7 +220,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 raise Forbidden(f"aegis_spawn: {forbidden}")
             depth = 1 + sum(1 for _ in self._roster.ancestors(spawner.id))
             tree = self._tree(spawner)
-            refusal = self._counters.refuse_spawn(tree, depth + 1, sessions, time.time())
+            refusal = self._counters.refuse_spawn(tree, depth, sessions, time.time())
         if refusal is not None:
             raise Unavailable(f"aegis_spawn: {refusal}")
 

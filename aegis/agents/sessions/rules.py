@@ -12,7 +12,8 @@
 - Only a ``Result`` that names the turn's uuid ends it, or the agent's report that it cancelled it.
 - A process is started when there is something to do, on the rungs of ``ladder``. A session whose
   start failed is in ``error`` until a message, a restart or a resume tries again.
-- A request is open as long as its turn and its process; then it is withdrawn, never answered.
+- A request is open until its agent withdraws it, which protocol machines do at the end of a turn
+  (but a background agent's request outlives it), or until its process ends.
 - Each ``StartDriver`` is followed by one ``DriverEnded``, also if the start failed.
 """
 
@@ -199,7 +200,6 @@ class Session:
         """End the current turn."""
         turn, self._turn = self._turn, None
         assert turn is not None
-        self._out += self.requests.withdraw_all("the turn has ended")
         self.tools.clear()
         self._end_turn(turn.opened, outcome, reason, text or turn.final)
         if self.phase is Phase.WORKING:
@@ -260,7 +260,7 @@ class Session:
             self._become(Phase.IDLE)
 
     def _keep_conversation(self, conversation: str) -> None:
-        if conversation != self._past.conversation:
+        if conversation and conversation != self._past.conversation:
             self._past.conversation = conversation
             self._store("ready", {"conversation": conversation})
 

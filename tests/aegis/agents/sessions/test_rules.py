@@ -351,7 +351,7 @@ def test_a_request_is_shown_answered_once_and_applied() -> None:
     [
         (steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
         (steps.DriverEnded(code=0), "the agent's process has ended"),
-        (steps.Close("human"), "the turn has ended"),
+        (steps.Close("human"), "the session was closed"),
     ],
 )
 def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -> None:
@@ -363,9 +363,17 @@ def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -
     assert case.of(steps.AnswerAgent) == []
 
 
-def test_the_end_of_a_turn_withdraws_its_requests() -> None:
+def test_a_request_of_a_background_agent_outlives_the_turn() -> None:
     case = Case().working().give(permission()).result()
-    assert case.of(steps.WithdrawRequests)[0].reason == "the turn has ended"
+    assert case.of(steps.WithdrawRequests) == []
+    case.give(steps.Answered(request="r1", answer=ALLOW))
+    assert len(case.of(steps.AnswerAgent)) == 1
+
+
+def test_a_conversation_without_an_id_is_not_kept() -> None:
+    case = Case().working().result().give(steps.DriverEnded(code=0)).give(steps.Resume())
+    case.ready("")
+    assert case.session.conversation == "c1"
 
 
 def test_the_policy_answers_first_and_says_why() -> None:
