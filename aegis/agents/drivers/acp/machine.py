@@ -61,9 +61,6 @@ from aegis.protocol.agent_events import (
     Unknown,
 )
 
-HIDDEN_URL = "\u2039secret\u203a"
-"""Replaces the URL of our MCP server where an agent repeats it."""
-
 
 class Acp:
     """A ``Harness`` of the Agent Client Protocol."""
@@ -75,7 +72,7 @@ class Acp:
         self._options = options or AcpOptions()
         self._client_version = client_version
         self._phase: Literal["starting", "ready", "over"] = "starting"
-        self._calls = Calls()
+        self._calls = Calls(beginning.mcp_url)
         self._updates = Updates()
         self._accounting = Accounting()
         self._requests = OpenRequests()
@@ -332,8 +329,6 @@ class Acp:
     ) -> list[Output]:
         self._phase = "over"
         sentence = f"{self._conversation.abilities.name} {reason}"
-        if self._beginning.mcp_url:  # agents repeat their parameters in errors
-            sentence = sentence.replace(self._beginning.mcp_url, HIDDEN_URL)
         failed = Failed(reason=sentence, kind=kind, logins=logins)
         withdrawn = self._withdraw_all("the agent cannot be used")
         self._requests.clear()
